@@ -1,0 +1,1 @@
+"""The Delta protocol: bytes and batches in, values out. No I/O, no clock, no environment, no printing."""

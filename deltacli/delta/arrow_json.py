@@ -1,0 +1,129 @@
+"""Arrow columns as JSON text, a column at a time: for listing millions of files, and for statistics that a checkpoint holds as structs.
+
+Null fields of a struct are left out, as writers of the log do. Strings are escaped as RFC 8259 asks; text that is not ASCII stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import orjson
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MUST_ESCAPE = re.compile(rb'[\x00-\x1f"\\]')
+_CONTROL = bytes(range(0x20))
+
+
+def json_column(column: pyarrow.Array) -> pyarrow.Array:
+    """Return each value as JSON text: any array in, string array out, null where the value is null."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_struct(kind):
+        return _json_struct(column)
+    if pa.types.is_map(kind):
+        return _json_map(column)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return _quoted(_escaped(column.cast(pa.string())))
+    if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        return column.cast(pa.string())
+    if pa.types.is_floating(kind):
+        return _json_floats(column)
+    if pa.types.is_timestamp(kind):
+        text = pc.replace_substring(column.cast(pa.string()), " ", "T")
+        is_int96 = kind.unit == "ns" and kind.tz is None  # INT96 holds instants, but says so nowhere
+        return _quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
+    if pa.types.is_null(kind):
+        return pa.nulls(len(column), pa.string())
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pa.array([None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()], pa.string())
+    return _quoted(column.cast(pa.string()))  # dates and times
+
+
+def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
+    """`{"a":1,"c":2}`: each field brings its own leading comma, so that absent ones leave no trace."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    pieces = []
+    for index, child in enumerate(column.flatten()):
+        name = orjson.dumps(column.type.field(index).name).decode()
+        text = json_column(child)
+        if text.null_count < len(text):
+            pieces.append(pc.coalesce(pc.binary_join_element_wise(f",{name}:", text, ""), pa.scalar("")))
+    if not pieces:
+        body = pa.repeat("", len(column))
+    else:
+        body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*pieces, ""), 1)
+    text = pc.binary_join_element_wise("{", body, "}", "")
+    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+
+
+def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
+    """`{"k":"v"}`; a null value is written, because it means something (a null partition value)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(column) == 0:
+        return pa.array([], pa.string())
+    offsets = column.offsets
+    first, last = offsets[0].as_py(), offsets[len(column)].as_py()
+    keys = json_column(column.keys.slice(first, last - first))
+    values = pc.coalesce(json_column(column.items.slice(first, last - first)), pa.scalar("null"))
+    entries = pc.binary_join_element_wise(keys, values, ":")
+    relative = pc.subtract(offsets, pa.scalar(first, offsets.type))
+    text = pc.binary_join_element_wise("{", pc.binary_join(pa.ListArray.from_arrays(relative, entries), ","), "}", "")
+    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+
+
+def _join_items(items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str) -> pyarrow.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    filled = pc.coalesce(items, pa.scalar(null_item))
+    text = pc.binary_join_element_wise(start, pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), end, "")
+    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+
+
+def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
+    """NaN and the infinities as strings, the way statistics spell them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = column.cast(pa.string())
+    finite = pc.is_finite(column)
+    if pc.all(pc.fill_null(finite, True)).as_py():
+        return text
+    infinite = pc.if_else(pc.greater(column, 0), '"Infinity"', '"-Infinity"')
+    return pc.if_else(finite, text, pc.if_else(pc.is_nan(column), '"NaN"', infinite))
+
+
+def _quoted(text: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow.compute as pc
+
+    return pc.binary_join_element_wise('"', text, '"', "")
+
+
+def _escaped(text: pyarrow.Array) -> pyarrow.Array:
+    """Escape quotes, backslashes and control characters; a column without any is handed back as it is."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    data = text.buffers()[2]
+    if data is None:
+        return text
+    content = memoryview(data)
+    if _MUST_ESCAPE.search(content) is None:
+        return text
+    raw = bytes(content)
+    if len(raw.translate(None, _CONTROL)) == len(raw):
+        return pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"') if b"\\" in raw else pc.replace_substring(text, '"', '\\"')
+    return pa.array([None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string())

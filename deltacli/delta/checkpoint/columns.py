@@ -1,0 +1,102 @@
+"""The Parquet columns of a checkpoint, and which row groups can hold what. Spec: Checkpoint Schema; V2 Spec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+SMALL_ACTIONS = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+}
+"""Every small action of a checkpoint with the leaf that is never null in it: where the leaf is null, the row is another action."""
+
+_VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "cardinality")
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group: what its footer statistics say it may hold. True where they say nothing."""
+
+    index: int
+    rows: int
+    has_adds: bool
+    has_removes: bool
+    stats_are_parsed: bool
+    """Every add has stats_parsed.numRecords, so the JSON text need not be read."""
+
+
+class CheckpointColumns:
+    """The leaves one Parquet file of a checkpoint has, found by name; unknown ones are ignored."""
+
+    def __init__(self, metadata: pyarrow.parquet.FileMetaData) -> None:
+        self._metadata = metadata
+        schema = metadata.schema
+        self._leaves = {schema.column(index).path: index for index in range(len(schema))}
+
+    def has(self, prefix: str) -> bool:
+        """True if a leaf of that name, or below it, exists."""
+        return any(leaf == prefix or leaf.startswith(f"{prefix}.") for leaf in self._leaves)
+
+    def row_groups(self) -> list[RowGroup]:
+        """Describe every row group by its footer alone."""
+        return [self._describe(index) for index in range(self._metadata.num_row_groups)]
+
+    def holds(self, group: int, leaf: str) -> bool:
+        """False only where the footer proves every value of the leaf null in that row group (or the leaf is absent)."""
+        return leaf in self._leaves and self._nulls(group, leaf) != self._metadata.row_group(group).num_rows
+
+    def narrow_add(self, group: RowGroup, *, with_paths: bool) -> list[str]:
+        """The leaves that counting the adds of a row group needs."""
+        wanted = ["add.size", *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if self.holds(group.index, "add.deletionVector.storageType"))]
+        if with_paths:
+            wanted.append("add.path")
+        if "add.stats_parsed.numRecords" in self._leaves:
+            wanted.append("add.stats_parsed.numRecords")
+        if not group.stats_are_parsed:
+            wanted.append("add.stats")
+        return [leaf for leaf in wanted if leaf in self._leaves]
+
+    def narrow_remove(self, group: RowGroup, *, with_paths: bool) -> list[str]:
+        """The leaves that counting the removes of a row group needs."""
+        wanted = ["remove.deletionTimestamp"]
+        if with_paths:
+            wanted.append("remove.path")
+            if self.holds(group.index, "remove.deletionVector.storageType"):
+                wanted += [f"remove.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES]
+        found = [leaf for leaf in wanted if leaf in self._leaves]
+        return found or ["remove.path"]
+
+    def whole(self, kind: str, fields: Sequence[str]) -> list[str]:
+        """The prefixes of the named fields of `add` or `remove` that this file has."""
+        return [f"{kind}.{name}" for name in fields if self.has(f"{kind}.{name}")]
+
+    def _describe(self, index: int) -> RowGroup:
+        rows = self._metadata.row_group(index).num_rows
+        add_nulls = self._nulls(index, "add.path")
+        parsed_nulls = self._nulls(index, "add.stats_parsed.numRecords")
+        return RowGroup(
+            index,
+            rows,
+            has_adds=self.holds(index, "add.path"),
+            has_removes=self.holds(index, "remove.path"),
+            stats_are_parsed=add_nulls is not None and parsed_nulls is not None and add_nulls == parsed_nulls,
+        )
+
+    def _nulls(self, group: int, leaf: str) -> int | None:
+        """The null count of a leaf in a row group, None where the footer has no statistics for it."""
+        index = self._leaves.get(leaf)
+        if index is None:
+            return None
+        statistics = self._metadata.row_group(group).column(index).statistics
+        if statistics is None or not statistics.has_null_count:
+            return None
+        return int(statistics.null_count)

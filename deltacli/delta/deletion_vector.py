@@ -1,0 +1,32 @@
+"""Deletion vector descriptors. Spec: Deletion Vectors; Deletion Vector Descriptor Schema (derived fields)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def unique_id(descriptor: dict[str, Any] | None) -> str:  # Any: a descriptor as found in the log
+    """The id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two ids."""
+    if not descriptor:
+        return ""
+    offset = descriptor.get("offset")
+    name = f"{descriptor.get('storageType')}{descriptor.get('pathOrInlineDv')}"
+    return name if offset is None else f"{name}@{offset}"
+
+
+def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
+    """`unique_id` for a column of descriptors: struct array in, string array out, `""` where there is none."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if descriptors.null_count == len(descriptors):
+        return pyarrow.repeat("", len(descriptors))
+    name = pc.binary_join_element_wise(pc.struct_field(descriptors, ["storageType"]), pc.struct_field(descriptors, ["pathOrInlineDv"]), "")
+    suffix = pyarrow.scalar("")
+    if descriptors.type.get_field_index("offset") >= 0:
+        offset = pc.struct_field(descriptors, ["offset"]).cast(pyarrow.string())
+        suffix = pc.coalesce(pc.binary_join_element_wise("@", offset, ""), pyarrow.scalar(""))
+    return pc.coalesce(pc.binary_join_element_wise(name, suffix, ""), pyarrow.scalar(""))

@@ -1,0 +1,67 @@
+"""Table properties and their parsers. Spec: Table Properties; interval text as the reference implementation reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
+TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+ICT_ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
+ICT_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
+
+DEFAULT_DELETED_FILE_RETENTION_MS = 7 * 86_400_000
+
+_UNIT_MICROSECONDS = {
+    "week": 7 * 86_400_000_000,
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+_PAIR = re.compile(r"([+-]?)\s*(\d+)(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
+
+
+def parse_interval(text: str) -> int | None:
+    """Return the milliseconds of an interval (`interval 1 week`, `30 days 12 hours`), or None if it is no valid one.
+
+    Case does not matter, units add up, only seconds take a fraction, months and years are no fixed length, a day is 24 hours.
+    """
+    rest = text.strip().lower()
+    rest = re.sub(r"^interval(\s+|$)", "", rest)
+    total, seen, position = 0, False, 0
+    while position < len(rest):
+        match = _PAIR.match(rest, position)
+        if match is None or match[4] not in _UNIT_MICROSECONDS or (match[3] and match[4] != "second"):
+            return None
+        amount = int(match[2]) * _UNIT_MICROSECONDS[match[4]] + (int(match[3].ljust(9, "0")) // 1000 if match[3] else 0)
+        total += -amount if match[1] == "-" else amount
+        seen = True
+        position = match.end()
+        while position < len(rest) and rest[position].isspace():
+            position += 1
+    return total // 1000 if seen and total >= 0 else None
+
+
+def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """How long a tombstone is kept: the property where it is valid, else one week. Spec: Add File and Remove File."""
+    text = configuration.get(DELETED_FILE_RETENTION)
+    parsed = parse_interval(text) if text else None
+    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else parsed
+
+
+def is_true(configuration: Mapping[str, str | None], key: str) -> bool:
+    """Read a boolean property; absent is false."""
+    return str(configuration.get(key) or "").strip().lower() == "true"
+
+
+def parse_integer(configuration: Mapping[str, str | None], key: str) -> int | None:
+    """Read an integer property; None where it is absent or no integer."""
+    text = configuration.get(key)
+    try:
+        return int(text) if text is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,77 @@
+"""Who may read a version. Spec: Protocol Evolution; Table Features; Reader Version Requirements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta.features import CATALOG_FEATURES, FEATURES, FeatureKind
+from deltacli.errors import ProtocolUnsupported
+
+NEWEST_READER_VERSION = 3
+READER_FEATURES_VERSION = 3
+WRITER_FEATURES_VERSION = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """The protocol action of a version; feature lists are sorted, None where the action has none."""
+
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] | None = None
+    writer_features: tuple[str, ...] | None = None
+
+    @property
+    def supported_features(self) -> frozenset[str]:
+        """Every feature the table supports: the listed ones, and those its version numbers imply."""
+        named = {*(self.reader_features or ()), *(self.writer_features or ())}
+        implied = {
+            feature.name
+            for feature in FEATURES.values()
+            if feature.legacy
+            and self.min_writer_version < WRITER_FEATURES_VERSION
+            and feature.legacy.writer <= self.min_writer_version
+            and feature.legacy.reader <= self.min_reader_version
+        }
+        return frozenset(named | implied)
+
+    @property
+    def is_catalog_managed(self) -> bool:
+        """True if newer commits may exist that only a catalog knows."""
+        return bool(self.supported_features & CATALOG_FEATURES)
+
+    def as_json(self) -> dict[str, Any]:
+        """The action as in the log, absent lists left out, lists sorted."""
+        found: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
+        if self.reader_features is not None:
+            found["readerFeatures"] = list(self.reader_features)
+        if self.writer_features is not None:
+            found["writerFeatures"] = list(self.writer_features)
+        return found
+
+
+def require_readable(protocol: Protocol, version: int) -> None:
+    """Raise ProtocolUnsupported, naming every feature in the way, unless deltacli can rebuild this version."""
+    if not 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION:
+        raise ProtocolUnsupported(
+            f"version {version} needs reader version {protocol.min_reader_version}; deltacli reads 1 to {NEWEST_READER_VERSION}",
+            code="protocol.version-out-of-range",
+            facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
+            hint="deltacli history {table}",
+        )
+    unknown = [name for name in protocol.reader_features or () if not _can_read(name)]
+    if unknown:
+        listed = ", ".join(unknown)
+        raise ProtocolUnsupported(
+            f"version {version} needs the reader {'features' if len(unknown) > 1 else 'feature'} {listed}, which deltacli can't read",
+            code="protocol.unknown-feature",
+            facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
+            hint="deltacli history {table}",
+        )
+
+
+def _can_read(name: str) -> bool:
+    """A writer-only feature in readerFeatures asks nothing of a reader; an unknown name asks something we can't know."""
+    feature = FEATURES.get(name)
+    return feature is not None and (feature.kind is FeatureKind.WRITER or feature.replayable)

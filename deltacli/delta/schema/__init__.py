@@ -1,0 +1,1 @@
+"""Table schemas: types, parsing. Spec: Schema Serialization Format."""

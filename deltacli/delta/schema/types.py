@@ -1,0 +1,149 @@
+"""The types of a table schema, parsed from its schemaString. Spec: Schema Serialization Format; Primitive Types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from deltacli.errors import Unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`; unknown names pass through."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    element: DataType
+    contains_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    key: DataType
+    value: DataType
+    value_contains_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """One column or nested field; `metadata` is verbatim."""
+
+    name: str
+    data_type: DataType
+    nullable: bool
+    metadata: Mapping[str, Any]  # Any: JSON values
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    fields: tuple[StructField, ...]
+
+
+DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
+
+
+def parse_schema(schema_string: str) -> StructType:
+    """Parse a schemaString. Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the path of the field at fault."""
+    try:
+        value = json.loads(schema_string)
+    except (ValueError, RecursionError) as fault:
+        raise _malformed("", f"it is not JSON: {fault}") from None
+    try:
+        parsed = _parse_type(value, "")
+    except RecursionError:
+        raise _malformed("", "it is nested too deeply") from None
+    if not isinstance(parsed, StructType):
+        raise _malformed("", "its root is not a struct")
+    return parsed
+
+
+def _parse_type(value: object, path: str) -> DataType:
+    if isinstance(value, str):
+        return PrimitiveType(value)
+    if not isinstance(value, dict):
+        raise _malformed(path, f"found {value!r}, expected a type")
+    match value.get("type"):
+        case "struct":
+            fields = _key(value, "fields", path)
+            if not isinstance(fields, list):
+                raise _malformed(path, "fields is not an array")
+            return StructType(tuple(_parse_field(field, path) for field in fields))
+        case "array":
+            return ArrayType(_parse_type(_key(value, "elementType", path), f"{path}.element"), value.get("containsNull") is not False)
+        case "map":
+            key = _parse_type(_key(value, "keyType", path), f"{path}.key")
+            return MapType(key, _parse_type(_key(value, "valueType", path), f"{path}.value"), value.get("valueContainsNull") is not False)
+        case other:
+            raise _malformed(path, f"unknown type {other!r}")
+
+
+def _parse_field(value: object, path: str) -> StructField:
+    if not isinstance(value, dict):
+        raise _malformed(path, f"found {value!r}, expected a field")
+    name = str(_key(value, "name", path))
+    place = f"{path}.{name}".lstrip(".")
+    metadata = value.get("metadata")
+    return StructField(
+        name, _parse_type(_key(value, "type", place), place), value.get("nullable") is not False, metadata if isinstance(metadata, dict) else {}
+    )
+
+
+def _key(value: Mapping[str, Any], key: str, path: str) -> Any:  # Any: JSON values
+    if key not in value:
+        raise Unreadable(
+            f"the schema is malformed at {path or 'its root'}: {key} is missing",
+            code="schema.field-missing-key",
+            hint="deltacli snapshot {table} --json",
+        )
+    return value[key]
+
+
+def _malformed(path: str, reason: str) -> Unreadable:
+    return Unreadable(
+        f"the schema is malformed at {path or 'its root'}: {reason}", code="schema.bad-json", hint="deltacli snapshot {table} --json"
+    )
+
+
+def simple_name(data_type: DataType) -> str:
+    """A type in one word or two: `long`, `array<long>`, `map<string, struct>`, `struct`."""
+    match data_type:
+        case PrimitiveType(name):
+            return name
+        case ArrayType(element):
+            return f"array<{simple_name(element)}>"
+        case MapType(key, value):
+            return f"map<{simple_name(key)}, {simple_name(value)}>"
+        case StructType():
+            return "struct"
+
+
+def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
+    """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and `value` where they are structs."""
+    yield from _walk(schema, 0)
+
+
+def _walk(data_type: DataType, depth: int) -> Iterator[tuple[int, StructField]]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                yield depth, field
+                yield from _walk(field.data_type, depth + 1)
+        case ArrayType(element, contains_null):
+            yield from _part("element", element, contains_null, depth)
+        case MapType(key, value, value_contains_null):
+            yield from _part("key", key, False, depth)
+            yield from _part("value", value, value_contains_null, depth)
+        case PrimitiveType():
+            return
+
+
+def _part(name: str, data_type: DataType, nullable: bool, depth: int) -> Iterator[tuple[int, StructField]]:
+    if not isinstance(data_type, PrimitiveType):
+        yield depth, StructField(name, data_type, nullable, {})
+        yield from _walk(data_type, depth + 1)

@@ -1,0 +1,211 @@
+"""Choosing the log files that rebuild a version. Spec: Checkpoints; Metadata Cleanup; Action Reconciliation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from deltacli.delta.log_path import LogFileKind, LogPath, commit_name, parse_log_path
+from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
+from deltacli.quantities import format_ranges, ranges_of
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One listed file of `_delta_log`."""
+
+    path: LogPath
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def version(self) -> int:
+        return self.path.version
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointInstance:
+    """One complete checkpoint of a version: a classic file, all parts of a multi-part one, or one UUID-named file."""
+
+    version: int
+    kind: LogFileKind
+    files: tuple[LogFile, ...]
+
+    @property
+    def preference(self) -> tuple[int, int, str]:
+        """Highest wins at equal version: UUID, then classic, then multi-part (Problems with multi-part checkpoints)."""
+        rank = {LogFileKind.UUID_CHECKPOINT: 2, LogFileKind.CLASSIC_CHECKPOINT: 1}.get(self.kind, 0)
+        return (self.version, rank, self.files[0].name)
+
+
+@dataclass(frozen=True)
+class LogListing:
+    """The versioned files of `_delta_log`, from `start_version` on (0: all of them)."""
+
+    commits: dict[int, LogFile]
+    checkpoints: tuple[CheckpointInstance, ...]
+    start_version: int = 0
+    problems: tuple[tuple[int, str], ...] = field(default=())
+    """(version, rule id) of checkpoints that can't be used."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.commits and not self.checkpoints
+
+    @cached_property
+    def newest_version(self) -> int:
+        """The highest version that has a commit or a complete checkpoint; -1 without any."""
+        return max([*self.commits, *(instance.version for instance in self.checkpoints)], default=-1)
+
+    @cached_property
+    def commit_runs(self) -> list[tuple[int, int]]:
+        """Contiguous runs of commits as (first, last), ascending."""
+        return ranges_of(self.commits)
+
+    @cached_property
+    def reconstructable(self) -> list[int]:
+        """Every version that a start (commit 0 or a complete checkpoint) and contiguous commits after it can rebuild."""
+        reachable: set[int] = set()
+        for base in {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set()):
+            end = base
+            for first, last in self.commit_runs:
+                if first <= base + 1 <= last:
+                    end = last
+            reachable.update(range(max(base, 0), end + 1))
+        return sorted(reachable)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files that rebuild `version`: at most one checkpoint and the commits after it, ascending."""
+
+    version: int
+    checkpoint: CheckpointInstance | None
+    commits: tuple[LogFile, ...]
+    problems: tuple[str, ...]
+
+
+def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogListing:
+    """Sort listed files into commits and complete checkpoints. Zero-length commits stay (replay refuses them loudly).
+
+    Zero-length checkpoints and incomplete multi-part sets are no checkpoints; both are noted as problems.
+    """
+    commits: dict[int, LogFile] = {}
+    instances: list[CheckpointInstance] = []
+    problems: list[tuple[int, str]] = []
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+    for file in files:
+        kind = file.path.kind
+        if kind is LogFileKind.COMMIT:
+            commits[file.version] = file
+        elif kind in (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.UUID_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT):
+            if file.size_bytes == 0:
+                problems.append((file.version, "checkpoint.zero-length"))
+            elif kind is LogFileKind.MULTI_PART_CHECKPOINT:
+                parts.setdefault((file.version, file.path.parts), {})[file.path.part] = file
+            else:
+                instances.append(CheckpointInstance(file.version, kind, (file,)))
+        elif kind is LogFileKind.UNPADDED:
+            problems.append((-1, "log.name-not-padded"))
+    for (version, count), present in parts.items():
+        if count > 0 and sorted(present) == list(range(1, count + 1)):
+            files_in_order = tuple(present[part] for part in sorted(present))
+            instances.append(CheckpointInstance(version, LogFileKind.MULTI_PART_CHECKPOINT, files_in_order))
+        else:
+            problems.append((version, "checkpoint.multipart-incomplete"))
+    return LogListing(commits, tuple(instances), start_version, tuple(sorted(set(problems))))
+
+
+def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:
+    """Wrap one entry of a listing."""
+    return LogFile(parse_log_path(name), size_bytes, modified_ms)
+
+
+def choose_segment(
+    listing: LogListing, version: int | None = None, *, unusable: Collection[CheckpointInstance] = ()
+) -> LogSegment:
+    """Choose the files that rebuild `version`, or the newest one: the newest usable checkpoint at or below it and every commit after.
+
+    `unusable` are checkpoints that were opened and found wanting; the next lower start is taken instead.
+    Raises NotATable (nothing listed), VersionAbsent, LogIncomplete (`log.gap`, `log.start-missing`).
+    Spec: Checkpoints; Delta Log Entries (versions are contiguous).
+    """
+    if listing.is_empty:
+        raise NotATable("the log holds no commit and no complete checkpoint")
+    wanted = listing.newest_version if version is None else version
+    if version is not None and version > listing.newest_version:
+        raise _absent(listing, version)
+    candidates = [c for c in listing.checkpoints if c.version <= wanted and c not in unusable]
+    checkpoint = max(candidates, key=lambda instance: instance.preference, default=None)
+    start = checkpoint.version + 1 if checkpoint else 0
+    if start == 0 and 0 not in listing.commits and listing.commits and checkpoint is None:
+        raise _start_missing(listing, wanted)
+    missing = next((v for v in range(start, wanted + 1) if v not in listing.commits), None)
+    if missing is not None:
+        if version is not None and version not in listing.commits:
+            raise _absent(listing, version)
+        raise _gap(listing, missing, wanted)
+    return LogSegment(wanted, checkpoint, tuple(listing.commits[v] for v in range(start, wanted + 1)), _worked_around(listing, checkpoint, wanted))
+
+
+def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, wanted: int) -> tuple[str, ...]:
+    """Rule ids of what this choice had to step over."""
+    floor = checkpoint.version if checkpoint else -1
+    found = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
+    if checkpoint is not None:
+        if checkpoint.version == wanted and wanted not in listing.commits:
+            found.add("log.checkpoint-commit-missing")
+        if any(file.size_bytes == 0 for v, file in listing.commits.items() if v <= checkpoint.version):
+            found.add("commit.empty")
+    return tuple(sorted(found))
+
+
+def _readable_facts(listing: LogListing) -> dict[str, str]:
+    return {"readable versions": format_ranges(listing.reconstructable)}
+
+
+def _absent(listing: LogListing, version: int) -> VersionAbsent:
+    """Tell a version that never was from one whose files are gone."""
+    if version > listing.newest_version:
+        message = f"version {version} does not exist: the newest is {listing.newest_version}"
+    else:
+        message = f"version {version} can't be rebuilt any more: its log files are gone"
+    return VersionAbsent(message, facts=_readable_facts(listing), hint=_hint_readable(listing))
+
+
+def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
+    first = min(listing.commits)
+    return LogIncomplete(
+        f"version {wanted} can't be rebuilt: the log starts at commit {first} and no complete checkpoint covers what was before",
+        code="log.start-missing",
+        facts={
+            "found": f"commits {format_ranges(listing.commits)}",
+            "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
+            **_readable_facts(listing),
+        },
+        hint=_hint_readable(listing) or "restore the missing files of _delta_log from a backup, then: deltacli history {table}",
+    )
+
+
+def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
+    return LogIncomplete(
+        f"version {wanted} can't be rebuilt: commit {missing} is missing",
+        facts={
+            "found": f"commits {format_ranges(listing.commits)}"
+            + (f", checkpoints {format_ranges(c.version for c in listing.checkpoints)}" if listing.checkpoints else ""),
+            "needed": commit_name(missing),
+            **_readable_facts(listing),
+        },
+        hint=_hint_readable(listing) or "restore the missing commit from a backup, then: deltacli history {table}",
+    )
+
+
+def _hint_readable(listing: LogListing) -> str | None:
+    if not listing.reconstructable:
+        return None
+    return f"deltacli snapshot {{table}} --version {listing.reconstructable[-1]}"

@@ -1,0 +1,197 @@
+"""The small part of a state, as values: protocol, metadata, transactions, domains. Spec: Actions; Action Reconciliation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.delta.commit_lines import Action
+from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
+from deltacli.delta.protocol import Protocol
+from deltacli.errors import CommitCorrupt
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The metaData action of a version. `schema_string` is verbatim, None where the action has none (seen in the field)."""
+
+    id: str
+    name: str | None
+    description: str | None
+    provider: str
+    format_options: Mapping[str, str]
+    schema_string: str | None
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    created_time: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The action as in the log, absent values left out."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "format": {"provider": self.provider, "options": dict(self.format_options)},
+            "schemaString": self.schema_string,
+            "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration),
+            "createdTime": self.created_time,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class SetTransaction:
+    """The newest version an application has committed. `last_updated` is epoch milliseconds."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DomainMetadata:
+    """A configuration that belongs to one named domain."""
+
+    domain: str
+    configuration: str
+
+
+@dataclass(slots=True)
+class StateBuilder:
+    """Collects the small actions newest first: what is set stays. Transactions win by commit, not by version; removed domains hide older ones."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata | None] = field(default_factory=dict)
+
+    def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
+        """Take the small actions of one file. Within a file the last of a kind counts (the order there is undefined)."""
+        fresh = StateBuilder()
+        for kind, action in actions:
+            match kind:
+                case "protocol":
+                    fresh.protocol = read_protocol(action, source)
+                case "metaData":
+                    fresh.metadata = read_metadata(action, source)
+                case "txn":
+                    transaction = _read_transaction(action, source)
+                    fresh.transactions[transaction.app_id] = transaction
+                case "domainMetadata":
+                    domain = _text(action, "domain", "domainMetadata", source)
+                    removed = action.get("removed") is True
+                    fresh.domains[domain] = None if removed else DomainMetadata(domain, str(action.get("configuration") or ""))
+        self.protocol = self.protocol or fresh.protocol
+        self.metadata = self.metadata or fresh.metadata
+        self.transactions = {**fresh.transactions, **self.transactions}
+        self.domains = {**fresh.domains, **self.domains}
+
+    @property
+    def live_domains(self) -> tuple[DomainMetadata, ...]:
+        """Domains that are not removed, by name."""
+        return tuple(found for _, found in sorted(self.domains.items()) if found is not None)
+
+    @property
+    def live_transactions(self) -> tuple[SetTransaction, ...]:
+        """The newest transaction of every application, expired ones too, by application."""
+        return tuple(found for _, found in sorted(self.transactions.items()))
+
+
+def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:
+    """True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
+    return "inCommitTimestamp" in protocol.supported_features and is_true(metadata.configuration, IN_COMMIT_TIMESTAMPS)
+
+
+def read_protocol(action: Action, source: str) -> Protocol:
+    """Read a protocol action. Raises CommitCorrupt (`action.missing-required`, `action.wrong-type`)."""
+    return Protocol(
+        _number(action, "minReaderVersion", "protocol", source),
+        _number(action, "minWriterVersion", "protocol", source),
+        _features(action, "readerFeatures", source),
+        _features(action, "writerFeatures", source),
+    )
+
+
+def read_metadata(action: Action, source: str) -> Metadata:
+    """Read a metaData action; a missing schemaString stays None. Raises CommitCorrupt."""
+    form = _mapping(action.get("format"), "metaData.format", source)
+    schema = action.get("schemaString")
+    created = action.get("createdTime")
+    if schema is not None and not isinstance(schema, str):
+        raise _wrong_type("metaData.schemaString", schema, source)
+    return Metadata(
+        id=str(action.get("id") or ""),
+        name=_optional_text(action.get("name")),
+        description=_optional_text(action.get("description")),
+        provider=str(form.get("provider") or "parquet"),
+        format_options=_strings(form.get("options"), "metaData.format.options", source),
+        schema_string=schema,
+        partition_columns=tuple(str(name) for name in action.get("partitionColumns") or ()),
+        configuration=_strings(action.get("configuration"), "metaData.configuration", source),
+        created_time=created if type(created) is int else None,
+    )
+
+
+def _read_transaction(action: Action, source: str) -> SetTransaction:
+    updated = action.get("lastUpdated")
+    return SetTransaction(
+        _text(action, "appId", "txn", source), _number(action, "version", "txn", source), updated if type(updated) is int else None
+    )
+
+
+def _features(action: Action, field_name: str, source: str) -> tuple[str, ...] | None:
+    names = action.get(field_name)
+    if names is None:
+        return None
+    if not isinstance(names, list):
+        raise _wrong_type(f"protocol.{field_name}", names, source)
+    return tuple(sorted(str(name) for name in names))
+
+
+def _number(action: Action, field_name: str, kind: str, source: str) -> int:
+    value = action.get(field_name)
+    if value is None:
+        raise _missing(f"{kind}.{field_name}", source)
+    if type(value) is not int:
+        raise _wrong_type(f"{kind}.{field_name}", value, source)
+    return value
+
+
+def _text(action: Action, field_name: str, kind: str, source: str) -> str:
+    value = action.get(field_name)
+    if value is None:
+        raise _missing(f"{kind}.{field_name}", source)
+    if not isinstance(value, str):
+        raise _wrong_type(f"{kind}.{field_name}", value, source)
+    return value
+
+
+def _optional_text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any: JSON values
+    """A map of the log: an object in JSON, a list of pairs when it comes out of Parquet, empty when absent."""
+    if value is None:
+        return {}
+    if isinstance(value, list):
+        return dict(value)
+    if not isinstance(value, dict):
+        raise _wrong_type(what, value, source)
+    return value
+
+
+def _strings(value: object, what: str, source: str) -> dict[str, str]:
+    return {str(key): "" if item is None else str(item) for key, item in _mapping(value, what, source).items()}
+
+
+def _missing(what: str, source: str) -> CommitCorrupt:
+    return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}")
+
+
+def _wrong_type(what: str, value: object, source: str) -> CommitCorrupt:
+    return CommitCorrupt(
+        f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": repr(value)[:80]}, hint="deltacli history {table}"
+    )

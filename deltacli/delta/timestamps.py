@@ -1,0 +1,41 @@
+"""Commit times: in-commit timestamps, file times made monotone, and time travel. Spec: In-Commit Timestamps; Recommendations for Readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from deltacli.delta.segment import LogFile
+
+
+class TimestampSource(StrEnum):
+    IN_COMMIT = "inCommitTimestamp"
+    FILE = "fileModificationTime"
+    FILE_ADJUSTED = "fileModificationTimeAdjusted"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTime:
+    """When a version was committed, and how that is known."""
+
+    timestamp_ms: int
+    source: TimestampSource
+
+
+def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
+    """Return the commit time of every listed commit by file modification time, made strictly increasing.
+
+    The walk starts at the earliest commit there is: a file not newer than its predecessor gets the predecessor's time plus 1 ms.
+    """
+    times: dict[int, CommitTime] = {}
+    previous: int | None = None
+    for version in sorted(commits):
+        found = commits[version].modified_ms
+        if previous is not None and found <= previous:
+            previous += 1
+            times[version] = CommitTime(previous, TimestampSource.FILE_ADJUSTED)
+        else:
+            previous = found
+            times[version] = CommitTime(found, TimestampSource.FILE)
+    return times

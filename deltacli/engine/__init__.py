@@ -1,0 +1,1 @@
+"""Who runs the pieces of work: threads of this process, or executors of a cluster."""

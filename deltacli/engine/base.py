@@ -1,0 +1,19 @@
+"""The engine port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Protocol, TypeVar
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Runs pieces of work, several at a time."""
+
+    def run(self, work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
+        """Yield the result of every piece, in the order of the pieces; few are in flight at a time, so results can be large.
+
+        The first piece that raises ends the run with its error; a caller that stops early stops the pieces that have not begun.
+        """

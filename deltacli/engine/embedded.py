@@ -1,0 +1,39 @@
+"""The engine of one process: threads, because the work is in Arrow and in the kernel, both outside the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+
+from deltacli.engine.base import Piece, Result
+
+
+class EmbeddedEngine:
+    """Runs pieces in `threads` threads (default: one a processor), at most two pieces a thread in flight."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or os.cpu_count() or 1
+
+    def run(self, work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
+        remaining = iter(pieces)
+        first = list(islice(remaining, 2))
+        if self.threads == 1 or len(first) < 2:
+            for piece in first:
+                yield work(piece)
+            for piece in remaining:
+                yield work(piece)
+            return
+        with ThreadPoolExecutor(self.threads) as pool:
+            flying: deque[Future[Result]] = deque(pool.submit(work, piece) for piece in first)
+            flying.extend(pool.submit(work, piece) for piece in islice(remaining, 2 * self.threads - 2))
+            try:
+                while flying:
+                    result = flying.popleft().result()
+                    flying.extend(pool.submit(work, piece) for piece in islice(remaining, 1))
+                    yield result
+            finally:
+                for future in flying:
+                    future.cancel()

@@ -1,0 +1,142 @@
+# DeltacliError                 exit   what it says
+# ├── UsageError                   2   the command line is wrong: option, column, value, scheme, missing extra
+# ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
+# │   ├── NotATable                    nothing there, a file, or a directory without a usable log
+# │   ├── LogIncomplete                a gap, or a log without its beginning
+# │   ├── CommitCorrupt                a commit file that can't be parsed: file, line, byte
+# │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that can't be opened or lacks what it must hold
+# │   ├── VersionAbsent                never written, or no longer reconstructable
+# │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
+# ├── Refused                      4   a guard stopped it, nothing changed
+# ├── PartlyDone                   5   run again
+# ├── ConflictLost                 6   other writers won every retry
+# ├── StorageFailed                7   network, permission, credentials, throttling, no space
+# └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
+"""One tree of errors: the class is the fact, the branch is the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+EXIT_OK = 0
+EXIT_FINDINGS = 1
+EXIT_BUG = 70
+
+EXIT_CODES: Mapping[int, str] = {
+    0: "done, or nothing to do",
+    1: "findings: something was found or is due; never a failure",
+    2: "usage: unknown option, command or column, bad value, unsupported scheme, missing extra",
+    3: "unreadable: path, table or version absent, log incomplete or corrupt, unsupported reader feature",
+    4: "refused by a guard, nothing changed",
+    5: "partly done, run again",
+    6: "conflict: other writers won every retry",
+    7: "storage: network, permission, credentials, throttling, no space",
+    8: "unknown: a commit was sent and its fate could not be read back",
+    70: "a bug",
+}
+
+
+class DeltacliError(Exception):
+    """What failed, the facts that show it, and the next command.
+
+    `code` is the rule id of `validate` where one fits. `facts` are printed one a line, in order. `table` is set by the
+    operation that knows it, when the place that noticed the fault does not.
+    """
+
+    exit_code = EXIT_BUG
+    code = "bug"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        facts: Mapping[str, str] | None = None,
+        hint: str | None = None,
+        table: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or type(self).code
+        self.facts: dict[str, str] = dict(facts or {})
+        self.hint = hint
+        self.table = table
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UsageError(DeltacliError):
+    """The command line, or an argument of the API, is wrong."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class Unreadable(DeltacliError):
+    """A path, table or version is absent or can't be read."""
+
+    exit_code = 3
+    code = "table.unreadable"
+
+
+class NotATable(Unreadable):
+    """Nothing at the path, a file, or a directory without a usable `_delta_log`."""
+
+    code = "log.not-a-table"
+
+
+class LogIncomplete(Unreadable):
+    """A commit that replay needs does not exist."""
+
+    code = "log.gap"
+
+
+class CommitCorrupt(Unreadable):
+    """A commit file that can't be parsed."""
+
+    code = "commit.bad-json"
+
+
+class CheckpointUnreadable(Unreadable):
+    """A checkpoint, part or sidecar that can't be opened, or lacks an action it must hold."""
+
+    code = "checkpoint.unreadable"
+
+
+class VersionAbsent(Unreadable):
+    """A version that never was, or is no longer reconstructable."""
+
+    code = "table.version-absent"
+
+
+class ProtocolUnsupported(Unreadable):
+    """The table asks for a reader version or reader feature that deltacli does not know."""
+
+    code = "protocol.unsupported-reader"
+
+
+class Refused(DeltacliError):
+    """A guard stopped the operation; nothing was changed."""
+
+    exit_code = 4
+    code = "refused"
+
+
+class StorageFailed(DeltacliError):
+    """The store did not answer, or would not."""
+
+    exit_code = 7
+    code = "storage.failed"
+
+
+class FileMissing(StorageFailed):
+    """A file that a listing or another file names is not there."""
+
+    code = "storage.file-missing"
+
+
+class PermissionRefused(StorageFailed):
+    """The store, or the file system, does not let us read or write."""
+
+    code = "storage.permission"

@@ -1,0 +1,149 @@
+"""`history`: one item per commit file, from its provenance alone. Never opens a checkpoint; reads file actions only when counting them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from deltacli.delta.commit_lines import Action
+from deltacli.delta.segment import LogFile, LogListing
+from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
+from deltacli.engine.base import Engine
+from deltacli.errors import CommitCorrupt
+from deltacli.operations.log import list_log
+from deltacli.quantities import format_timestamp
+from deltacli.storage import Storage
+from deltacli.work.commits import stream_commit
+from deltacli.work.provenance import Provenance, read_provenance
+
+PROVENANCE_FIELDS = (
+    "operation",
+    "operationParameters",
+    "operationMetrics",
+    "userId",
+    "userName",
+    "engineInfo",
+    "readVersion",
+    "isolationLevel",
+    "isBlindAppend",
+    "userMetadata",
+    "txnId",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCounts:
+    """What a commit holds: numbers of actions by kind, and the files and bytes it adds and removes (a remove may not say its size)."""
+
+    actions: Mapping[str, int]
+    added_files: int
+    removed_files: int
+    added_bytes: int
+    removed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryItem:
+    """One commit. `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit can't be read."""
+
+    version: int
+    time: CommitTime
+    commit_info: Action | None
+    problem: str | None = None
+    counts: ActionCounts | None = None
+
+    @property
+    def operation(self) -> str | None:
+        """What was done, in the writer's word."""
+        found = (self.commit_info or {}).get("operation")
+        return None if found is None else str(found)
+
+    def as_json(self) -> dict[str, Any]:
+        """The item as in the document `deltacli.history`; what the log does not say is left out."""
+        info = self.commit_info or {}
+        item: dict[str, Any] = {
+            "version": self.version,
+            "timestampMs": self.time.timestamp_ms,
+            "timestamp": format_timestamp(self.time.timestamp_ms),
+            "timestampSource": self.time.source.value,
+            "hasCommitInfo": self.commit_info is not None,
+        }
+        for name, source in (("commitInfoTimestampMs", "timestamp"), ("inCommitTimestampMs", "inCommitTimestamp")):
+            if info.get(source) is not None:
+                item[name] = info[source]
+        for name in PROVENANCE_FIELDS:
+            if info.get(name) is not None:
+                item[name] = info[name]
+        if self.problem is not None:
+            item["problem"] = self.problem
+        if self.counts is not None:
+            item["actions"] = dict(self.counts.actions)
+            item["addedFiles"] = self.counts.added_files
+            item["removedFiles"] = self.counts.removed_files
+            item["addedBytes"] = self.counts.added_bytes
+            item["removedBytes"] = self.counts.removed_bytes
+        return item
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Commits newest first. `total` is how many the log holds; fewer items mean that a limit cut the list."""
+
+    table: str
+    items: tuple[HistoryItem, ...]
+    total: int
+    gaps: tuple[tuple[int, int], ...]
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.items) == self.total
+
+
+def read_history(storage: Storage, engine: Engine, *, limit: int = 0, counts: bool = False) -> History:
+    """Return the newest `limit` commits (0: all), across gaps and whatever features the table has.
+
+    A commit whose first line can't be read, or whose file is empty, becomes an item with a `problem`. Raises NotATable.
+    """
+    listing = list_log(storage)
+    times = file_times(listing.commits)
+    newest_first = sorted(listing.commits, reverse=True)
+    chosen = newest_first[:limit] if limit else newest_first
+    read = partial(_read_item, storage, times=times, counts=counts)
+    files = (listing.commits[version] for version in chosen)
+    items = tuple(engine.run(read, files)) if storage.capabilities.parallel_reads else tuple(map(read, files))
+    return History(storage.uri, items, len(newest_first), gaps_of(listing))
+
+
+def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
+    """The holes between commit files as (first, last) missing version."""
+    runs = listing.commit_runs
+    return tuple((before[1] + 1, after[0] - 1) for before, after in zip(runs, runs[1:], strict=False))
+
+
+def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
+    provenance = read_provenance(storage, file)
+    counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
+    return HistoryItem(file.version, _commit_time(provenance, times[file.version]), provenance.commit_info, provenance.problem or problem, counted)
+
+
+def _commit_time(provenance: Provenance, file_time: CommitTime) -> CommitTime:
+    stamped = provenance.in_commit_timestamp
+    return file_time if stamped is None else CommitTime(stamped, TimestampSource.IN_COMMIT)
+
+
+def _count(storage: Storage, file: LogFile) -> tuple[ActionCounts | None, str | None]:
+    """Count the actions of a commit; a rule id instead where a line can't be read."""
+    actions: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    try:
+        for kind, action in stream_commit(storage, file):
+            actions[kind] += 1
+            if kind in ("add", "remove"):
+                size = action.get("size")
+                sizes[kind] += size if type(size) is int else 0
+    except CommitCorrupt as corrupt:
+        return None, corrupt.code
+    return ActionCounts(dict(sorted(actions.items())), actions["add"], actions["remove"], sizes["add"], sizes["remove"]), None

@@ -1,0 +1,92 @@
+"""Finding the log of a table: the listing, the hint that says where to start it, and when each version was committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
+from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
+from deltacli.delta.segment import LogListing, make_log_file, read_listing
+from deltacli.errors import DeltacliError, FileMissing, NotATable
+from deltacli.storage import PathKind, Storage
+
+_FIRST_VERSIONED_NAME = "0"
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a table's log holds, as far as it was listed, and what was wrong with the hint."""
+
+    listing: LogListing
+    hint_problems: tuple[str, ...] = ()
+
+
+def find_log(storage: Storage, version: int | None = None) -> Log:
+    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that saves something, else from the start.
+
+    A stale, torn, dangling or forged hint costs one more listing, never an error. Raises NotATable where there is no log.
+    """
+    hint = _hint(storage)
+    problems = (hint.rule,) if isinstance(hint, BadHint) else ()
+    start = 0
+    if isinstance(hint, Hint) and not storage.capabilities.cheap_listing and (version is None or hint.version <= version):
+        start = hint.version
+    listing = list_log(storage, start_version=start)
+    if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
+        problems = ("hint.checkpoint-missing",)
+        if start and not any(instance.version > hint.version for instance in listing.checkpoints):
+            listing = list_log(storage)
+    return Log(listing, problems)
+
+
+def list_log(storage: Storage, *, start_version: int = 0) -> LogListing:
+    """List the versioned files of the log from `start_version` on, stopping before `_sidecars` and other names without a version."""
+    start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
+    files = []
+    try:
+        for stat in storage.list_from(LOG_DIRECTORY, start):
+            if stat.name >= AFTER_VERSIONED_NAMES:
+                break
+            files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
+    except FileMissing:
+        raise _no_log(storage) from None
+    return read_listing(files, start_version=start_version)
+
+
+def _hint(storage: Storage) -> Hint | BadHint | None:
+    try:
+        return read_hint(storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+    except FileMissing:
+        return None
+
+
+def _no_log(storage: Storage) -> DeltacliError:
+    """Say what lies at the path instead of a log, and what to try."""
+    match storage.kind_of(""):
+        case PathKind.MISSING:
+            return NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
+        case PathKind.FILE:
+            return NotATable(
+                "this is a file; a table is a directory that holds _delta_log", code="table.path-is-file", facts={"path": storage.uri}
+            )
+    directories = set(storage.list_directories(""))
+    if _is_inside_log(storage):
+        return NotATable(
+            "this is the log of a table; give the directory above it", code="table.path-is-log", hint=f"deltacli snapshot {storage.uri}/.."
+        )
+    if "schema" in directories and _holds_paimon_schemas(storage):
+        return NotATable("this is a Paimon table, which this version of deltacli does not read", code="table.format", facts={"path": storage.uri})
+    nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[:5]
+    return NotATable(
+        "this is not a Delta table: the directory holds no _delta_log",
+        facts={"path": storage.uri, **({"tables below": ", ".join(nested)} if nested else {})},
+        hint=f"deltacli snapshot {{table}}/{nested[0]}" if nested else None,
+    )
+
+
+def _is_inside_log(storage: Storage) -> bool:
+    return storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}")
+
+
+def _holds_paimon_schemas(storage: Storage) -> bool:
+    return any(stat.name.startswith("schema-") for stat in storage.list_from("schema", "schema-"))

@@ -1,0 +1,316 @@
+"""Opening a table and rebuilding its versions: `Table` and `Snapshot`, which stream through the pieces of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from deltacli.clock import Clock, system_clock
+from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
+from deltacli.delta.file_actions import action_schemas, narrow_adds, narrow_removes, whole_actions
+from deltacli.delta.log_path import LogFileKind
+from deltacli.delta.properties import deleted_file_retention_ms
+from deltacli.delta.protocol import Protocol, require_readable
+from deltacli.delta.replay import Survivors, TouchedFiles, reconcile_commit
+from deltacli.delta.schema.types import StructType, parse_schema
+from deltacli.delta.segment import CheckpointInstance, LogSegment, choose_segment
+from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
+from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.errors import CheckpointUnreadable, LogIncomplete, Unreadable
+from deltacli.operations.history import History, read_history
+from deltacli.operations.log import Log, find_log
+from deltacli.operations.time_travel import version_at
+from deltacli.storage import Storage, open_storage
+from deltacli.work.checkpoints import (
+    CheckpointContents,
+    CheckpointPiece,
+    FileBatch,
+    open_checkpoint,
+    plan_pieces,
+    read_narrow,
+    read_whole,
+)
+from deltacli.work.commits import LARGE_COMMIT_BYTES, LogTail, commit_location, read_tail, reconcile_commits
+from deltacli.work.provenance import Provenance, read_provenance
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def open_table(uri: str, *, storage_options: Mapping[str, str] | None = None, clock: Clock = system_clock) -> Table:
+    """Return the table at a path or URI; nothing is read before it is asked for.
+
+    Raises UsageError for a scheme nobody knows or an extra that is not installed.
+    """
+    return Table(open_storage(uri, storage_options), clock=clock)
+
+
+class Table:
+    """A Delta table in one directory of a store."""
+
+    def __init__(self, storage: Storage, *, engine: Engine | None = None, clock: Clock = system_clock) -> None:
+        self.storage = storage
+        self.engine: Engine = engine or EmbeddedEngine()
+        self.clock = clock
+
+    @property
+    def uri(self) -> str:
+        """The absolute URI of the table directory."""
+        return self.storage.uri
+
+    def history(self, *, limit: int = 0, counts: bool = False) -> History:
+        """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
+        return read_history(self.storage, self.engine, limit=limit, counts=counts)
+
+    def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
+        """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp_ms` (epoch milliseconds).
+
+        Raises NotATable, VersionAbsent, LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
+        """
+        if timestamp_ms is not None:
+            version = version_at(self, timestamp_ms)
+        try:
+            return self._rebuild(find_log(self.storage, version), version)
+        except LogIncomplete:
+            # A listing that began at the hint may not show what an older start would.
+            if self.storage.capabilities.cheap_listing:
+                raise
+            return self._rebuild(find_log(self.storage, 0), version)
+
+    def rebuild(self, log: Log, version: int | None, *, unusable: Collection[CheckpointInstance] = ()) -> Snapshot:
+        """Rebuild a version from a listing at hand, without the checkpoints found unusable."""
+        return self._rebuild(log, version, unusable=unusable)
+
+    def _rebuild(self, log: Log, version: int | None, *, unusable: Collection[CheckpointInstance] = ()) -> Snapshot:
+        """Rebuild from the newest checkpoint that can be read; each that can't is a problem, and fatal only where nothing older helps."""
+        rejected: dict[CheckpointInstance, str] = dict.fromkeys(unusable, "checkpoint.unreadable")
+        first_fault: CheckpointUnreadable | None = None
+        while True:
+            try:
+                segment = choose_segment(log.listing, version, unusable=rejected)
+            except Unreadable:
+                if first_fault is not None:
+                    raise first_fault from None
+                raise
+            try:
+                return _read_state(self, log, segment, rejected)
+            except CheckpointUnreadable as fault:
+                if segment.checkpoint is None:
+                    raise
+                first_fault = first_fault or fault
+                rejected[segment.checkpoint] = fault.code
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The state of a table at one version."""
+
+    table: Table
+    version: int
+    time: CommitTime | None
+    """When the version was committed; None where no commit file of it is left."""
+    protocol: Protocol
+    metadata: Metadata
+    transactions: tuple[SetTransaction, ...]
+    domains: tuple[DomainMetadata, ...]
+    segment: LogSegment
+    checkpoint_layout: str | None
+    """`classic`, `multi-part` or `v2` (by content), None without a checkpoint."""
+    sidecars: int
+    problems: tuple[str, ...]
+    """Rule ids of what had to be worked around."""
+    _log: Log = field(repr=False)
+    _tail: LogTail = field(repr=False)
+    _checkpoint: CheckpointContents | None = field(repr=False)
+    _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
+    _unusable: tuple[CheckpointInstance, ...] = field(repr=False)
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table properties (`metaData.configuration`)."""
+        return self.metadata.configuration
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The table schema, parsed; empty where the metaData has none. Raises Unreadable (`schema.bad-json`)."""
+        return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
+
+    def files(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the live files as batches of the add action's own fields, in no particular order."""
+        return self._whole("add")
+
+    def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no particular order."""
+        return self._whole("remove")
+
+    def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
+        """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the table's retention."""
+        cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
+        files, tombstones = FileCounts(), TombstoneCounts()
+        for batch in self._tail_batches():
+            files, tombstones = _count_batch(batch, cutoff, files, tombstones)
+        touched = self._touched
+        count = partial(_count_piece, self.table.storage, touched=touched, cutoff=cutoff)
+        for piece_files, piece_tombstones in self.table.engine.run(count, self._pieces):
+            files, tombstones = files + piece_files, tombstones + piece_tombstones
+        return files, tombstones
+
+    def narrow(self) -> Iterator[FileBatch]:
+        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`)."""
+        yield from self._tail_batches()
+        for piece in self._pieces:
+            yield from read_narrow(self.table.storage, piece, self._touched, with_paths=True)
+
+    def without_checkpoint(self) -> Snapshot:
+        """Rebuild the same version as if the checkpoint it came from were not there. Raises where nothing older helps."""
+        if self.segment.checkpoint is None:
+            return self
+        return self.table.rebuild(self._log, self.version, unusable=(*self._unusable, self.segment.checkpoint))
+
+    @cached_property
+    def _touched(self) -> TouchedFiles:
+        return TouchedFiles(self._tail.seen)
+
+    @cached_property
+    def _json_survivors(self) -> Survivors:
+        """File actions that a JSON checkpoint holds itself, less what the commits after it decided."""
+        actions = self._checkpoint.json_actions if self._checkpoint else []
+        return reconcile_commit(actions, set(self._tail.seen), "checkpoint")
+
+    def _tail_batches(self) -> Iterator[FileBatch]:
+        yield from (FileBatch(adds=batch) for batch in self._tail.adds)
+        yield from (FileBatch(removes=batch) for batch in self._tail.removes)
+        survived = self._json_survivors
+        if survived.adds or survived.removes:
+            yield FileBatch(narrow_adds(survived.adds, "checkpoint"), narrow_removes(survived.removes, "checkpoint"))
+
+    def _whole(self, kind: str) -> Iterator[pyarrow.RecordBatch]:
+        schema = action_schemas().add if kind == "add" else action_schemas().remove
+        again = LogTail(contested=self._tail.contested)
+        contents = _read_contents(self.table, self.segment)
+        older_follow = self._checkpoint is not None
+        for file, survived in reconcile_commits(self.table.storage, self.segment.commits, again, contents, older_follow=older_follow):
+            actions = survived.adds if kind == "add" else survived.removes
+            if actions:
+                yield whole_actions(actions, schema, file.name)
+        survived = self._json_survivors
+        if actions := (survived.adds if kind == "add" else survived.removes):
+            yield whole_actions(actions, schema, "checkpoint")
+        for piece in self._pieces:
+            yield from read_whole(self.table.storage, piece, self._touched, kind)
+
+
+def _count_batch(
+    batch: FileBatch, cutoff: int, files: FileCounts, tombstones: TombstoneCounts
+) -> tuple[FileCounts, TombstoneCounts]:
+    if batch.adds is not None:
+        files += count_adds(batch.adds)
+    if batch.removes is not None:
+        tombstones += count_removes(batch.removes, cutoff)
+    return files, tombstones
+
+
+def _count_piece(storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles, cutoff: int) -> tuple[FileCounts, TombstoneCounts]:
+    files, tombstones = FileCounts(), TombstoneCounts()
+    for batch in read_narrow(storage, piece, touched, with_paths=False):
+        files, tombstones = _count_batch(batch, cutoff, files, tombstones)
+    return files, tombstones
+
+
+def _read_contents(table: Table, segment: LogSegment) -> Iterator[bytes | None]:
+    """The bytes of the segment's commits, newest first, None for one that is streamed; several reads at a time where that helps."""
+
+    def read(index: int) -> bytes | None:
+        file = segment.commits[index]
+        return None if file.size_bytes >= LARGE_COMMIT_BYTES else table.storage.read(commit_location(file))
+
+    newest_first = range(len(segment.commits) - 1, -1, -1)
+    return table.engine.run(read, newest_first) if table.storage.capabilities.parallel_reads else map(read, newest_first)
+
+
+def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]) -> Snapshot:
+    """Read the small actions of a segment, check that the version may be read, and plan the reading of its file actions."""
+    tail = read_tail(table.storage, segment.commits, _read_contents(table, segment), older_follow=segment.checkpoint is not None)
+    contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
+    state = tail.state
+    if contents is not None:
+        state.take(contents.small, segment.checkpoint.files[0].name if segment.checkpoint else "")
+    if state.protocol is None:
+        raise _nothing_says(segment, "protocol", "protocol.missing")
+    require_readable(state.protocol, segment.version)
+    if state.metadata is None:
+        raise _nothing_says(segment, "metaData", "metadata.missing")
+    plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
+    sidecars = contents.sidecars if contents else ()
+    pieces = [*(contents.pieces if contents else ()), *(piece for found in table.engine.run(plan, sidecars) for piece in found)]
+    time, time_problem = _commit_time(table, log, segment, state, tail)
+    return Snapshot(
+        table=table,
+        version=segment.version,
+        time=time,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transactions=state.live_transactions,
+        domains=state.live_domains,
+        segment=segment,
+        checkpoint_layout=_layout(segment.checkpoint, contents),
+        sidecars=len(sidecars),
+        problems=_problems(log, segment, state, rejected, time_problem),
+        _log=log,
+        _tail=tail,
+        _checkpoint=contents,
+        _pieces=tuple(pieces),
+        _unusable=tuple(rejected),
+    )
+
+
+def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
+    return Unreadable(
+        f"version {segment.version} has no {action} action",
+        code=code,
+        facts={"replayed": f"commits {segment.commits[0].version}-{segment.commits[-1].version}" if segment.commits else "no commit"},
+        hint="deltacli history {table}",
+    )
+
+
+def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents | None) -> str | None:
+    if checkpoint is None or contents is None:
+        return None
+    if contents.is_v2 or checkpoint.kind is LogFileKind.UUID_CHECKPOINT:
+        return "v2"
+    return "multi-part" if checkpoint.kind is LogFileKind.MULTI_PART_CHECKPOINT else "classic"
+
+
+def _problems(
+    log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str], time_problem: str | None
+) -> tuple[str, ...]:
+    found = {*log.hint_problems, *segment.problems, *rejected.values()}
+    if state.protocol is not None and state.protocol.is_catalog_managed:
+        found.add("catalog.unpublished-possible")
+    if state.metadata is not None and state.metadata.schema_string is None:
+        found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
+    if time_problem is not None:
+        found.add(time_problem)
+    return tuple(sorted(found))
+
+
+def _commit_time(
+    table: Table, log: Log, segment: LogSegment, state: StateBuilder, tail: LogTail
+) -> tuple[CommitTime | None, str | None]:
+    """When the version was committed: its in-commit timestamp where the version has them, else its file's time."""
+    file = log.listing.commits.get(segment.version)
+    if file is None:
+        return None, None
+    if state.protocol is not None and state.metadata is not None and has_in_commit_timestamps(state.protocol, state.metadata):
+        if segment.commits:
+            provenance = Provenance(tail.newest_commit_info, is_first=tail.commit_info_is_first)
+        else:
+            provenance = read_provenance(table.storage, file)
+        if provenance.in_commit_timestamp is not None:
+            return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
+        return file_times(log.listing.commits)[segment.version], "ict.missing"
+    return file_times(log.listing.commits)[segment.version], None

@@ -1,0 +1,90 @@
+"""Which version was the newest at a moment. Spec: In-Commit Timestamps, Recommendations for Readers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.delta.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, parse_integer
+from deltacli.delta.segment import LogListing
+from deltacli.delta.state import has_in_commit_timestamps
+from deltacli.delta.timestamps import file_times
+from deltacli.errors import NotATable, Unreadable, VersionAbsent
+from deltacli.operations.log import Log, list_log
+from deltacli.quantities import format_timestamp
+from deltacli.work.provenance import read_provenance
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Table
+
+
+def version_at(table: Table, timestamp_ms: int) -> int:
+    """Return the newest version committed at or before a moment; a moment after the newest version gives that one.
+
+    Versions from the in-commit timestamps' enablement on are judged by these, older ones by file times made monotone.
+    Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
+    """
+    listing = list_log(table.storage)
+    if listing.is_empty:
+        raise NotATable("the log holds no commit and no complete checkpoint")
+    if not listing.commits:
+        raise VersionAbsent("no commit file is left, so no version has a time", code="table.timestamp-unknown")
+    enabled_at = _enablement(table, listing)
+    times = file_times(listing.commits)
+    versions = sorted(listing.commits)
+    by_file = [version for version in versions if enabled_at is None or version < enabled_at[0]]
+    by_commit = [version for version in versions if enabled_at is not None and version >= enabled_at[0]]
+
+    def committed_ms(version: int) -> int:
+        stamped = read_provenance(table.storage, listing.commits[version]).in_commit_timestamp if version in stamped_versions else None
+        return times[version].timestamp_ms if stamped is None else stamped
+
+    stamped_versions = set(by_commit)
+    searched = by_commit if enabled_at is not None and timestamp_ms >= enabled_at[1] else by_file or by_commit
+    low, high = 0, len(searched)
+    while low < high:
+        middle = (low + high) // 2
+        if committed_ms(searched[middle]) <= timestamp_ms:
+            low = middle + 1
+        else:
+            high = middle
+    reconstructable = set(listing.reconstructable)
+    if low == 0 or (searched[low - 1] not in reconstructable and searched[low - 1] < min(reconstructable, default=0)):
+        raise _before_start(listing, timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
+    return searched[low - 1]
+
+
+def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:
+    """(version, epoch milliseconds) from which in-commit timestamps count, by the newest version that can be rebuilt; None without them."""
+    for version in reversed(listing.reconstructable[-8:]):
+        try:
+            snapshot = table.rebuild(Log(listing), version)
+        except Unreadable:
+            continue
+        if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+            return None
+        since = parse_integer(snapshot.properties, ICT_ENABLEMENT_VERSION)
+        moment = parse_integer(snapshot.properties, ICT_ENABLEMENT_TIMESTAMP)
+        return (0, -(2**63)) if since is None or moment is None else (since, moment)
+    return None
+
+
+def _ends(listing: LogListing) -> list[int]:
+    """The oldest and newest reconstructable version that has a commit file."""
+    dated = [version for version in listing.reconstructable if version in listing.commits]
+    return [dated[0], dated[-1]] if dated else []
+
+
+def _before_start(listing: LogListing, timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
+    facts = {}
+    if ends:
+        first, last = min(ends), max(ends)
+        facts = {
+            "earliest": f"version {first}, {format_timestamp(ends[first])}",
+            "newest": f"version {last}, {format_timestamp(ends[last])}",
+        }
+    return VersionAbsent(
+        f"no version that can be rebuilt was committed at or before {format_timestamp(timestamp_ms)}",
+        code="table.timestamp-before-start",
+        facts=facts,
+        hint=f"deltacli snapshot {{table}} --version {min(ends)}" if ends else "deltacli history {table}",
+    )

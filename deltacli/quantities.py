@@ -1,0 +1,92 @@
+"""Sizes, counts, durations and times: how they are read and how they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from deltacli.errors import UsageError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_AGES = ((365 * 86_400, "year"), (30 * 86_400, "month"), (86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second"))
+
+
+def format_size(size_bytes: int) -> str:
+    """Write a number of bytes for people: `3.2 GiB`."""
+    value = float(size_bytes)
+    for unit in _SIZE_UNITS:
+        if abs(value) < 1024 or unit == _SIZE_UNITS[-1]:
+            break
+        value /= 1024
+    return f"{size_bytes} B" if unit == "B" else f"{value:.1f} {unit}"
+
+
+def format_count(count: int) -> str:
+    """Write a count with thousands separators: `1,000,060`."""
+    return f"{count:,}"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun: `1 file`, `2 files`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """Write epoch milliseconds as RFC 3339 UTC with milliseconds; as a plain number where no calendar reaches."""
+    try:
+        moment = EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
+        return str(timestamp_ms)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z".rjust(24, "0")
+
+
+def format_moment(timestamp_ms: int) -> str:
+    """Write epoch milliseconds for people, to the second: `2026-01-09 08:12:44`."""
+    return format_timestamp(timestamp_ms)[:19].replace("T", " ")
+
+
+def format_age(timestamp_ms: int, now_ms: int) -> str:
+    """Write how long ago a moment was: `3 days ago`, `in 2 hours`, `now`."""
+    seconds = abs(now_ms - timestamp_ms) // 1000
+    for length, unit in _AGES:
+        if seconds >= length:
+            amount = plural(seconds // length, unit)
+            return f"{amount} ago" if now_ms >= timestamp_ms else f"in {amount}"
+    return "now"
+
+
+def parse_timestamp(text: str) -> int:
+    """Return epoch milliseconds of an RFC 3339 time; a bare date is midnight UTC, a time without offset is UTC.
+
+    Raises UsageError if `text` is none of these.
+    """
+    cleaned = text.strip()
+    try:
+        moment = datetime.fromisoformat(cleaned.upper() if re.match(r"[0-9]", cleaned) else "")
+    except ValueError:
+        raise UsageError(
+            f"{text!r} is not a timestamp",
+            code="usage.timestamp",
+            facts={"expected": "RFC 3339, as in 2026-01-09T08:12:44Z, or a date, as in 2026-01-09 (midnight UTC)"},
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
+def format_ranges(numbers: Iterable[int]) -> str:
+    """Write numbers as ranges: `0-9, 12, 14-20`."""
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(numbers)) or "none"
+
+
+def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Return the maximal runs of consecutive numbers, ascending, as (first, last)."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs

@@ -1,0 +1,36 @@
+"""Where tables lie: one port, and a back end per kind of store."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote
+
+from deltacli.errors import UsageError
+from deltacli.storage.base import Capabilities, FileStat, PathKind, Storage
+from deltacli.storage.local import LocalStorage
+
+__all__ = ["Capabilities", "FileStat", "LocalStorage", "PathKind", "Storage", "open_storage"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+
+
+def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
+    """Return the store that holds `uri`: a path, a `file:` URI, or any scheme fsspec has a file system for.
+
+    Raises UsageError for a scheme nobody knows or an extra that is not installed.
+    """
+    if not uri:
+        raise UsageError("the table is an empty string", code="usage.table")
+    if _FILE_URI.match(uri):
+        return LocalStorage(unquote(_FILE_URI.sub("", uri), errors="surrogateescape"))
+    scheme = _SCHEME.match(uri)
+    if scheme is None:
+        return LocalStorage(os.path.expanduser(uri))
+    if scheme[1].lower() == "file":
+        raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then give the path")
+    from deltacli.storage.remote import RemoteStorage
+
+    return RemoteStorage(f"{scheme[1].lower()}://{uri[scheme.end() :]}", options or {})

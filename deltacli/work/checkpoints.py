@@ -1,0 +1,282 @@
+"""Reading checkpoints: the small actions as values, the file actions as a stream of columns, row group by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
+from deltacli.delta.commit_lines import Action, read_actions
+from deltacli.delta.deletion_vector import unique_id_column
+from deltacli.delta.file_actions import action_schemas
+from deltacli.delta.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
+from deltacli.delta.replay import TouchedFiles
+from deltacli.delta.segment import CheckpointInstance
+from deltacli.delta.stats import num_records_column
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
+from deltacli.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+_ROWS_A_BATCH = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class FileBatch:
+    """Live adds and tombstones, each None where a batch has none: both narrow, or both whole, as asked for."""
+
+    adds: pyarrow.RecordBatch | None = None
+    removes: pyarrow.RecordBatch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPiece:
+    """One row group of one Parquet file of a checkpoint. `metadata` spares a second read of the footer."""
+
+    path: str
+    group: RowGroup
+    metadata: pyarrow.parquet.FileMetaData = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointContents:
+    """A checkpoint opened: its small actions, its file actions where they came as JSON, the row groups of its own Parquet files that
+    hold file actions, and the sidecars that hold the rest.
+    """
+
+    small: list[tuple[str, Action]]
+    json_actions: list[tuple[str, Action]]
+    pieces: list[CheckpointPiece]
+    sidecars: tuple[str, ...]
+
+    @property
+    def is_v2(self) -> bool:
+        return any(kind in ("checkpointMetadata", "sidecar") for kind, _ in self.small)
+
+
+@contextmanager
+def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iterator[None]:
+    """Turn every fault of a checkpoint file's bytes into CheckpointUnreadable, naming the file."""
+    import pyarrow
+
+    try:
+        yield
+    except FileMissing as fault:
+        missing_rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else rule
+        raise CheckpointUnreadable(f"{path} does not exist", code=missing_rule, facts={"file": path}) from fault
+    except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError) as fault:
+        reason = " ".join(str(fault).split())[:200]
+        raise CheckpointUnreadable(f"{path} can't be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}) from fault
+
+
+def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> CheckpointContents:
+    """Open a checkpoint, but not its sidecars, and read its small actions. Raises CheckpointUnreadable, naming the file and what it lacks."""
+    contents = CheckpointContents([], [], [], ())
+    for file in instance.files:
+        path = f"{LOG_DIRECTORY}/{file.name}"
+        if file.path.is_json:
+            actions = _read_json_checkpoint(storage, path, file.name)
+            contents.small.extend((kind, action) for kind, action in actions if kind in SMALL_ACTIONS)
+            contents.json_actions.extend((kind, action) for kind, action in actions if kind in ("add", "remove"))
+        else:
+            with open_parquet(storage, path) as parquet:
+                contents.small.extend(_small_actions(parquet))
+                contents.pieces.extend(_pieces(path, parquet.metadata))
+    kinds = {kind for kind, _ in contents.small}
+    for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
+        if needed not in kinds:
+            first = f"{LOG_DIRECTORY}/{instance.files[0].name}"
+            raise CheckpointUnreadable(f"{first} holds no {needed} action", code=rule, facts={"file": first})
+    return replace(contents, sidecars=tuple(_sidecar_location(action) for kind, action in contents.small if kind == "sidecar"))
+
+
+def _read_json_checkpoint(storage: Storage, path: str, name: str) -> list[tuple[str, Action]]:
+    with checkpoint_faults(path):
+        try:
+            return read_actions(storage.read(path), name)
+        except CommitCorrupt as corrupt:
+            raise CheckpointUnreadable(corrupt.message, facts=corrupt.facts) from corrupt
+
+
+def _sidecar_location(action: Action) -> str:
+    """Sidecars always lie in `_delta_log/_sidecars`; only the last segment of the path counts. Spec: Sidecar File Information."""
+    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
+
+
+@contextmanager
+def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[Any]:  # Any: pyarrow has no types
+    """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable."""
+    import pyarrow.parquet
+
+    with checkpoint_faults(path), storage.open(path) as source, pyarrow.parquet.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
+        yield file
+
+
+def _small_actions(file: Any) -> Iterator[tuple[str, Action]]:  # Any: pyarrow has no types
+    """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold none cost nothing."""
+    columns = CheckpointColumns(file.metadata)
+    for group in range(file.metadata.num_row_groups):
+        for kind, leaf in SMALL_ACTIONS.items():
+            if columns.holds(group, f"{kind}.{leaf}"):
+                yield from _rows_of(file, group, kind, leaf)
+
+
+def _rows_of(file: Any, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:  # Any: pyarrow has no types
+    """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there are some."""
+    present = any(
+        batch.column(0).flatten()[0].null_count < batch.num_rows
+        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[f"{kind}.{leaf}"], use_threads=False)
+    )
+    if present:
+        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[kind], use_threads=False):
+            column = batch.column(0)
+            for row in column.filter(column.is_valid()).to_pylist(maps_as_pydicts="lossy"):
+                yield kind, row
+
+
+def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
+    """Return the row groups of a Parquet file that may hold file actions. Raises CheckpointUnreadable (`sidecar.missing`)."""
+    with open_parquet(storage, path) as file:
+        return _pieces(path, file.metadata)
+
+
+def _pieces(path: str, metadata: Any) -> list[CheckpointPiece]:  # Any: pyarrow has no types
+    groups = CheckpointColumns(metadata).row_groups()
+    return [CheckpointPiece(path, group, metadata) for group in groups if group.has_adds or group.has_removes]
+
+
+def read_narrow(storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool) -> Iterator[FileBatch]:
+    """Yield the live adds and tombstones of a row group in narrow columns, without what newer commits decided.
+
+    Without `with_paths` the path columns are read only where `touched` needs them, and come back null.
+    """
+    need_paths = with_paths or len(touched) > 0
+    with open_parquet(storage, piece.path, piece.metadata) as file:
+        columns = CheckpointColumns(piece.metadata)
+        wanted = []
+        if piece.group.has_adds:
+            wanted += columns.narrow_add(piece.group, with_paths=need_paths)
+        if piece.group.has_removes:
+            wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
+        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False):
+            yield FileBatch(
+                adds=_narrow_rows(batch, "add", touched, piece.path, need_paths=need_paths),
+                removes=_narrow_rows(batch, "remove", touched, piece.path, need_paths=need_paths),
+            )
+
+
+def _narrow_rows(batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool) -> Any:  # Any: pyarrow has no types
+    """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    actions = _valid_rows(batch, kind)
+    if actions is None:
+        return None
+    names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
+
+    def column(name: str, data_type: Any) -> Any:
+        return actions.field(name).cast(data_type) if name in names else pa.nulls(len(actions), data_type)
+
+    vectors = actions.field("deletionVector") if "deletionVector" in names else None
+    dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else pa.repeat("", len(actions))
+    paths = column("path", pa.string())
+    if need_paths and paths.null_count:
+        raise CheckpointUnreadable(f"{source}: {kind}.path is missing", code="action.missing-required", facts={"file": source})
+    schemas = action_schemas()
+    if kind == "remove":
+        rows = pa.RecordBatch.from_arrays([paths, dv_ids, column("deletionTimestamp", pa.int64())], schema=schemas.narrow_remove)
+    else:
+        sizes = column("size", pa.int64())
+        if sizes.null_count:
+            raise CheckpointUnreadable(f"{source}: add.size is missing", code="action.missing-required", facts={"file": source})
+        cardinality = pc.struct_field(vectors, ["cardinality"]).cast(pa.int64()) if vectors is not None else pa.nulls(len(actions), pa.int64())
+        rows = pa.RecordBatch.from_arrays([paths, dv_ids, sizes, _records(actions, names), cardinality], schema=schemas.narrow_add)
+    kept = touched.untouched(paths, dv_ids) if need_paths else None
+    return rows if kept is None else rows.filter(kept)
+
+
+def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
+    """`numRecords` of every add: the parsed statistics where the checkpoint has them, else the JSON text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parsed = pc.struct_field(actions, ["stats_parsed", "numRecords"]).cast(pa.int64()) if "stats_parsed" in names else None
+    if "stats" not in names or (parsed is not None and parsed.null_count == 0):
+        return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
+    from_text = num_records_column(actions.field("stats").cast(pa.string()))
+    return from_text if parsed is None else pc.coalesce(parsed, from_text)
+
+
+def read_whole(storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str) -> Iterator[Any]:  # Any: RecordBatch
+    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their own fields."""
+    if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
+        return
+    schema = action_schemas().add if kind == "add" else action_schemas().remove
+    with open_parquet(storage, piece.path, piece.metadata) as file:
+        columns = CheckpointColumns(piece.metadata)
+        wanted = columns.whole(kind, schema.names)
+        if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
+            wanted.append("add.stats_parsed")
+        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False):
+            rows = _whole_rows(batch, kind, schema)
+            if rows is not None:
+                kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector"))) if len(touched) else None
+                yield rows if kept is None else rows.filter(kept)
+
+
+def _whole_rows(batch: Any, kind: str, schema: Any) -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    actions = _valid_rows(batch, kind)
+    if actions is None:
+        return None
+    names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
+    columns = []
+    for wanted in schema:
+        if wanted.name in names:
+            columns.append(_fit(actions.field(wanted.name), wanted.type))
+        elif wanted.name == "stats" and "stats_parsed" in names:
+            columns.append(_stats_text(actions.field("stats_parsed")))
+        else:
+            columns.append(pa.nulls(len(actions), wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
+    """Cast a column of a checkpoint to the type of the checkpoint schema; struct fields are matched by name."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if column.type.equals(wanted):
+        return column
+    if pa.types.is_struct(wanted):
+        present = {column.type.field(index).name for index in range(column.type.num_fields)}
+        fields = [
+            _fit(pc.struct_field(column, [part.name]), part.type) if part.name in present else pa.nulls(len(column), part.type) for part in wanted
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=column.is_null())
+    return column.cast(wanted)
+
+
+def _stats_text(parsed: Any) -> Any:  # Any: pyarrow has no types
+    """Write struct statistics as the JSON text they stand for. Spec: Checkpoint Schema (writeStatsAsJson=false)."""
+    from deltacli.delta.arrow_json import json_column
+
+    return json_column(parsed)
+
+
+def _valid_rows(batch: Any, kind: str) -> Any:  # Any: pyarrow has no types
+    """The struct array of one action kind without the rows of others; None where there are none."""
+    index = batch.schema.get_field_index(kind)
+    if index < 0:
+        return None
+    column = batch.column(index)
+    if column.null_count == len(column):
+        return None
+    return column.filter(column.is_valid()) if column.null_count else column

@@ -1,0 +1,134 @@
+"""SHA-256 over sorted lines, in bounded memory: sorted runs in temporary files, merged in columns."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_RUN_BYTES = 64 << 20
+_ROWS_A_BLOCK = 32_768
+
+
+class SortedDigest:
+    """Takes lines in any order and digests them sorted bytewise, joined by LF, duplicates kept, no final LF.
+
+    Up to 64 MiB of lines are held; more go to a temporary directory that `close` removes.
+    """
+
+    def __init__(self, *, run_bytes: int = _RUN_BYTES) -> None:
+        self._run_bytes = run_bytes
+        self._held: list[pyarrow.Array] = []
+        self._held_bytes = 0
+        self._directory: tempfile.TemporaryDirectory[str] | None = None
+        self._runs: list[Path] = []
+
+    def add(self, lines: pyarrow.Array) -> None:
+        """Take a string or binary column of lines."""
+        import pyarrow as pa
+
+        if len(lines):
+            self._held.append(lines.cast(pa.binary()))
+            self._held_bytes += lines.nbytes
+            if self._held_bytes >= self._run_bytes:
+                self._spill()
+
+    def hexdigest(self) -> str:
+        """Return the digest of everything taken, and forget it."""
+        digest = hashlib.sha256()
+        joint = b""
+        try:
+            for block in self._sorted_blocks():
+                digest.update(joint + _joined(block))
+                joint = b"\n"
+        finally:
+            self.close()
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        """Remove the temporary files."""
+        self._held, self._held_bytes, self._runs = [], 0, []
+        if self._directory is not None:
+            self._directory.cleanup()
+            self._directory = None
+
+    def _sorted_held(self) -> pyarrow.Array:
+        import pyarrow as pa
+
+        lines = pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in self._held])
+        return lines.take(pa.compute.sort_indices(lines))
+
+    def _spill(self) -> None:
+        import pyarrow as pa
+        import pyarrow.compute  # noqa: F401  (pa.compute is a submodule)
+
+        if self._directory is None:
+            self._directory = tempfile.TemporaryDirectory(prefix="deltacli-digest-")
+        lines = self._sorted_held()
+        path = Path(self._directory.name) / f"run-{len(self._runs)}.arrow"
+        schema = pa.schema([("line", pa.large_binary())])
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for start in range(0, len(lines), _ROWS_A_BLOCK):
+                writer.write_batch(pa.RecordBatch.from_arrays([lines.slice(start, _ROWS_A_BLOCK)], schema=schema))
+        self._runs.append(path)
+        self._held, self._held_bytes = [], 0
+
+    def _sorted_blocks(self) -> Iterator[pyarrow.Array]:
+        import pyarrow.compute  # noqa: F401  (used through pa.compute)
+
+        if not self._runs:
+            if self._held:
+                lines = self._sorted_held()
+                for start in range(0, len(lines), _ROWS_A_BLOCK):
+                    yield lines.slice(start, _ROWS_A_BLOCK)
+            return
+        if self._held:
+            self._spill()
+        yield from _merge([_read_run(path) for path in self._runs])
+
+
+def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "rb") as source:
+        reader = pa.ipc.open_file(source)
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index).column(0)
+
+
+def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
+    """Merge sorted runs block by block: everything up to the smallest block end is safe to sort and hand out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    heads = {index: block for index, run in enumerate(runs) if (block := next(run, None)) is not None}
+    while heads:
+        bound = min(block[len(block) - 1].as_py() for block in heads.values())
+        ready = []
+        for index, block in list(heads.items()):
+            within = pc.sum(pc.less_equal(block, pa.scalar(bound, pa.large_binary()))).as_py() or 0
+            ready.append(block.slice(0, within))
+            rest = block.slice(within)
+            following = rest if len(rest) else next(runs[index], None)
+            if following is None:
+                del heads[index]
+            else:
+                heads[index] = following
+        merged = pa.concat_arrays(ready)
+        if len(merged):
+            yield merged.take(pc.sort_indices(merged))
+
+
+def _joined(lines: Any) -> bytes:  # Any: pyarrow has no types
+    """The lines with LF between them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
+    joined: bytes = pc.binary_join(one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()
+    return joined
