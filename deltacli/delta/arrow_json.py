@@ -42,7 +42,10 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        return pa.array([None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()], pa.string())
+        return pa.array(
+            [None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()],
+            pa.string(),
+        )
     return _quoted(column.cast(pa.string()))  # dates and times
 
 
@@ -82,7 +85,9 @@ def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
     return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
 
 
-def _join_items(items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str) -> pyarrow.Array:
+def _join_items(
+    items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str
+) -> pyarrow.Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -125,5 +130,11 @@ def _escaped(text: pyarrow.Array) -> pyarrow.Array:
         return text
     raw = bytes(content)
     if len(raw.translate(None, _CONTROL)) == len(raw):
-        return pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"') if b"\\" in raw else pc.replace_substring(text, '"', '\\"')
-    return pa.array([None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string())
+        return (
+            pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
+            if b"\\" in raw
+            else pc.replace_substring(text, '"', '\\"')
+        )
+    return pa.array(
+        [None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string()
+    )

@@ -17,7 +17,18 @@ from deltacli.errors import CommitCorrupt
 Action = dict[str, Any]  # Any: an action as found, with the fields nobody here knows
 
 KNOWN_ACTIONS = frozenset(
-    {"add", "remove", "cdc", "metaData", "protocol", "txn", "domainMetadata", "commitInfo", "sidecar", "checkpointMetadata"}
+    {
+        "add",
+        "remove",
+        "cdc",
+        "metaData",
+        "protocol",
+        "txn",
+        "domainMetadata",
+        "commitInfo",
+        "sidecar",
+        "checkpointMetadata",
+    }
 )
 
 
@@ -51,10 +62,13 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
     loads = orjson.loads
     offset = 0
     for number, line in enumerate(lines, 1):
+        if not line:
+            offset += 1
+            continue
         try:
             value = loads(line)
         except orjson.JSONDecodeError:
-            if line.isspace() or not line:
+            if line.isspace():
                 offset += len(line) + 1
                 continue
             value = _parse_leniently(line, name, number, offset)

@@ -24,7 +24,9 @@ def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
 
     if descriptors.null_count == len(descriptors):
         return pyarrow.repeat("", len(descriptors))
-    name = pc.binary_join_element_wise(pc.struct_field(descriptors, ["storageType"]), pc.struct_field(descriptors, ["pathOrInlineDv"]), "")
+    name = pc.binary_join_element_wise(
+        pc.struct_field(descriptors, ["storageType"]), pc.struct_field(descriptors, ["pathOrInlineDv"]), ""
+    )
     suffix = pyarrow.scalar("")
     if descriptors.type.get_field_index("offset") >= 0:
         offset = pc.struct_field(descriptors, ["offset"]).cast(pyarrow.string())

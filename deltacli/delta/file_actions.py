@@ -38,19 +38,45 @@ def action_schemas() -> ActionSchemas:
     text, whole = pa.string(), pa.int64()
     strings = pa.map_(text, text)
     vector = pa.struct(
-        [("storageType", text), ("pathOrInlineDv", text), ("offset", pa.int32()), ("sizeInBytes", pa.int32()), ("cardinality", whole)]
+        [
+            ("storageType", text),
+            ("pathOrInlineDv", text),
+            ("offset", pa.int32()),
+            ("sizeInBytes", pa.int32()),
+            ("cardinality", whole),
+        ]
     )
     row_ids = [("baseRowId", whole), ("defaultRowCommitVersion", whole)]
     return ActionSchemas(
-        narrow_add=pa.schema([("path", text), ("dv_id", text), ("size", whole), ("num_records", whole), ("dv_cardinality", whole)]),
+        narrow_add=pa.schema(
+            [("path", text), ("dv_id", text), ("size", whole), ("num_records", whole), ("dv_cardinality", whole)]
+        ),
         narrow_remove=pa.schema([("path", text), ("dv_id", text), ("deletion_timestamp", whole)]),
         add=pa.schema(
-            [("path", text), ("partitionValues", strings), ("size", whole), ("modificationTime", whole), ("dataChange", pa.bool_())]
+            [
+                ("path", text),
+                ("partitionValues", strings),
+                ("size", whole),
+                ("modificationTime", whole),
+                ("dataChange", pa.bool_()),
+            ]
             + [("stats", text), ("tags", strings), ("deletionVector", vector), *row_ids, ("clusteringProvider", text)]
         ),
         remove=pa.schema(
-            [("path", text), ("deletionTimestamp", whole), ("dataChange", pa.bool_()), ("extendedFileMetadata", pa.bool_())]
-            + [("partitionValues", strings), ("size", whole), ("stats", text), ("tags", strings), ("deletionVector", vector), *row_ids]
+            [
+                ("path", text),
+                ("deletionTimestamp", whole),
+                ("dataChange", pa.bool_()),
+                ("extendedFileMetadata", pa.bool_()),
+            ]
+            + [
+                ("partitionValues", strings),
+                ("size", whole),
+                ("stats", text),
+                ("tags", strings),
+                ("deletionVector", vector),
+                *row_ids,
+            ]
         ),
     )
 
@@ -67,7 +93,9 @@ def narrow_adds(adds: Sequence[Action], source: str) -> pyarrow.RecordBatch:
         pa.array([unique_id(vector) for vector in vectors], pa.string()),
         _whole_column([add.get("size") for add in adds], "add.size", source),
         num_records_column(stats),
-        _whole_column([vector.get("cardinality") if vector else None for vector in vectors], "deletionVector.cardinality", source),
+        _whole_column(
+            [vector.get("cardinality") if vector else None for vector in vectors], "deletionVector.cardinality", source
+        ),
     ]
     if columns[2].null_count:
         raise _missing("add.size", source)
@@ -133,10 +161,15 @@ def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.A
 
 
 def _missing(what: str, source: str) -> CommitCorrupt:
-    return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}")
+    return CommitCorrupt(
+        f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}"
+    )
 
 
 def _wrong_type(what: str, source: str, fault: Exception) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": str(fault)[:120]}, hint="deltacli history {table}"
+        f"{source}: {what} has the wrong type",
+        code="action.wrong-type",
+        facts={"found": str(fault)[:120]},
+        hint="deltacli history {table}",
     )

@@ -58,7 +58,8 @@ def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
 
     column = paths.cast(pyarrow.binary())
-    escapes = _escapes_in(column)
+    content = _content(column)
+    escapes = set(_ESCAPE.findall(content)) if b"%" in content else set()
     for escape in sorted(escapes, key=lambda found: found == b"%25"):
         column = pc.replace_substring(column, escape, bytes([int(escape[1:], 16)]))
     return column
@@ -81,13 +82,10 @@ def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
         return column
     distinct = paths.filter(odd).dictionary_encode()
     spelled = pyarrow.array(
-        [canonical(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()], pyarrow.binary()
+        [canonical(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()],
+        pyarrow.binary(),
     )
     return pc.replace_with_mask(column, odd, spelled.take(distinct.indices))
-
-
-def _escapes_in(column: pyarrow.Array) -> set[bytes]:
-    return set(_ESCAPE.findall(_content(column)))
 
 
 def _content(column: pyarrow.Array) -> bytes:

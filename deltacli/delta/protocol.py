@@ -43,7 +43,10 @@ class Protocol:
 
     def as_json(self) -> dict[str, Any]:
         """The action as in the log, absent lists left out, lists sorted."""
-        found: dict[str, Any] = {"minReaderVersion": self.min_reader_version, "minWriterVersion": self.min_writer_version}
+        found: dict[str, Any] = {
+            "minReaderVersion": self.min_reader_version,
+            "minWriterVersion": self.min_writer_version,
+        }
         if self.reader_features is not None:
             found["readerFeatures"] = list(self.reader_features)
         if self.writer_features is not None:

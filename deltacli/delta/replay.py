@@ -7,13 +7,13 @@ keys; checkpoint rows are many, already reconciled among themselves, and only lo
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import unique_id
-from deltacli.delta.paths import canonical, canonical_column
+from deltacli.delta.paths import canonical, canonical_column, decode_column
 from deltacli.errors import CommitCorrupt
 
 if TYPE_CHECKING:
@@ -52,75 +52,61 @@ def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], sour
     """
     adds: list[Action] = []
     removes: list[Action] = []
-    found = [(kind, action) for kind, action in actions if kind in ("add", "remove")]
-    for wanted, kept in (("add", adds), ("remove", removes)):
-        for kind, action in reversed(found):
-            if kind == wanted and (key := file_key(action, source)) not in seen:
+    late: list[tuple[str, Action]] = []
+    for kind, action in reversed(list(actions)):
+        if kind == "add":
+            if (key := file_key(action, source)) not in seen:
                 seen.add(key)
-                kept.append(action)
+                adds.append(action)
+        elif kind == "remove":
+            late.append((file_key(action, source), action))
+    for key, action in late:
+        if key not in seen:
+            seen.add(key)
+            removes.append(action)
     return Survivors(adds, removes)
 
 
-class LargeCommit:
-    """Reconciles a commit too large to hold, in blocks, remembering 8 bytes a file instead of its key.
+def survivors_of_stream(
+    actions: Iterable[tuple[str, Action]], seen: set[str], contested: frozenset[int], source: str, *, block: int = 4_096
+) -> Iterator[Survivors]:
+    """Yield the survivors of a commit too large to hold, block by block, without putting its keys into `seen`.
 
-    The first pass notes which keys occur twice (by hash). Where none does, the rule, it was the answer; otherwise `is_settled` is false,
-    its blocks are void, and the next pass keeps the contested keys back and settles them at the end.
+    `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are held back and
+    settled at the end.
     """
-
-    def __init__(
-        self,
-        open_actions: Callable[[], Iterable[tuple[str, Action]]],
-        seen: set[str],
-        source: str,
-        *,
-        contested: frozenset[int] | None = None,
-    ) -> None:
-        self._open_actions = open_actions
-        self._seen = seen
-        self._source = source
-        self.contested = contested
-        self.is_settled = contested is not None
-
-    def survivors(self, *, block: int = 65_536, remember: bool) -> Iterator[Survivors]:
-        """Yield the survivors in blocks of about `block` actions. With `remember` (older actions follow) a settled pass puts its keys into `seen`."""
-        kept = Survivors([], [])
-        held_back: list[tuple[str, Action]] = []
-        fresh: list[str] = []
-        hashes = array("q")
-        known = self.contested
-        for kind, action in self._open_actions():
-            if kind not in ("add", "remove"):
-                continue
-            key = file_key(action, self._source)
-            if key in self._seen:
-                continue
-            if known is None:
-                hashes.append(hash(key))
-            elif known and hash(key) in known:
-                held_back.append((kind, action))
-                continue
-            if remember:
-                fresh.append(key)
-            (kept.adds if kind == "add" else kept.removes).append(action)
-            if len(kept.adds) + len(kept.removes) >= block:
-                yield kept
-                kept = Survivors([], [])
-        own: set[str] = set()
-        settled = reconcile_commit(held_back, own, self._source)
-        yield Survivors(kept.adds + settled.adds, kept.removes + settled.removes)
-        if known is None:
-            self.contested = _values_that_repeat(hashes)
-        self.is_settled = known is not None or not self.contested
-        if remember and self.is_settled:
-            self._seen.update(fresh, own)
+    kept = Survivors([], [])
+    held_back: list[tuple[str, Action]] = []
+    for kind, action in actions:
+        if kind not in ("add", "remove"):
+            continue
+        key = file_key(action, source)
+        if key in seen:
+            continue
+        if contested and hash(key.encode("utf-8", "surrogateescape")) in contested:
+            held_back.append((kind, action))
+            continue
+        (kept.adds if kind == "add" else kept.removes).append(action)
+        if len(kept.adds) + len(kept.removes) >= block:
+            yield kept
+            kept = Survivors([], [])
+    settled = reconcile_commit(held_back, set(seen), source)
+    yield Survivors(kept.adds + settled.adds, kept.removes + settled.removes)
 
 
-def _values_that_repeat(hashes: array[int]) -> frozenset[int]:
+def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
+    """Return the hashes that occur more than once in all of the arrays together."""
     import pyarrow
     import pyarrow.compute as pc
 
-    counted = pc.value_counts(pyarrow.Array.from_buffers(pyarrow.int64(), len(hashes), [None, pyarrow.py_buffer(hashes)]))
+    chunks = [
+        pyarrow.Array.from_buffers(pyarrow.int64(), len(found), [None, pyarrow.py_buffer(found)])
+        for found in hashes
+        if len(found)
+    ]
+    if not chunks:
+        return frozenset()
+    counted = pc.value_counts(pyarrow.chunked_array(chunks))
     return frozenset(counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist())
 
 
@@ -130,11 +116,16 @@ class TouchedFiles:
     def __init__(self, seen: Iterable[str]) -> None:
         import pyarrow
 
-        keys = list(seen)
-        encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
-        self.keys = pyarrow.array(encoded, pyarrow.binary())
+        encoded = [key.encode("utf-8", "surrogateescape") for key in seen]
         mark = _VECTOR_MARK.encode()
-        self.paths = pyarrow.array(list({key.partition(mark)[0] for key in encoded}), pyarrow.binary())
+        paths = {key.partition(mark)[0] for key in encoded}
+        # Canonicalising never changes a file name, so rows whose last bytes match no touched name can't be touched. As many bytes as
+        # the shortest touched name has, up to 64, tell names apart that end alike.
+        self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])
+        self.keys = pyarrow.array(encoded, pyarrow.binary())
+        self._tails = pyarrow.array(
+            list({path[-self._tail :] if self._tail else b"" for path in paths}), pyarrow.binary()
+        )
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -142,18 +133,34 @@ class TouchedFiles:
     def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
         """Return which rows (string paths, string vector ids) no newer commit has decided; None if that is all of them.
 
-        Paths are looked up first (a hit is rare), the exact key of path and vector only for the hits.
+        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the hits.
         """
-        import pyarrow
         import pyarrow.compute as pc
 
         if not len(self.keys):
             return None
-        spelled = canonical_column(paths)
-        hits = pc.is_in(spelled, value_set=self.paths)
+        decoded = decode_column(paths)
+        hits = pc.is_in(pc.binary_slice(decoded, -self._tail if self._tail else 1 << 30), value_set=self._tails)
+        hits = pc.or_(
+            hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/"))
+        )  # `x/.` names x: no file name at the end
         if not pc.any(hits).as_py():
             return None
-        hit_paths, hit_ids = spelled.filter(hits), dv_ids.filter(hits).cast(pyarrow.binary())
-        with_vector = pc.binary_join_element_wise(hit_paths, hit_ids, _VECTOR_MARK.encode())
-        hit_keys = pc.if_else(pc.equal(pc.binary_length(hit_ids), 0), hit_paths, with_vector)
+        hit_keys = key_column(paths.filter(hits), dv_ids.filter(hits))
         return pc.replace_with_mask(pc.invert(hits), hits, pc.invert(pc.is_in(hit_keys, value_set=self.keys)))
+
+
+def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    """`file_key` for columns: string paths and string vector ids in, binary keys out."""
+    return _keys(canonical_column(paths), dv_ids)
+
+
+def _keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow
+    import pyarrow.compute as pc
+
+    ids = dv_ids.cast(pyarrow.binary())
+    without = pc.equal(pc.binary_length(ids), 0)
+    if pc.all(without).as_py():
+        return spelled
+    return pc.if_else(without, spelled, pc.binary_join_element_wise(spelled, ids, _VECTOR_MARK.encode()))

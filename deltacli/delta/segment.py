@@ -150,7 +150,12 @@ def choose_segment(
         if version is not None and version not in listing.commits:
             raise _absent(listing, version)
         raise _gap(listing, missing, wanted)
-    return LogSegment(wanted, checkpoint, tuple(listing.commits[v] for v in range(start, wanted + 1)), _worked_around(listing, checkpoint, wanted))
+    return LogSegment(
+        wanted,
+        checkpoint,
+        tuple(listing.commits[v] for v in range(start, wanted + 1)),
+        _worked_around(listing, checkpoint, wanted),
+    )
 
 
 def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, wanted: int) -> tuple[str, ...]:
@@ -188,7 +193,8 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
             "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
             **_readable_facts(listing),
         },
-        hint=_hint_readable(listing) or "restore the missing files of _delta_log from a backup, then: deltacli history {table}",
+        hint=_hint_readable(listing)
+        or "restore the missing files of _delta_log from a backup, then: deltacli history {table}",
     )
 
 

@@ -82,7 +82,9 @@ class StateBuilder:
                 case "domainMetadata":
                     domain = _text(action, "domain", "domainMetadata", source)
                     removed = action.get("removed") is True
-                    fresh.domains[domain] = None if removed else DomainMetadata(domain, str(action.get("configuration") or ""))
+                    fresh.domains[domain] = (
+                        None if removed else DomainMetadata(domain, str(action.get("configuration") or ""))
+                    )
         self.protocol = self.protocol or fresh.protocol
         self.metadata = self.metadata or fresh.metadata
         self.transactions = {**fresh.transactions, **self.transactions}
@@ -137,7 +139,9 @@ def read_metadata(action: Action, source: str) -> Metadata:
 def _read_transaction(action: Action, source: str) -> SetTransaction:
     updated = action.get("lastUpdated")
     return SetTransaction(
-        _text(action, "appId", "txn", source), _number(action, "version", "txn", source), updated if type(updated) is int else None
+        _text(action, "appId", "txn", source),
+        _number(action, "version", "txn", source),
+        updated if type(updated) is int else None,
     )
 
 
@@ -188,10 +192,15 @@ def _strings(value: object, what: str, source: str) -> dict[str, str]:
 
 
 def _missing(what: str, source: str) -> CommitCorrupt:
-    return CommitCorrupt(f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}")
+    return CommitCorrupt(
+        f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}"
+    )
 
 
 def _wrong_type(what: str, value: object, source: str) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": repr(value)[:80]}, hint="deltacli history {table}"
+        f"{source}: {what} has the wrong type",
+        code="action.wrong-type",
+        facts={"found": repr(value)[:80]},
+        hint="deltacli history {table}",
     )

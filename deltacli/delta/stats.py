@@ -48,14 +48,18 @@ def _parse(stats: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
     import pyarrow.json
 
-    if not pc.any(pc.match_substring(stats, "\n")).as_py() and not pc.any(pc.equal(pc.utf8_trim_whitespace(stats), "")).as_py():
+    if (
+        not pc.any(pc.match_substring(stats, "\n")).as_py()
+        and not pc.any(pc.equal(pc.utf8_trim_whitespace(stats), "")).as_py()
+    ):
         block = pc.binary_join_element_wise(stats, pyarrow.scalar(""), "\n")
         try:
             parsed = pyarrow.json.read_json(
                 pyarrow.BufferReader(block.buffers()[2]),
                 read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=max(1 << 20, block.nbytes)),
                 parse_options=pyarrow.json.ParseOptions(
-                    explicit_schema=pyarrow.schema([("numRecords", pyarrow.int64())]), unexpected_field_behavior="ignore"
+                    explicit_schema=pyarrow.schema([("numRecords", pyarrow.int64())]),
+                    unexpected_field_behavior="ignore",
                 ),
             )
         except pyarrow.ArrowInvalid:

@@ -126,7 +126,13 @@ def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
 def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
     provenance = read_provenance(storage, file)
     counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
-    return HistoryItem(file.version, _commit_time(provenance, times[file.version]), provenance.commit_info, provenance.problem or problem, counted)
+    return HistoryItem(
+        file.version,
+        _commit_time(provenance, times[file.version]),
+        provenance.commit_info,
+        provenance.problem or problem,
+        counted,
+    )
 
 
 def _commit_time(provenance: Provenance, file_time: CommitTime) -> CommitTime:
@@ -146,4 +152,6 @@ def _count(storage: Storage, file: LogFile) -> tuple[ActionCounts | None, str | 
                 sizes[kind] += size if type(size) is int else 0
     except CommitCorrupt as corrupt:
         return None, corrupt.code
-    return ActionCounts(dict(sorted(actions.items())), actions["add"], actions["remove"], sizes["add"], sizes["remove"]), None
+    return ActionCounts(
+        dict(sorted(actions.items())), actions["add"], actions["remove"], sizes["add"], sizes["remove"]
+    ), None

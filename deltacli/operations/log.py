@@ -29,7 +29,11 @@ def find_log(storage: Storage, version: int | None = None) -> Log:
     hint = _hint(storage)
     problems = (hint.rule,) if isinstance(hint, BadHint) else ()
     start = 0
-    if isinstance(hint, Hint) and not storage.capabilities.cheap_listing and (version is None or hint.version <= version):
+    if (
+        isinstance(hint, Hint)
+        and not storage.capabilities.cheap_listing
+        and (version is None or hint.version <= version)
+    ):
         start = hint.version
     listing = list_log(storage, start_version=start)
     if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
@@ -67,16 +71,26 @@ def _no_log(storage: Storage) -> DeltacliError:
             return NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
         case PathKind.FILE:
             return NotATable(
-                "this is a file; a table is a directory that holds _delta_log", code="table.path-is-file", facts={"path": storage.uri}
+                "this is a file; a table is a directory that holds _delta_log",
+                code="table.path-is-file",
+                facts={"path": storage.uri},
             )
     directories = set(storage.list_directories(""))
     if _is_inside_log(storage):
         return NotATable(
-            "this is the log of a table; give the directory above it", code="table.path-is-log", hint=f"deltacli snapshot {storage.uri}/.."
+            "this is the log of a table; give the directory above it",
+            code="table.path-is-log",
+            hint=f"deltacli snapshot {storage.uri}/..",
         )
     if "schema" in directories and _holds_paimon_schemas(storage):
-        return NotATable("this is a Paimon table, which this version of deltacli does not read", code="table.format", facts={"path": storage.uri})
-    nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[:5]
+        return NotATable(
+            "this is a Paimon table, which this version of deltacli does not read",
+            code="table.format",
+            facts={"path": storage.uri},
+        )
+    nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
+        :5
+    ]
     return NotATable(
         "this is not a Delta table: the directory holds no _delta_log",
         facts={"path": storage.uri, **({"tables below": ", ".join(nested)} if nested else {})},

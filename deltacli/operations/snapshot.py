@@ -61,7 +61,11 @@ class SnapshotSummary:
                 **({"keysSha256": self.digests.tombstone_keys} if self.digests else {}),
             },
             "transactions": [
-                {"appId": t.app_id, "version": t.version, **({} if t.last_updated is None else {"lastUpdated": t.last_updated})}
+                {
+                    "appId": t.app_id,
+                    "version": t.version,
+                    **({} if t.last_updated is None else {"lastUpdated": t.last_updated}),
+                }
                 for t in snapshot.transactions
             ],
             "domains": [{"domain": d.domain, "configuration": d.configuration} for d in snapshot.domains],
@@ -79,7 +83,11 @@ class SnapshotSummary:
             "deletionVectors": {"count": counts.deletion_vectors, "deletedRows": counts.deleted_rows},
         }
         if self.digests:
-            document |= {"pathsSha256": self.digests.paths, "rawPathsSha256": self.digests.raw_paths, "keysSha256": self.digests.keys}
+            document |= {
+                "pathsSha256": self.digests.paths,
+                "rawPathsSha256": self.digests.raw_paths,
+                "keysSha256": self.digests.keys,
+            }
         return document
 
 
@@ -99,7 +107,12 @@ def _segment_json(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def summarize(
-    table: Table, *, version: int | None = None, timestamp_ms: int | None = None, digest: bool = False, now_ms: int | None = None
+    table: Table,
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    digest: bool = False,
+    now_ms: int | None = None,
 ) -> SnapshotSummary:
     """Rebuild a version and count it; with `digest`, sort and hash it as well (in bounded memory, in temporary files when large).
 

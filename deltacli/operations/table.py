@@ -23,6 +23,7 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import CheckpointUnreadable, LogIncomplete, Unreadable
 from deltacli.operations.history import History, read_history
 from deltacli.operations.log import Log, find_log
+from deltacli.operations.replay import LogTail, read_tail, replay_whole
 from deltacli.operations.time_travel import version_at
 from deltacli.storage import Storage, open_storage
 from deltacli.work.checkpoints import (
@@ -34,7 +35,6 @@ from deltacli.work.checkpoints import (
     read_narrow,
     read_whole,
 )
-from deltacli.work.commits import LARGE_COMMIT_BYTES, LogTail, commit_location, read_tail, reconcile_commits
 from deltacli.work.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
@@ -130,6 +130,11 @@ class Snapshot:
     _unusable: tuple[CheckpointInstance, ...] = field(repr=False)
 
     @property
+    def newest_version(self) -> int:
+        """The newest version of the log when it was listed."""
+        return self._log.listing.newest_version
+
+    @property
     def properties(self) -> Mapping[str, str]:
         """The table properties (`metaData.configuration`)."""
         return self.metadata.configuration
@@ -153,8 +158,7 @@ class Snapshot:
         files, tombstones = FileCounts(), TombstoneCounts()
         for batch in self._tail_batches():
             files, tombstones = _count_batch(batch, cutoff, files, tombstones)
-        touched = self._touched
-        count = partial(_count_piece, self.table.storage, touched=touched, cutoff=cutoff)
+        count = partial(_count_piece, self.table.storage, touched=self._touched, cutoff=cutoff)
         for piece_files, piece_tombstones in self.table.engine.run(count, self._pieces):
             files, tombstones = files + piece_files, tombstones + piece_tombstones
         return files, tombstones
@@ -190,10 +194,11 @@ class Snapshot:
 
     def _whole(self, kind: str) -> Iterator[pyarrow.RecordBatch]:
         schema = action_schemas().add if kind == "add" else action_schemas().remove
-        again = LogTail(contested=self._tail.contested)
-        contents = _read_contents(self.table, self.segment)
+        storage, engine = self.table.storage, self.table.engine
         older_follow = self._checkpoint is not None
-        for file, survived in reconcile_commits(self.table.storage, self.segment.commits, again, contents, older_follow=older_follow):
+        for file, survived in replay_whole(
+            storage, engine, self.segment.commits, self._tail.contested, older_follow=older_follow
+        ):
             actions = survived.adds if kind == "add" else survived.removes
             if actions:
                 yield whole_actions(actions, schema, file.name)
@@ -201,7 +206,7 @@ class Snapshot:
         if actions := (survived.adds if kind == "add" else survived.removes):
             yield whole_actions(actions, schema, "checkpoint")
         for piece in self._pieces:
-            yield from read_whole(self.table.storage, piece, self._touched, kind)
+            yield from read_whole(storage, piece, self._touched, kind)
 
 
 def _count_batch(
@@ -214,27 +219,18 @@ def _count_batch(
     return files, tombstones
 
 
-def _count_piece(storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles, cutoff: int) -> tuple[FileCounts, TombstoneCounts]:
+def _count_piece(
+    storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles, cutoff: int
+) -> tuple[FileCounts, TombstoneCounts]:
     files, tombstones = FileCounts(), TombstoneCounts()
     for batch in read_narrow(storage, piece, touched, with_paths=False):
         files, tombstones = _count_batch(batch, cutoff, files, tombstones)
     return files, tombstones
 
 
-def _read_contents(table: Table, segment: LogSegment) -> Iterator[bytes | None]:
-    """The bytes of the segment's commits, newest first, None for one that is streamed; several reads at a time where that helps."""
-
-    def read(index: int) -> bytes | None:
-        file = segment.commits[index]
-        return None if file.size_bytes >= LARGE_COMMIT_BYTES else table.storage.read(commit_location(file))
-
-    newest_first = range(len(segment.commits) - 1, -1, -1)
-    return table.engine.run(read, newest_first) if table.storage.capabilities.parallel_reads else map(read, newest_first)
-
-
 def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]) -> Snapshot:
     """Read the small actions of a segment, check that the version may be read, and plan the reading of its file actions."""
-    tail = read_tail(table.storage, segment.commits, _read_contents(table, segment), older_follow=segment.checkpoint is not None)
+    tail = read_tail(table.storage, table.engine, segment.commits, older_follow=segment.checkpoint is not None)
     contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
     state = tail.state
     if contents is not None:
@@ -246,7 +242,10 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
         raise _nothing_says(segment, "metaData", "metadata.missing")
     plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
     sidecars = contents.sidecars if contents else ()
-    pieces = [*(contents.pieces if contents else ()), *(piece for found in table.engine.run(plan, sidecars) for piece in found)]
+    pieces = [
+        *(contents.pieces if contents else ()),
+        *(piece for found in table.engine.run(plan, sidecars) for piece in found),
+    ]
     time, time_problem = _commit_time(table, log, segment, state, tail)
     return Snapshot(
         table=table,
@@ -272,7 +271,11 @@ def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
     return Unreadable(
         f"version {segment.version} has no {action} action",
         code=code,
-        facts={"replayed": f"commits {segment.commits[0].version}-{segment.commits[-1].version}" if segment.commits else "no commit"},
+        facts={
+            "replayed": f"commits {segment.commits[0].version}-{segment.commits[-1].version}"
+            if segment.commits
+            else "no commit"
+        },
         hint="deltacli history {table}",
     )
 
@@ -286,7 +289,11 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 
 
 def _problems(
-    log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str], time_problem: str | None
+    log: Log,
+    segment: LogSegment,
+    state: StateBuilder,
+    rejected: Mapping[CheckpointInstance, str],
+    time_problem: str | None,
 ) -> tuple[str, ...]:
     found = {*log.hint_problems, *segment.problems, *rejected.values()}
     if state.protocol is not None and state.protocol.is_catalog_managed:
@@ -305,7 +312,11 @@ def _commit_time(
     file = log.listing.commits.get(segment.version)
     if file is None:
         return None, None
-    if state.protocol is not None and state.metadata is not None and has_in_commit_timestamps(state.protocol, state.metadata):
+    if (
+        state.protocol is not None
+        and state.metadata is not None
+        and has_in_commit_timestamps(state.protocol, state.metadata)
+    ):
         if segment.commits:
             provenance = Provenance(tail.newest_commit_info, is_first=tail.commit_info_is_first)
         else:

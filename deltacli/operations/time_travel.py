@@ -35,7 +35,11 @@ def version_at(table: Table, timestamp_ms: int) -> int:
     by_commit = [version for version in versions if enabled_at is not None and version >= enabled_at[0]]
 
     def committed_ms(version: int) -> int:
-        stamped = read_provenance(table.storage, listing.commits[version]).in_commit_timestamp if version in stamped_versions else None
+        stamped = (
+            read_provenance(table.storage, listing.commits[version]).in_commit_timestamp
+            if version in stamped_versions
+            else None
+        )
         return times[version].timestamp_ms if stamped is None else stamped
 
     stamped_versions = set(by_commit)

@@ -11,7 +11,17 @@ from deltacli.storage.base import Capabilities, FileStat, PathKind
 
 Answer = TypeVar("Answer")
 
-EXTRAS = {"s3": "s3", "s3a": "s3", "s3n": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure", "adl": "azure"}
+EXTRAS = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gcs",
+    "gcs": "gcs",
+    "abfs": "azure",
+    "abfss": "azure",
+    "az": "azure",
+    "adl": "azure",
+}
 """Scheme -> the extra of this package that brings its file system."""
 
 _ALIASES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names for the same store
@@ -31,7 +41,8 @@ class RemoteStorage:
             raise _scheme_unavailable(scheme, fault) from fault
         url = f"{_ALIASES.get(scheme, scheme)}://{rest}"
         self._fs, self._root = self._ask(
-            lambda: fsspec.core.url_to_fs(url, **{"use_listings_cache": False, "skip_instance_cache": True, **options}), url
+            lambda: fsspec.core.url_to_fs(url, **{"use_listings_cache": False, "skip_instance_cache": True, **options}),
+            url,
         )
         self._root = self._root.rstrip("/")
 
@@ -86,9 +97,13 @@ class RemoteStorage:
         except FileNotFoundError as fault:
             raise FileMissing(f"{place} does not exist") from fault
         except PermissionError as fault:
-            raise PermissionRefused(f"{place} can't be read: the store refuses access", facts={"store says": str(fault)}) from fault
+            raise PermissionRefused(
+                f"{place} can't be read: the store refuses access", facts={"store says": str(fault)}
+            ) from fault
         except (OSError, TimeoutError) as fault:
-            raise StorageFailed(f"{place} can't be read", facts={"store says": str(fault) or type(fault).__name__}) from fault
+            raise StorageFailed(
+                f"{place} can't be read", facts={"store says": str(fault) or type(fault).__name__}
+            ) from fault
 
 
 def _modified_ms(entry: Mapping[str, Any]) -> int:
@@ -113,5 +128,7 @@ def _scheme_unavailable(scheme: str, fault: Exception) -> UsageError:
     return UsageError(
         f"the scheme {scheme}:// is not supported",
         code="usage.scheme",
-        facts={"supported": "a path, file://, memory://, s3://, gs://, abfss:// and whatever fsspec has an installed file system for"},
+        facts={
+            "supported": "a path, file://, memory://, s3://, gs://, abfss:// and whatever fsspec has an installed file system for"
+        },
     )

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-_ROWS_A_BATCH = 32_768
+_ROWS_A_BATCH = 16_384
+_BUFFER_BYTES = 1 << 20
+"""Column chunks are read through a buffer this large, never whole: a row group of 250,000 adds would take 30 MB a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iter
         raise CheckpointUnreadable(f"{path} does not exist", code=missing_rule, facts={"file": path}) from fault
     except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError) as fault:
         reason = " ".join(str(fault).split())[:200]
-        raise CheckpointUnreadable(f"{path} can't be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}) from fault
+        raise CheckpointUnreadable(
+            f"{path} can't be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}
+        ) from fault
 
 
 def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> CheckpointContents:
@@ -92,7 +96,9 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
         if needed not in kinds:
             first = f"{LOG_DIRECTORY}/{instance.files[0].name}"
             raise CheckpointUnreadable(f"{first} holds no {needed} action", code=rule, facts={"file": first})
-    return replace(contents, sidecars=tuple(_sidecar_location(action) for kind, action in contents.small if kind == "sidecar"))
+    return replace(
+        contents, sidecars=tuple(_sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
+    )
 
 
 def _read_json_checkpoint(storage: Storage, path: str, name: str) -> list[tuple[str, Action]]:
@@ -113,7 +119,11 @@ def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[
     """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable."""
     import pyarrow.parquet
 
-    with checkpoint_faults(path), storage.open(path) as source, pyarrow.parquet.ParquetFile(source, metadata=metadata, pre_buffer=False) as file:
+    with (
+        checkpoint_faults(path),
+        storage.open(path) as source,
+        pyarrow.parquet.ParquetFile(source, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file,
+    ):
         yield file
 
 
@@ -130,7 +140,9 @@ def _rows_of(file: Any, group: int, kind: str, leaf: str) -> Iterator[tuple[str,
     """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there are some."""
     present = any(
         batch.column(0).flatten()[0].null_count < batch.num_rows
-        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[f"{kind}.{leaf}"], use_threads=False)
+        for batch in file.iter_batches(
+            batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[f"{kind}.{leaf}"], use_threads=False
+        )
     )
     if present:
         for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[kind], use_threads=False):
@@ -150,7 +162,9 @@ def _pieces(path: str, metadata: Any) -> list[CheckpointPiece]:  # Any: pyarrow 
     return [CheckpointPiece(path, group, metadata) for group in groups if group.has_adds or group.has_removes]
 
 
-def read_narrow(storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool) -> Iterator[FileBatch]:
+def read_narrow(
+    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool
+) -> Iterator[FileBatch]:
     """Yield the live adds and tombstones of a row group in narrow columns, without what newer commits decided.
 
     Without `with_paths` the path columns are read only where `touched` needs them, and come back null.
@@ -163,14 +177,18 @@ def read_narrow(storage: Storage, piece: CheckpointPiece, touched: TouchedFiles,
             wanted += columns.narrow_add(piece.group, with_paths=need_paths)
         if piece.group.has_removes:
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
-        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False):
+        for batch in file.iter_batches(
+            batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
+        ):
             yield FileBatch(
                 adds=_narrow_rows(batch, "add", touched, piece.path, need_paths=need_paths),
                 removes=_narrow_rows(batch, "remove", touched, piece.path, need_paths=need_paths),
             )
 
 
-def _narrow_rows(batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool) -> Any:  # Any: pyarrow has no types
+def _narrow_rows(
+    batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool
+) -> Any:  # Any: pyarrow has no types
     """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -187,16 +205,28 @@ def _narrow_rows(batch: Any, kind: str, touched: TouchedFiles, source: str, *, n
     dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else pa.repeat("", len(actions))
     paths = column("path", pa.string())
     if need_paths and paths.null_count:
-        raise CheckpointUnreadable(f"{source}: {kind}.path is missing", code="action.missing-required", facts={"file": source})
+        raise CheckpointUnreadable(
+            f"{source}: {kind}.path is missing", code="action.missing-required", facts={"file": source}
+        )
     schemas = action_schemas()
     if kind == "remove":
-        rows = pa.RecordBatch.from_arrays([paths, dv_ids, column("deletionTimestamp", pa.int64())], schema=schemas.narrow_remove)
+        rows = pa.RecordBatch.from_arrays(
+            [paths, dv_ids, column("deletionTimestamp", pa.int64())], schema=schemas.narrow_remove
+        )
     else:
         sizes = column("size", pa.int64())
         if sizes.null_count:
-            raise CheckpointUnreadable(f"{source}: add.size is missing", code="action.missing-required", facts={"file": source})
-        cardinality = pc.struct_field(vectors, ["cardinality"]).cast(pa.int64()) if vectors is not None else pa.nulls(len(actions), pa.int64())
-        rows = pa.RecordBatch.from_arrays([paths, dv_ids, sizes, _records(actions, names), cardinality], schema=schemas.narrow_add)
+            raise CheckpointUnreadable(
+                f"{source}: add.size is missing", code="action.missing-required", facts={"file": source}
+            )
+        cardinality = (
+            pc.struct_field(vectors, ["cardinality"]).cast(pa.int64())
+            if vectors is not None
+            else pa.nulls(len(actions), pa.int64())
+        )
+        rows = pa.RecordBatch.from_arrays(
+            [paths, dv_ids, sizes, _records(actions, names), cardinality], schema=schemas.narrow_add
+        )
     kept = touched.untouched(paths, dv_ids) if need_paths else None
     return rows if kept is None else rows.filter(kept)
 
@@ -206,14 +236,18 @@ def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parsed = pc.struct_field(actions, ["stats_parsed", "numRecords"]).cast(pa.int64()) if "stats_parsed" in names else None
+    parsed = (
+        pc.struct_field(actions, ["stats_parsed", "numRecords"]).cast(pa.int64()) if "stats_parsed" in names else None
+    )
     if "stats" not in names or (parsed is not None and parsed.null_count == 0):
         return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
     from_text = num_records_column(actions.field("stats").cast(pa.string()))
     return from_text if parsed is None else pc.coalesce(parsed, from_text)
 
 
-def read_whole(storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str) -> Iterator[Any]:  # Any: RecordBatch
+def read_whole(
+    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str
+) -> Iterator[Any]:  # Any: RecordBatch
     """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their own fields."""
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
@@ -223,10 +257,16 @@ def read_whole(storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, 
         wanted = columns.whole(kind, schema.names)
         if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
             wanted.append("add.stats_parsed")
-        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False):
+        for batch in file.iter_batches(
+            batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
+        ):
             rows = _whole_rows(batch, kind, schema)
             if rows is not None:
-                kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector"))) if len(touched) else None
+                kept = (
+                    touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    if len(touched)
+                    else None
+                )
                 yield rows if kept is None else rows.filter(kept)
 
 
@@ -258,7 +298,10 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     if pa.types.is_struct(wanted):
         present = {column.type.field(index).name for index in range(column.type.num_fields)}
         fields = [
-            _fit(pc.struct_field(column, [part.name]), part.type) if part.name in present else pa.nulls(len(column), part.type) for part in wanted
+            _fit(pc.struct_field(column, [part.name]), part.type)
+            if part.name in present
+            else pa.nulls(len(column), part.type)
+            for part in wanted
         ]
         return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=column.is_null())
     return column.cast(wanted)

@@ -60,7 +60,9 @@ def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: i
     if line is None:
         return Provenance()
     try:
-        return Provenance(next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None))
+        return Provenance(
+            next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
+        )
     except CommitCorrupt:
         return Provenance()
 
@@ -78,7 +80,9 @@ def _first_line(storage: Storage, path: str, data: bytes, size_bytes: int) -> tu
 def _read_spread(storage: Storage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
     """The first line is no action: a commit whose actions span several lines, or a broken one."""
     try:
-        actions = read_actions(storage.read(f"{LOG_DIRECTORY}/{file.name}"), file.name) if file.size_bytes < _BLOCK else []
+        actions = (
+            read_actions(storage.read(f"{LOG_DIRECTORY}/{file.name}"), file.name) if file.size_bytes < _BLOCK else []
+        )
     except CommitCorrupt:
         actions = []
     for position, (kind, action) in enumerate(actions):

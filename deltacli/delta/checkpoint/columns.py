@@ -56,7 +56,14 @@ class CheckpointColumns:
 
     def narrow_add(self, group: RowGroup, *, with_paths: bool) -> list[str]:
         """The leaves that counting the adds of a row group needs."""
-        wanted = ["add.size", *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if self.holds(group.index, "add.deletionVector.storageType"))]
+        wanted = [
+            "add.size",
+            *(
+                f"add.deletionVector.{leaf}"
+                for leaf in _VECTOR_LEAVES
+                if self.holds(group.index, "add.deletionVector.storageType")
+            ),
+        ]
         if with_paths:
             wanted.append("add.path")
         if "add.stats_parsed.numRecords" in self._leaves:

@@ -75,10 +75,16 @@ def _parse_type(value: object, path: str) -> DataType:
                 raise _malformed(path, "fields is not an array")
             return StructType(tuple(_parse_field(field, path) for field in fields))
         case "array":
-            return ArrayType(_parse_type(_key(value, "elementType", path), f"{path}.element"), value.get("containsNull") is not False)
+            return ArrayType(
+                _parse_type(_key(value, "elementType", path), f"{path}.element"), value.get("containsNull") is not False
+            )
         case "map":
             key = _parse_type(_key(value, "keyType", path), f"{path}.key")
-            return MapType(key, _parse_type(_key(value, "valueType", path), f"{path}.value"), value.get("valueContainsNull") is not False)
+            return MapType(
+                key,
+                _parse_type(_key(value, "valueType", path), f"{path}.value"),
+                value.get("valueContainsNull") is not False,
+            )
         case other:
             raise _malformed(path, f"unknown type {other!r}")
 
@@ -90,7 +96,10 @@ def _parse_field(value: object, path: str) -> StructField:
     place = f"{path}.{name}".lstrip(".")
     metadata = value.get("metadata")
     return StructField(
-        name, _parse_type(_key(value, "type", place), place), value.get("nullable") is not False, metadata if isinstance(metadata, dict) else {}
+        name,
+        _parse_type(_key(value, "type", place), place),
+        value.get("nullable") is not False,
+        metadata if isinstance(metadata, dict) else {},
     )
 
 
@@ -106,7 +115,9 @@ def _key(value: Mapping[str, Any], key: str, path: str) -> Any:  # Any: JSON val
 
 def _malformed(path: str, reason: str) -> Unreadable:
     return Unreadable(
-        f"the schema is malformed at {path or 'its root'}: {reason}", code="schema.bad-json", hint="deltacli snapshot {table} --json"
+        f"the schema is malformed at {path or 'its root'}: {reason}",
+        code="schema.bad-json",
+        hint="deltacli snapshot {table} --json",
     )
 
 

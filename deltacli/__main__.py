@@ -1,0 +1,21 @@
+"""`python -m deltacli` and the console script; answers `--version` before anything heavy is imported."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    if sys.argv[1:] in (["--version"], ["-V"]):
+        from deltacli import __version__
+
+        sys.stdout.write(f"deltacli {__version__}\n")
+        return
+    from deltacli.cli.app import run
+
+    sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

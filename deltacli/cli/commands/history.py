@@ -1,0 +1,269 @@
+"""`deltacli history TABLE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument
+from deltacli.cli.output import open_sink
+from deltacli.cli.render.columns import Column, choose, write_csv, write_table
+from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.term import Style
+from deltacli.quantities import format_age, format_count, format_moment, format_size
+
+if TYPE_CHECKING:
+    from deltacli.operations.history import History, HistoryItem
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+
+
+def history(
+    run: Run,
+    table: TableArgument,
+    limit: LimitOption = None,
+    counts: Annotated[
+        bool, typer.Option("--counts", help="Read the file actions too, and count them and their bytes.")
+    ] = False,
+    columns: ColumnsOption = None,
+) -> None:
+    """Show who changed a table, when and how, newest first.
+
+    \b
+    Reads the provenance of each commit and nothing else, so it works across gaps,
+    on damaged tables and on tables whose features no reader here knows.
+
+    \b
+    Examples:
+      deltacli history ./tbl
+      deltacli history ./tbl --limit 0 --counts
+      deltacli history s3://lake/events --json | jq '.items[0].operation'
+      deltacli history ./tbl --format csv --columns version,timestamp,operation
+    """
+    from deltacli.engine.embedded import EmbeddedEngine
+    from deltacli.operations.history import read_history
+    from deltacli.storage import open_storage
+
+    available = _columns(run, counts=counts)
+    chosen = choose(available, columns)
+    found = read_history(
+        open_storage(table, run.storage_options), EmbeddedEngine(), limit=run.limit(limit), counts=counts
+    )
+    with open_sink(run.output) as sink:
+        match run.format:
+            case OutputFormat.JSON:
+                document = envelope("deltacli.history", found.table, complete=found.is_complete)
+                document |= {
+                    "gaps": [list(gap) for gap in found.gaps],
+                    "items": _items(found, chosen if columns else None),
+                }
+                write_document(sink, document, indent=run.terminal.is_terminal)
+            case OutputFormat.NDJSON:
+                write_lines(sink, _items(found, chosen if columns else None), kind="commit", complete=found.is_complete)
+            case OutputFormat.CSV:
+                write_csv(sink, chosen, (_Line(item) for item in found.items))
+            case OutputFormat.TABLE:
+                shown = (
+                    chosen
+                    if columns
+                    else [column for column in chosen if run.terminal.is_terminal or column.name != "age"]
+                )
+                write_table(sink, run.terminal, shown, list(_lines(found)), note=lambda line: line.gap)
+    _say_what_next(run, table, found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A row of the table: a commit, or a hole between two."""
+
+    item: HistoryItem | None
+    gap: str | None = None
+
+
+def _lines(found: History) -> Iterator[_Line]:
+    gaps = {last: (first, last) for first, last in found.gaps}
+    for item in found.items:
+        yield _Line(item)
+        if item.version - 1 in gaps:
+            first, last = gaps[item.version - 1]
+            span = f"version {first} is" if first == last else f"versions {first} to {last} are"
+            yield _Line(None, f"{'':>7}  {span} missing from the log")
+
+
+def _items(found: History, chosen: Sequence[Column[_Line]] | None) -> list[dict[str, Any]]:
+    if chosen is None:
+        return [item.as_json() for item in found.items]
+    names = {column.name for column in chosen}
+    return [{name: value for name, value in item.as_json().items() if name in names} for item in found.items]
+
+
+def _field(name: str, item: HistoryItem) -> object:
+    return item.as_json().get(name)
+
+
+def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
+    """Every column of the history, in the order of a full row."""
+    from deltacli.operations.history import PROVENANCE_FIELDS
+
+    now = run.clock()
+
+    def column(name: str, **looks: Any) -> Column[_Line]:  # Any: fields of Column
+        return Column(name, lambda line: _field(name, line.item) if line.item else None, **looks)
+
+    hidden = {"priority": 9, "least": 200}  # pipes and --columns only: too much for a screen
+    found = [
+        column("version", right=True, priority=1, least=7),
+        column(
+            "timestamp",
+            text=lambda line: format_moment(line.item.time.timestamp_ms) if line.item else "",
+            priority=2,
+            least=19,
+            title="committed (UTC)",
+        ),
+        Column(
+            "age",
+            lambda line: None,
+            text=lambda line: format_age(line.item.time.timestamp_ms, now) if line.item else "",
+            style=lambda _: Style.QUIET,
+            priority=4,
+            least=13,
+        ),
+        column("timestampSource", **hidden),
+        column("hasCommitInfo", **hidden),
+        column("commitInfoTimestampMs", **hidden),
+        column("inCommitTimestampMs", **hidden),
+        column("operation", text=_operation, style=_operation_style, priority=1, least=12),
+        column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
+        column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
+    ]
+    found += [
+        column(name, **({"priority": 7, "least": 12, "title": title} if (title := _SHORT.get(name)) else hidden))
+        for name in PROVENANCE_FIELDS
+        if name not in ("operation", "operationParameters", "operationMetrics")
+    ]
+    if counts:
+        found += [
+            column("actions", text=_action_counts, priority=5, least=20),
+            column("addedFiles", text=_number("addedFiles"), right=True, priority=3, least=5, title="files +"),
+            column("removedFiles", text=_number("removedFiles"), right=True, priority=3, least=5, title="files -"),
+            column("addedBytes", text=_size("addedBytes"), right=True, priority=4, least=9, title="bytes +"),
+            column("removedBytes", text=_size("removedBytes"), right=True, priority=4, least=9, title="bytes -"),
+        ]
+    found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
+    return found
+
+
+_SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
+
+
+def _operation(line: _Line) -> str:
+    """The operation with its mode: `WRITE append`."""
+    if line.item is None or line.item.operation is None:
+        return "" if line.item is None or line.item.problem else "(not recorded)"
+    parameters = (line.item.commit_info or {}).get("operationParameters")
+    mode = parameters.get("mode") if isinstance(parameters, dict) else None
+    return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
+
+
+def _operation_style(line: _Line) -> Style:
+    operation = (line.item.operation if line.item else None) or ""
+    if operation.startswith(("DELETE", "VACUUM", "TRUNCATE", "RESTORE", "DROP", "REMOVE")):
+        return Style.REMOVAL
+    if operation.startswith(("WRITE", "STREAMING", "MERGE", "UPDATE", "COPY", "CREATE")):
+        return Style.GOOD
+    return Style.CHANGE
+
+
+def _parameters(line: _Line) -> str:
+    """The operation's parameters that say something: empty ones and the mode are left out."""
+    info = (line.item.commit_info if line.item else None) or {}
+    parameters = info.get("operationParameters")
+    if not isinstance(parameters, dict):
+        return ""
+    return ", ".join(
+        f"{name}={value}"
+        for name, value in parameters.items()
+        if name != "mode" and value not in (None, "", "[]", "{}", "null")
+    )
+
+
+_FIRST_OF: Sequence[tuple[str, tuple[str, ...]]] = (
+    (
+        "+{} files",
+        ("numAddedFiles", "num_added_files", "numTargetFilesAdded", "numFiles", "numFilesAdded", "filesAdded"),
+    ),
+    (
+        "-{} files",
+        (
+            "numRemovedFiles",
+            "num_removed_files",
+            "numTargetFilesRemoved",
+            "numFilesRemoved",
+            "filesRemoved",
+            "numDeletedFiles",
+        ),
+    ),
+    ("+{} rows", ("numTargetRowsInserted", "numOutputRows", "num_added_rows")),
+    ("~{} rows", ("numUpdatedRows", "numTargetRowsUpdated")),
+    ("-{} rows", ("numDeletedRows", "numTargetRowsDeleted", "num_deleted_rows")),
+)
+
+
+def _changes(line: _Line) -> str:
+    """What the writer's metrics say changed, whatever it calls them: `+5 files, -2 files, +120 rows`."""
+    metrics = ((line.item.commit_info if line.item else None) or {}).get("operationMetrics")
+    if not isinstance(metrics, dict):
+        return ""
+    parts = []
+    for pattern, names in _FIRST_OF:
+        number = next((_whole(metrics[name]) for name in names if name in metrics), None)
+        if number:
+            text = pattern.format(format_count(number))
+            parts.append(text.removesuffix("s") if number == 1 else text)
+    return ", ".join(parts)
+
+
+def _whole(value: object) -> int | None:
+    """A metric: Spark writes strings, others numbers, nested ones say nothing here."""
+    try:
+        return int(value) if isinstance(value, str | int) else None
+    except ValueError:
+        return None
+
+
+def _action_counts(line: _Line) -> str:
+    counted = line.item.counts.actions if line.item and line.item.counts else {}
+    return ", ".join(f"{count:,} {kind}" for kind, count in counted.items())
+
+
+def _number(name: str) -> Any:  # Any: Callable[[_Line], str]
+    def text(line: _Line) -> str:
+        value = _field(name, line.item) if line.item else None
+        return format_count(value) if isinstance(value, int) else ""
+
+    return text
+
+
+def _size(name: str) -> Any:  # Any: Callable[[_Line], str]
+    def text(line: _Line) -> str:
+        value = _field(name, line.item) if line.item else None
+        return format_size(value) if isinstance(value, int) else ""
+
+    return text
+
+
+def _say_what_next(run: Run, table: str, found: History) -> None:
+    """End with what was left out and what to run next."""
+    if not found.is_complete:
+        run.note(
+            f"showing {len(found.items):,} of {found.total:,} versions; all of them: deltacli history {table} --limit 0"
+        )
+    elif run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(
+            f"no commit files: the log holds checkpoints only; the state: deltacli snapshot {table}"
+            if not found.items
+            else f"the state of a version: deltacli snapshot {table} --version {found.items[0].version}"
+        )

@@ -1,0 +1,287 @@
+"""Options that mean the same in every command: spelled once, merged into each command's own."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from deltacli.cli.term import Terminal, detect_terminal, say
+from deltacli.clock import Clock, fixed_clock, system_clock
+from deltacli.errors import UsageError
+from deltacli.quantities import parse_timestamp
+
+DEFAULT_LIMIT = 20
+
+
+class OutputFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+
+
+class ColourChoice(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class TableFormat(StrEnum):
+    DELTA = "delta"
+    PAIMON = "paimon"
+
+
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="The table directory: a path or URI.", show_default=False)
+]
+VersionOption = Annotated[
+    int | None, typer.Option("--version", metavar="N", help="The snapshot of this version.", show_default=False)
+]
+TimestampOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp",
+        metavar="T",
+        help="The newest version committed at or before T (RFC 3339; a date is midnight UTC).",
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        help=f"Rows shown, 0 = all.  [default: {DEFAULT_LIMIT} on a terminal, else 0]",
+        show_default=False,
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B,…", help="Only these columns, in this order.", show_default=False),
+]
+
+_SHARED: Mapping[str, Any] = {  # Any: annotations
+    "output_format": Annotated[
+        OutputFormat | None,
+        typer.Option(
+            "--format", metavar="table|json|ndjson|csv", help="Format of stdout.  [default: table]", show_default=False
+        ),
+    ],
+    "as_json": Annotated[bool, typer.Option("--json", help="The same as --format json.")],
+    "output": Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the result there, atomically, instead of stdout.",
+            show_default=False,
+        ),
+    ],
+    "now": Annotated[
+        str | None, typer.Option("--now", metavar="T", help="The clock, for reproducible runs.", show_default=False)
+    ],
+    "storage_option": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--storage-option",
+            metavar="K=V",
+            help="Passed to the store; K=@FILE reads the value from a file. Repeatable.",
+            show_default=False,
+        ),
+    ],
+    "table_format": Annotated[
+        TableFormat | None,
+        typer.Option("--table-format", metavar="delta|paimon", help="Do not detect the format.", show_default=False),
+    ],
+    "config": Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="Defaults for these options, as TOML.", show_default=False),
+    ],
+    "colour": Annotated[
+        ColourChoice | None,
+        typer.Option(
+            "--color", metavar="auto|always|never", help="Colour on stdout.  [default: auto]", show_default=False
+        ),
+    ],
+    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="No notes on stderr.")],
+    "verbose": Annotated[
+        int,
+        typer.Option(
+            "-v", "--verbose", count=True, help="Say more on stderr; -vv adds tracebacks.", show_default=False
+        ),
+    ],
+}
+
+_DEFAULTS: Mapping[str, Any] = {"as_json": False, "quiet": False, "verbose": 0}  # Any: option values
+
+TAKES_VALUE: Mapping[str, bool] = {
+    "--format": True,
+    "--json": False,
+    "--output": True,
+    "--now": True,
+    "--storage-option": True,
+    "--table-format": True,
+    "--config": True,
+    "--color": True,
+    "-q": False,
+    "--quiet": False,
+    "-v": False,
+    "-vv": False,
+    "--verbose": False,
+}
+"""Shared options that may also stand before the command."""
+
+_SECRET_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the shared options of one invocation come to."""
+
+    format: OutputFormat
+    output: str | None
+    clock: Clock
+    storage_options: Mapping[str, str]
+    terminal: Terminal
+    quiet: bool
+    verbosity: int
+
+    def note(self, text: str) -> None:
+        """Say something on stderr that is not the result; `-q` silences it."""
+        if not self.quiet:
+            say(text)
+
+    def limit(self, wanted: int | None) -> int:
+        """The row limit: as asked for, else 20 for a table on a terminal, else none."""
+        if wanted is not None:
+            if wanted < 0:
+                raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
+            return wanted
+        return DEFAULT_LIMIT if self.terminal.is_terminal and self.format is OutputFormat.TABLE else 0
+
+
+def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command, whose first parameter is `run`, the shared options after its own."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != "run"
+    ]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation)
+        for name, annotation in _SHARED.items()
+    ]
+
+    def invoke(**options: Any) -> None:  # Any: whatever typer parsed
+        run = make_run(**{name: options.pop(name) for name in _SHARED})
+        command(run, **options)
+
+    invoke.__name__, invoke.__doc__ = command.__name__, command.__doc__
+    invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
+    )
+    invoke.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+    return invoke
+
+
+def make_run(
+    *,
+    output_format: OutputFormat | None,
+    as_json: bool,
+    output: str | None,
+    now: str | None,
+    storage_option: list[str] | None,
+    table_format: TableFormat | None,
+    config: str | None,
+    colour: ColourChoice | None,
+    quiet: bool,
+    verbose: int,
+) -> Run:
+    """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
+    settings = _read_config(config or os.environ.get("DELTACLI_CONFIG"))
+    if as_json and output_format not in (None, OutputFormat.JSON):
+        raise UsageError(f"--json and --format {output_format} contradict each other")
+    if table_format is TableFormat.PAIMON:
+        raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
+    chosen = (
+        OutputFormat.JSON
+        if as_json
+        else output_format
+        or _one_of(OutputFormat, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or _one_of(OutputFormat, settings.get("format"), "format in the configuration")
+        or OutputFormat.TABLE
+    )
+    colours = colour or _one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
+    return Run(
+        format=chosen,
+        output=output,
+        clock=fixed_clock(parse_timestamp(now)) if now is not None else system_clock,
+        storage_options={**settings.get("storage_options", {}), **dict(map(_storage_option, storage_option or []))},
+        terminal=detect_terminal(colours, to_file=output not in (None, "-")),
+        quiet=quiet or settings.get("quiet") is True,
+        verbosity=verbose,
+    )
+
+
+def _one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`
+    if value is None or value == "":
+        return None
+    try:
+        return choices(value)
+    except ValueError:
+        raise UsageError(f"{where} is {value!r}", facts={"expected": ", ".join(choices)}) from None
+
+
+def _storage_option(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UsageError(f"--storage-option {key!r} is not K=V")
+    if value.startswith("@"):
+        try:
+            with open(value[1:], encoding="utf-8") as file:
+                return key, file.read().strip()
+        except OSError as fault:
+            raise UsageError(
+                f"--storage-option {key}: {value[1:]} can't be read: {(fault.strerror or '').lower()}"
+            ) from fault
+    if any(word in key.lower() for word in _SECRET_WORDS):
+        raise UsageError(
+            f"--storage-option {key}: a secret on the command line shows in the process list",
+            code="usage.secret",
+            facts={"instead": f"--storage-option {key}=@FILE, or the store's own environment variables and profiles"},
+        )
+    return key, value
+
+
+def _read_config(path: str | None) -> dict[str, Any]:  # Any: TOML values
+    if not path:
+        return {}
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            settings = tomllib.load(file)
+    except OSError as fault:
+        raise UsageError(
+            f"the configuration {path} can't be read: {(fault.strerror or '').lower()}", code="usage.config"
+        ) from fault
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
+    known = {"format", "color", "quiet", "storage_options"}
+    if unknown := sorted(set(settings) - known):
+        raise UsageError(
+            f"the configuration {path} has an unknown key: {unknown[0]}",
+            code="usage.config",
+            facts={"known": ", ".join(sorted(known))},
+        )
+    options = settings.get("storage_options", {})
+    if not isinstance(options, dict):
+        raise UsageError(f"storage_options in {path} is not a table", code="usage.config")
+    return {**settings, "storage_options": {key: str(value) for key, value in options.items()}}

@@ -1,0 +1,1 @@
+"""How results look: results know their columns, renderers know streams."""

@@ -1,0 +1,177 @@
+"""Columns of a result, and the two ways to write rows of them: for an eye and for a program."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Generic, TypeVar
+
+from deltacli.cli.render.json import dumps
+from deltacli.cli.term import Style, Terminal, cells, shorten, visible
+from deltacli.errors import UsageError
+
+Row = TypeVar("Row")
+
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """One column. `value` is exact (for CSV, JSON and pipes), `text` is for the eye; `priority` 1 stays longest when the screen is narrow.
+
+    `least` is the width below which the column is left out rather than shortened.
+    """
+
+    name: str
+    value: Callable[[Row], object]
+    text: Callable[[Row], str] | None = None
+    style: Callable[[Row], Style] | None = None
+    right: bool = False
+    priority: int = 5
+    least: int = 8
+    title: str | None = None
+
+    def heading(self) -> str:
+        return self.title or self.name
+
+    def shown(self, row: Row) -> str:
+        return visible(self.text(row) if self.text else exact(self.value(row)))
+
+
+def exact(value: object) -> str:
+    """A value with every character: text as it is, absent as nothing, nested as JSON."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return str(value)
+        case _:
+            return dumps(value).decode()
+
+
+def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
+    """Return the columns named in a comma-separated list, in that order. Raises UsageError with the nearest name for an unknown one."""
+    if wanted is None:
+        return list(columns)
+    known = {column.name.lower(): column for column in columns}
+    names = [name.strip() for name in wanted.split(",") if name.strip()]
+    for name in names:
+        if name.lower() not in known:
+            raise unknown_column(name, [column.name for column in columns])
+    return [known[name.lower()] for name in names]
+
+
+def unknown_column(name: str, known: Sequence[str]) -> UsageError:
+    """The error for a column nobody has, with the nearest one that exists."""
+    from difflib import get_close_matches
+
+    lowered = {candidate.lower(): candidate for candidate in known}
+    nearest = get_close_matches(name.lower(), lowered, 1)
+    return UsageError(
+        f"there is no column {name!r}" + (f"; did you mean {lowered[nearest[0]]!r}?" if nearest else ""),
+        code="usage.column",
+        facts={"columns": ", ".join(known)},
+    )
+
+
+def write_csv(sink: BinaryIO, columns: Sequence[Column[Row]], rows: Iterable[Row]) -> None:
+    """Write RFC 4180 CSV with a header line; LF line ends."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([column.name for column in columns])
+    for row in rows:
+        writer.writerow([exact(column.value(row)) for column in columns])
+        if buffer.tell() > 1 << 16:
+            sink.write(buffer.getvalue().encode("utf-8", "surrogateescape"))
+            buffer.seek(0)
+            buffer.truncate()
+    sink.write(buffer.getvalue().encode("utf-8", "surrogateescape"))
+
+
+def write_table(
+    sink: BinaryIO,
+    terminal: Terminal,
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    *,
+    note: Callable[[Row], str | None] | None = None,
+    heading: bool = True,
+) -> None:
+    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe. `note` gives a row that is one line of text instead."""
+    if terminal.width is None:
+        texts = [[exact_line(column.value(row)) for column in columns] for row in rows]
+        widths = _natural_widths(columns, texts)
+        chosen = list(columns)
+    else:
+        chosen, texts, widths = _fit(columns, rows, terminal.width)
+    notes = [note(row) if note else None for row in rows]
+    lines = [_heading(terminal, chosen, widths)] if chosen and heading else []
+    for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
+        if remark is not None:
+            lines.append(terminal.paint(visible(remark), Style.CHANGE))
+        else:
+            lines.append(_line(terminal, chosen, widths, cells_of_row, row))
+    if lines:
+        sink.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+
+
+def exact_line(value: object) -> str:
+    """A value uncut on one line: line breaks and other control characters as their escapes, so that a row stays a row."""
+    return visible(exact(value))
+
+
+def _heading(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> str:
+    titles = [_pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)]
+    return terminal.paint(_GAP.join(titles).rstrip(), Style.HEADING)
+
+
+def _line(
+    terminal: Terminal, columns: Sequence[Column[Row]], widths: Sequence[int], texts: Sequence[str], row: Row
+) -> str:
+    parts = []
+    for column, width, text in zip(columns, widths, texts, strict=True):
+        padded = _pad(text, width, right=column.right)
+        parts.append(terminal.paint(padded, column.style(row)) if column.style and terminal.colour else padded)
+    return _GAP.join(parts).rstrip()
+
+
+def _pad(text: str, width: int, *, right: bool) -> str:
+    blanks = " " * max(width - cells(text), 0)
+    return blanks + text if right else text + blanks
+
+
+def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:
+    return [
+        max([cells(column.heading()), *(cells(row[index]) for row in texts)]) for index, column in enumerate(columns)
+    ]
+
+
+def _fit(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], width: int
+) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
+    """Choose the columns that fit a screen by priority, leave out empty ones, shorten the last flexible ones, and return the cut texts."""
+    texts = [[column.shown(row) for column in columns] for row in rows]
+    natural = _natural_widths(columns, texts)
+    filled = [
+        index for index in range(len(columns)) if columns[index].priority == 1 or any(row[index] for row in texts)
+    ]
+    chosen: list[int] = []
+    for index in sorted(filled, key=lambda i: columns[i].priority):
+        least = sum(min(natural[i], columns[i].least) for i in [*chosen, index]) + len(_GAP) * len(chosen)
+        if least <= width or not chosen:
+            chosen.append(index)
+    chosen.sort()
+    widths = {index: min(natural[index], columns[index].least) for index in chosen}
+    spare = width - sum(widths.values()) - len(_GAP) * (len(chosen) - 1)
+    for index in sorted(chosen, key=lambda i: columns[i].priority):
+        extra = min(spare, natural[index] - widths[index])
+        widths[index] += max(extra, 0)
+        spare -= max(extra, 0)
+    cut = [[shorten(row[index], widths[index]) for index in chosen] for row in texts]
+    return [columns[index] for index in chosen], cut, [widths[index] for index in chosen]

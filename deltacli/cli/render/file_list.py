@@ -1,0 +1,252 @@
+"""Lists of live files and tombstones, millions long: streamed in every format, a column at a time, never held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deltacli.cli.render.columns import Column, unknown_column, write_csv, write_table
+from deltacli.cli.render.json import envelope, write_document_with_items, write_encoded_lines
+from deltacli.cli.term import Style
+from deltacli.quantities import format_count, format_moment, format_size
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.cli.options import Run
+    from deltacli.operations.table import Snapshot
+
+_ROWS_A_SCREEN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """What is listed: kinds (`add`, `remove`), and the fields asked for (None: all)."""
+
+    kinds: tuple[str, ...]
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def choose(cls, columns: str | None, *, files: bool, tombstones: bool) -> FileListing | None:
+        """Return the listing the options ask for, None if none. Raises UsageError for a column that no listed action has."""
+        kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
+        if not kinds:
+            return None
+        if columns is None:
+            return cls(kinds, None)
+        from deltacli.delta.file_actions import action_schemas
+
+        schemas = action_schemas()
+        known = list(
+            dict.fromkeys(name for kind in kinds for name in (schemas.add if kind == "add" else schemas.remove).names)
+        )
+        spelled = {name.lower(): name for name in known}
+        wanted = [name.strip() for name in columns.split(",") if name.strip()]
+        for name in wanted:
+            if name.lower() not in spelled:
+                raise unknown_column(name, known)
+        return cls(kinds, tuple(spelled[name.lower()] for name in wanted))
+
+    @property
+    def flags(self) -> str:
+        return " ".join("--files" if kind == "add" else "--tombstones" for kind in self.kinds)
+
+
+def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: FileListing, *, limit: int) -> bool:
+    """Write the listing in the run's format and return whether `limit` cut it."""
+    from deltacli.cli.options import OutputFormat
+
+    cutter = _Cutter(limit)
+    batches = cutter.cut(_batches(snapshot, listing))
+    match run.format:
+        case OutputFormat.NDJSON:
+            write_encoded_lines(
+                sink, (_encoded(kind, batch) for kind, batch in batches), complete=True
+            ) if not limit else _write_cut(sink, batches, cutter)
+        case OutputFormat.JSON:
+            held = list(batches) if limit else batches
+            document = envelope("deltacli.files", snapshot.table.uri, complete=not cutter.was_cut) | {
+                "version": snapshot.version
+            }
+            write_document_with_items(sink, document, (_encoded(kind, batch) for kind, batch in held))
+        case OutputFormat.CSV:
+            columns = _exact_columns(listing)
+            write_csv(sink, columns, (row for kind, batch in batches for row in _rows(kind, batch)))
+        case OutputFormat.TABLE:
+            _write_screens(sink, run, listing, batches)
+    return cutter.was_cut
+
+
+class _Cutter:
+    """Cuts a stream of batches after `limit` rows (0: never) and remembers whether it did."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.was_cut = False
+
+    def cut(self, batches: Iterator[tuple[str, pyarrow.RecordBatch]]) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+        left = self._limit
+        for kind, batch in batches:
+            if not self._limit:
+                yield kind, batch
+                continue
+            if batch.num_rows > left:
+                self.was_cut = True
+                if left:
+                    yield kind, batch.slice(0, left)
+                return
+            left -= batch.num_rows
+            yield kind, batch
+
+
+def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
+    for kind in listing.kinds:
+        for batch in snapshot.files() if kind == "add" else snapshot.tombstones():
+            if batch.num_rows:
+                names = (
+                    [name for name in listing.columns if name in batch.schema.names]
+                    if listing.columns is not None
+                    else None
+                )
+                yield kind, batch if names is None else batch.select(names)
+
+
+def _encoded(kind: str, batch: Any) -> list[bytes]:  # Any: RecordBatch
+    """A batch as one block of NDJSON items, encoded in columns."""
+    return [line.encode("utf-8", "surrogateescape") for line in json_items(kind, batch).to_pylist()]
+
+
+def json_items(kind: str, batch: Any) -> Any:  # Any: RecordBatch in, StringArray out
+    """Each row as the JSON text of its item: `{"type":"add","path":…}`, absent fields left out."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from deltacli.delta.arrow_json import json_column
+
+    body = json_column(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)))
+    rest = pc.utf8_slice_codeunits(body, 1)
+    head = pc.if_else(pc.equal(rest, "}"), f'{{"type":"{kind}"', f'{{"type":"{kind}",')
+    return pc.binary_join_element_wise(head, rest, "")
+
+
+def _write_cut(sink: BinaryIO, batches: Iterator[tuple[str, Any]], cutter: _Cutter) -> None:
+    held = [_encoded(kind, batch) for kind, batch in batches]
+    write_encoded_lines(sink, held, complete=not cutter.was_cut)
+
+
+def _rows(kind: str, batch: Any) -> Iterator[dict[str, Any]]:  # Any: RecordBatch
+    for row in batch.to_pylist(maps_as_pydicts="lossy"):
+        yield {"type": kind, **row}
+
+
+def _exact_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
+    from deltacli.delta.file_actions import action_schemas
+
+    schemas = action_schemas()
+    every = dict.fromkeys(
+        name for kind in listing.kinds for name in (schemas.add if kind == "add" else schemas.remove).names
+    )
+    names = listing.columns if listing.columns is not None else ("type", *every)
+    return [_exact_column(name) for name in names]
+
+
+def _exact_column(name: str) -> Column[dict[str, Any]]:
+    return Column(name, lambda row: row.get(name))
+
+
+def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
+    """The columns for the eye; the path last, because it is longest."""
+    if listing.columns is not None:
+        return [_exact_column(name) for name in listing.columns]
+
+    def moment(name: str) -> Any:  # Any: Callable
+        return lambda row: format_moment(row[name]) if row.get(name) is not None else ""
+
+    columns: list[Column[dict[str, Any]]] = []
+    if len(listing.kinds) > 1:
+        columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
+    columns.append(
+        Column(
+            "size",
+            lambda row: row.get("size"),
+            text=lambda row: format_size(row["size"]) if row.get("size") is not None else "",
+            right=True,
+            priority=1,
+            least=9,
+        )
+    )
+    if "add" in listing.kinds:
+        columns.append(
+            Column(
+                "records",
+                _records,
+                text=lambda row: format_count(found) if (found := _records(row)) is not None else "",
+                right=True,
+                priority=3,
+                least=7,
+            )
+        )
+        columns.append(
+            Column(
+                "deletedRows",
+                _deleted,
+                text=lambda row: format_count(found) if (found := _deleted(row)) is not None else "",
+                right=True,
+                priority=4,
+                least=7,
+                title="deleted",
+            )
+        )
+        columns.append(
+            Column(
+                "modificationTime",
+                lambda row: row.get("modificationTime"),
+                text=moment("modificationTime"),
+                priority=5,
+                least=19,
+                title="modified (UTC)",
+                style=lambda _: Style.QUIET,
+            )
+        )
+    if "remove" in listing.kinds:
+        columns.append(
+            Column(
+                "deletionTimestamp",
+                lambda row: row.get("deletionTimestamp"),
+                text=moment("deletionTimestamp"),
+                priority=5,
+                least=19,
+                title="deleted (UTC)",
+                style=lambda _: Style.QUIET,
+            )
+        )
+    columns.append(Column("path", lambda row: row["path"], priority=1, least=24))
+    return columns
+
+
+def _records(row: dict[str, Any]) -> int | None:
+    from deltacli.delta.stats import parse_num_records
+
+    return parse_num_records(row["stats"]) if row.get("stats") else None
+
+
+def _deleted(row: dict[str, Any]) -> int | None:
+    vector = row.get("deletionVector")
+    found = vector.get("cardinality") if vector else None
+    return found if isinstance(found, int) else None
+
+
+def _write_screens(sink: BinaryIO, run: Run, listing: FileListing, batches: Iterator[tuple[str, Any]]) -> None:
+    """Write rows in screens of a thousand, each aligned by itself, the heading once."""
+    columns: Sequence[Column[dict[str, Any]]] = _screen_columns(listing)
+    held: list[dict[str, Any]] = []
+    first = True
+    for kind, batch in batches:
+        for start in range(0, batch.num_rows, _ROWS_A_SCREEN):
+            held += _rows(kind, batch.slice(start, _ROWS_A_SCREEN))
+            if len(held) >= _ROWS_A_SCREEN:
+                write_table(sink, run.terminal, columns, held, heading=first)
+                held, first = [], False
+    if held or first:
+        write_table(sink, run.terminal, columns, held, heading=first)

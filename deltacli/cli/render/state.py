@@ -1,0 +1,209 @@
+"""A snapshot for the eye: sections of labelled lines, and the schema as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.term import Style, Terminal, cells, shorten, visible
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
+from deltacli.quantities import format_age, format_count, format_moment, format_size, format_timestamp, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.snapshot import SnapshotSummary
+    from deltacli.operations.table import Snapshot
+
+_LISTED = 10
+
+EXPLAINED = {
+    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
+    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
+    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
+    "checkpoint.no-metadata": "a checkpoint holds no metaData; an older start was used",
+    "checkpoint.no-protocol": "a checkpoint holds no protocol; an older start was used",
+    "checkpoint.unreadable": "a checkpoint can't be read; an older start was used",
+    "checkpoint.zero-length": "a checkpoint file is empty; not used",
+    "commit.empty": "a commit of zero bytes lies below the checkpoint; it was not needed",
+    "hint.bad-json": "_last_checkpoint can't be read; the log was listed instead",
+    "hint.checkpoint-missing": "_last_checkpoint names a checkpoint that is not there; the log was listed instead",
+    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
+    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
+    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
+    "log.checkpoint-commit-missing": "the commit file of this version is gone; it was rebuilt from its checkpoint",
+    "log.name-not-padded": "a log file's version is not 20 digits; not read",
+    "sidecar.missing": "a checkpoint names a sidecar that is not there; an older start was used",
+}
+"""What a problem means, in a line. Keys are rule ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A label and the lines beside it."""
+
+    label: str
+    lines: Sequence[str]
+    style: Style = Style.PLAIN
+
+
+def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts: bool) -> list[Section]:
+    """The sections of a snapshot, those with nothing to say left out."""
+    snapshot = summary.snapshot
+    sections = [
+        Section("table", [snapshot.table.uri]),
+        Section("version", [_version(summary, terminal)]),
+        *([] if only_counts else _about(snapshot)),
+        Section("files", _files(summary)),
+        Section("tombstones", [_tombstones(summary)]),
+        *([] if only_counts else _rest(snapshot, terminal)),
+    ]
+    if summary.digests is not None:
+        digests = summary.digests
+        lines = (
+            ("paths", digests.paths),
+            ("raw paths", digests.raw_paths),
+            ("keys", digests.keys),
+            ("tombstones", digests.tombstone_keys),
+        )
+        sections.append(Section("sha256", [f"{name:<10}  {value}" for name, value in lines]))
+    if snapshot.problems:
+        sections.append(Section("problems", list(snapshot.problems), Style.PROBLEM))
+    return [section for section in sections if section.lines]
+
+
+def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
+    """Write labelled lines, cut to a terminal's width, uncut into a pipe."""
+    width = max(len(section.label) for section in sections)
+    for section in sections:
+        for number, line in enumerate(section.lines):
+            label = terminal.paint(f"{section.label if number == 0 else '':<{width}}", Style.HEADING)
+            text = visible(line)
+            if terminal.width is not None:
+                text = shorten(text, terminal.width - width - 2)
+            sink.write(f"{label}  {terminal.paint(text, section.style)}\n".encode("utf-8", "surrogateescape"))
+
+
+def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
+    snapshot = summary.snapshot
+    if snapshot.time is None:
+        return f"{snapshot.version}, its commit file is gone"
+    moment = snapshot.time.timestamp_ms
+    if terminal.is_terminal:
+        return f"{snapshot.version}, committed {format_moment(moment)} UTC, {format_age(moment, summary.now_ms)}"
+    return f"{snapshot.version}, committed {format_timestamp(moment)} ({snapshot.time.source})"
+
+
+def _about(snapshot: Snapshot) -> Iterator[Section]:
+    protocol, metadata = snapshot.protocol, snapshot.metadata
+    yield Section("protocol", [f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"])
+    readers, writers = set(protocol.reader_features or ()), set(protocol.writer_features or ())
+    both, rest = sorted(readers), sorted(writers - readers)
+    lines = [f"{'to read':<8}  {', '.join(both)}"] if both else []
+    yield Section("features", [*lines, *([f"{'to write':<8}  {', '.join(rest)}"] if rest else [])])
+    yield Section("id", [metadata.id])
+    yield Section("name", [metadata.name] if metadata.name else [])
+    yield Section("description", [metadata.description] if metadata.description else [])
+    yield Section(
+        "created", [f"{format_moment(metadata.created_time)} UTC"] if metadata.created_time is not None else []
+    )
+    if metadata.provider != "parquet":
+        yield Section("format", [metadata.provider])
+    partitions = f", partitioned by {', '.join(metadata.partition_columns)}" if metadata.partition_columns else ""
+    yield Section("columns", [plural(len(snapshot.schema.fields), "column") + partitions])
+    yield Section("properties", [f"{key} = {value}" for key, value in sorted(metadata.configuration.items())])
+
+
+def _files(summary: SnapshotSummary) -> list[str]:
+    counts = summary.files
+    if counts.rows is not None:
+        rows = plural(counts.rows, "row")
+    else:
+        rows = f"{plural(counts.records, 'record')} counted, {plural(counts.files_without_records, 'file')} without a record count"
+    lines = [f"{plural(counts.count, 'file')}, {format_size(counts.size_bytes)}, {rows}"]
+    if counts.deletion_vectors:
+        lines.append(
+            f"{plural(counts.deletion_vectors, 'file')} with a deletion vector, {plural(counts.deleted_rows, 'row')} deleted"
+        )
+    return lines
+
+
+def _tombstones(summary: SnapshotSummary) -> str:
+    counts = summary.tombstones
+    return f"{format_count(counts.count)}, {format_count(counts.expired)} of them expired" if counts.count else "none"
+
+
+def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:
+    listed = _LISTED if terminal.is_terminal else None
+    transactions = [f"{t.app_id} at version {t.version}" for t in snapshot.transactions]
+    yield Section("transactions", _some(transactions, listed))
+    yield Section("domains", _some([f"{d.domain} = {d.configuration}" for d in snapshot.domains], listed))
+    yield Section("rebuilt from", [_rebuilt(snapshot)])
+
+
+def _some(lines: list[str], limit: int | None) -> list[str]:
+    if limit is None or len(lines) <= limit:
+        return lines
+    return [*lines[:limit], f"and {len(lines) - limit:,} more: --json shows all"]
+
+
+def _rebuilt(snapshot: Snapshot) -> str:
+    segment, parts = snapshot.segment, []
+    if segment.checkpoint is not None:
+        files = plural(len(segment.checkpoint.files), "file")
+        sidecars = f", {plural(snapshot.sidecars, 'sidecar')}" if snapshot.sidecars else ""
+        parts.append(f"checkpoint {segment.checkpoint.version} ({snapshot.checkpoint_layout}, {files}{sidecars})")
+    if segment.commits:
+        first, last = segment.commits[0].version, segment.commits[-1].version
+        parts.append(f"commit {first}" if first == last else f"commits {first} to {last}")
+    return " and ".join(parts)
+
+
+def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
+    """The schema as a tree: name, type, `not null`, partition columns, comments."""
+    partitions = set(snapshot.metadata.partition_columns)
+    entries = list(walk(snapshot.schema))
+    lines = [terminal.paint("root", Style.HEADING)]
+    last_of: list[bool] = []
+    for index, (depth, field) in enumerate(entries):
+        is_last = (
+            next((following == depth for following, _ in entries[index + 1 :] if following <= depth), False) is False
+        )
+        last_of[depth:] = [is_last]
+        trunk = "".join("    " if last else "│   " for last in last_of[:depth])
+        branch = f"{trunk}{'└── ' if is_last else '├── '}"
+        text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
+        if terminal.width is not None:
+            text = shorten(text, terminal.width - cells(branch))
+        lines.append(branch + text)
+    return lines
+
+
+def _field_text(field: StructField, *, is_partition: bool) -> str:
+    marks = "" if field.nullable else " not null"
+    marks += "  (partition)" if is_partition else ""
+    comment = field.metadata.get("comment")
+    return visible(f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else ""))
+
+
+def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:
+    """The fields as (path, type, nullable, is partition column), parents first."""
+    partitions = set(snapshot.metadata.partition_columns)
+    path: list[str] = []
+    for depth, field in walk(snapshot.schema):
+        path[depth:] = [field.name]
+        yield ".".join(path), _type_text(field.data_type), field.nullable, depth == 0 and field.name in partitions
+
+
+def _type_text(data_type: DataType) -> str:
+    return data_type.name if isinstance(data_type, PrimitiveType) else simple_name(data_type)
+
+
+def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:
+    """The columns of `--schema --format csv`."""
+    return [
+        Column("column", lambda row: row[0]),
+        Column("type", lambda row: row[1]),
+        Column("nullable", lambda row: row[2]),
+        Column("partition", lambda row: row[3]),
+    ]

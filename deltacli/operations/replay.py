@@ -1,0 +1,191 @@
+"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones line by line, large ones in columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.commit_lines import Action, read_actions
+from deltacli.delta.file_actions import narrow_adds, narrow_removes
+from deltacli.delta.replay import (
+    Survivors,
+    TouchedFiles,
+    key_column,
+    reconcile_commit,
+    survivors_of_stream,
+    values_that_repeat,
+)
+from deltacli.delta.segment import LogFile
+from deltacli.delta.state import StateBuilder
+from deltacli.engine.base import Engine
+from deltacli.errors import CommitCorrupt
+from deltacli.storage import Storage
+from deltacli.work.commit_blocks import NarrowBlock, key_hashes, plan_blocks, read_narrow_block
+from deltacli.work.commits import commit_location, is_large, require_bytes, stream_commit
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ACTIONS_A_BATCH = 1_024
+
+
+@dataclass(slots=True)
+class LogTail:
+    """What the commits after a checkpoint decide: the small actions, the survivors in narrow columns, and every key they touched."""
+
+    state: StateBuilder = field(default_factory=StateBuilder)
+    adds: list[pyarrow.RecordBatch] = field(default_factory=list)
+    removes: list[pyarrow.RecordBatch] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    newest_commit_info: Action | None = None
+    commit_info_is_first: bool = False
+    contested: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Of each large commit, the hashes of the keys that occur in it more than once."""
+
+
+def read_tail(storage: Storage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool) -> LogTail:
+    """Read the commits after a checkpoint (ascending) once and return what they decide. Raises CommitCorrupt.
+
+    `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit count, too.
+    """
+    tail = LogTail()
+    held = _Held(tail)
+    for index, (file, content) in enumerate(_contents(storage, engine, commits)):
+        if content is not None:
+            actions = read_actions(content, file.name)
+            held.append(file, reconcile_commit(actions, tail.seen, file.name))
+            small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
+            info_is_first = bool(actions) and actions[0][0] == "commitInfo"
+        else:
+            held.flush()
+            small = _take_large(storage, engine, file, tail, remember=older_follow or index < len(commits) - 1)
+            info_is_first = bool(small) and small[0][0] == "commitInfo"
+        tail.state.take(small, file.name)
+        if index == 0:
+            tail.newest_commit_info = next((action for kind, action in reversed(small) if kind == "commitInfo"), None)
+            tail.commit_info_is_first = info_is_first
+    held.flush()
+    if not older_follow:
+        tail.seen.clear()
+    return tail
+
+
+def replay_whole(
+    storage: Storage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    contested: dict[int, frozenset[int]],
+    *,
+    older_follow: bool,
+) -> Iterator[tuple[LogFile, Survivors]]:
+    """Read the same commits once more and yield their survivors with all their fields, in blocks. `contested` comes from `read_tail`."""
+    seen: set[str] = set()
+    for index, (file, content) in enumerate(_contents(storage, engine, commits)):
+        if content is not None:
+            yield file, reconcile_commit(read_actions(content, file.name), seen, file.name)
+            continue
+        for survived in survivors_of_stream(
+            stream_commit(storage, file), seen, contested.get(file.version, frozenset()), file.name
+        ):
+            yield file, survived
+        if older_follow or index < len(commits) - 1:
+            reconcile_commit(stream_commit(storage, file), seen, file.name)
+
+
+def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> Iterator[tuple[LogFile, bytes | None]]:
+    """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""
+
+    def read(file: LogFile) -> tuple[LogFile, bytes | None]:
+        require_bytes(file)
+        return file, None if is_large(file) else storage.read(commit_location(file))
+
+    newest_first = reversed(commits)
+    return engine.run(read, newest_first) if storage.capabilities.parallel_reads else map(read, newest_first)
+
+
+class _Held:
+    """Survivors of several small commits, turned into columns together: a batch a commit would cost more than the commit."""
+
+    def __init__(self, tail: LogTail) -> None:
+        self._tail = tail
+        self._pending: list[tuple[LogFile, Survivors]] = []
+        self._amount = 0
+
+    def append(self, file: LogFile, survived: Survivors) -> None:
+        self._pending.append((file, survived))
+        self._amount += len(survived.adds) + len(survived.removes)
+        if self._amount >= _ACTIONS_A_BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Append what is held to the tail; where it does not fit the columns, find and name the guilty commit."""
+        pending, self._pending, self._amount = self._pending, [], 0
+        all_adds = [action for _, survived in pending for action in survived.adds]
+        all_removes = [action for _, survived in pending for action in survived.removes]
+        try:
+            adds, removes = narrow_adds(all_adds, ""), narrow_removes(all_removes, "")
+        except CommitCorrupt:
+            for file, survived in pending:
+                narrow_adds(survived.adds, file.name)
+                narrow_removes(survived.removes, file.name)
+            raise
+        if adds.num_rows:
+            self._tail.adds.append(adds)
+        if removes.num_rows:
+            self._tail.removes.append(removes)
+
+
+def _take_large(
+    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool
+) -> list[tuple[str, Action]]:
+    """Put a large commit's survivors into the tail, in columns, and return its small actions."""
+    read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
+    try:
+        blocks = list(engine.run(read, plan_blocks(file)))
+    except CommitCorrupt:
+        for _ in stream_commit(
+            storage, file
+        ):  # once more from the start: the error then names line and byte of the file
+            pass
+        raise
+    contested = values_that_repeat([hashes for block in blocks for hashes in (block.add_hashes, block.remove_hashes)])
+    tail.contested[file.version] = contested
+    if contested:
+        blocks = _settle(blocks, contested)
+    tail.adds.extend(block.adds for block in blocks if block.adds.num_rows)
+    tail.removes.extend(block.removes for block in blocks if block.removes.num_rows)
+    if remember:
+        for block in blocks:
+            for rows in (block.adds, block.removes):
+                keys = key_column(rows.column("path"), rows.column("dv_id")).to_pylist()
+                tail.seen.update(key.decode("utf-8", "surrogateescape") for key in keys)
+    return [action for block in blocks for action in block.small]
+
+
+def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:
+    """Of rows with one key keep the last add, or the last remove where there is no add (as `reconcile_commit` does)."""
+    settled: set[bytes] = set()
+    adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]
+    removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
+    return [
+        NarrowBlock(a, r, array("q"), array("q"), block.small)
+        for a, r, block in zip(adds, removes, blocks, strict=True)
+    ]
+
+
+def _keep_last(rows: Any, contested: frozenset[int], settled: set[bytes]) -> Any:  # Any: RecordBatch
+    """Drop rows whose contested key is settled already, from the end; what stays settles its key."""
+    import pyarrow as pa
+
+    keep = [True] * rows.num_rows
+    keys = key_column(rows.column("path"), rows.column("dv_id"))
+    hashes = key_hashes(rows)
+    for index in range(rows.num_rows - 1, -1, -1):
+        if hashes[index] in contested:
+            key = keys[index].as_py()
+            keep[index] = key not in settled
+            settled.add(key)
+    return rows.filter(pa.array(keep, pa.bool_()))

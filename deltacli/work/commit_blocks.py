@@ -1,0 +1,203 @@
+"""Reading a large commit in columns: blocks of lines, parsed by Arrow, several at a time."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.commit_lines import Action, stream_actions
+from deltacli.delta.deletion_vector import unique_id_column
+from deltacli.delta.file_actions import action_schemas, narrow_adds, narrow_removes
+from deltacli.delta.replay import TouchedFiles, key_column
+from deltacli.delta.segment import LogFile
+from deltacli.delta.stats import num_records_column
+from deltacli.errors import CommitCorrupt
+from deltacli.storage import Storage
+from deltacli.work.commits import commit_location
+
+if TYPE_CHECKING:
+    import pyarrow
+
+BLOCK_BYTES = 4 << 20
+_TAIL_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class CommitBlock:
+    """The lines of a commit that begin within `length` bytes from `offset`."""
+
+    file: LogFile
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class NarrowBlock:
+    """One block in narrow columns, without what newer commits decided; the hashes of its keys; and its small actions."""
+
+    adds: pyarrow.RecordBatch
+    removes: pyarrow.RecordBatch
+    add_hashes: array[int]
+    remove_hashes: array[int]
+    small: list[tuple[str, Action]]
+
+
+def plan_blocks(file: LogFile) -> list[CommitBlock]:
+    """Cut a commit into blocks."""
+    return [CommitBlock(file, offset, BLOCK_BYTES) for offset in range(0, file.size_bytes, BLOCK_BYTES)]
+
+
+def read_lines(storage: Storage, block: CommitBlock) -> bytes:
+    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is."""
+    path, size = commit_location(block.file), block.file.size_bytes
+    lead = 1 if block.offset else 0  # one byte before, to see whether the block begins a line
+    data = storage.read_range(path, block.offset - lead, block.length + lead)
+    start = data.find(b"\n") + 1 if lead else 0
+    if lead and start == 0:
+        return b""
+    end = block.offset - lead + len(data)
+    if start == len(data) and end < size and len(data) == block.length + lead:
+        return b""  # the next line begins in the next block
+    tail = []
+    while end < size and not (tail[-1] if tail else data).endswith(b"\n"):
+        more = storage.read_range(path, end, _TAIL_BYTES)
+        if not more:
+            break
+        cut = more.find(b"\n")
+        tail.append(more if cut < 0 else more[: cut + 1])
+        end += len(tail[-1])
+    return b"".join([data[start:], *tail])
+
+
+def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
+    """Read a block in columns; lines Arrow can't take are parsed one by one. Raises CommitCorrupt (with a line of the block, not the file)."""
+    lines = read_lines(storage, block)
+    if not lines.strip():
+        return _narrow_from_actions([], block.file.name, touched)
+    parsed = _parse(lines)
+    if parsed is None:
+        return _narrow_from_actions(list(stream_actions(lines.split(b"\n"), block.file.name)), block.file.name, touched)
+    adds, removes, others = parsed
+    small = _small_actions(lines, block.file.name) if others else []
+    return _filtered(_narrow_adds(adds), _narrow_removes(removes), small, touched)
+
+
+@lru_cache(maxsize=1)
+def _block_schema() -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    vector = pa.struct(
+        [
+            ("storageType", pa.string()),
+            ("pathOrInlineDv", pa.string()),
+            ("offset", pa.int64()),
+            ("cardinality", pa.int64()),
+        ]
+    )
+    add = pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string()), ("deletionVector", vector)])
+    remove = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("deletionVector", vector)])
+    return pa.schema([("add", add), ("remove", remove)])
+
+
+def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
+    """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for that."""
+    import pyarrow as pa
+    import pyarrow.json
+
+    try:
+        table = pyarrow.json.read_json(
+            pa.BufferReader(lines),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=_block_schema(), unexpected_field_behavior="ignore"
+            ),
+        )
+    except pa.ArrowException:
+        return None
+    adds, removes = (_struct_of(table, kind) for kind in ("add", "remove"))
+    for actions in (adds, removes):
+        if actions.field("path").null_count:
+            return None
+    if adds.field("size").null_count or _vectors_without_cardinality(adds):
+        return None
+    return adds, removes, len(adds) + len(removes) != table.num_rows
+
+
+def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
+    column = table.column(kind).combine_chunks()
+    return column.filter(column.is_valid()) if column.null_count else column
+
+
+def _vectors_without_cardinality(adds: Any) -> bool:  # Any: pyarrow has no types
+    vectors = adds.field("deletionVector")
+    return bool(vectors.null_count < len(vectors) and vectors.flatten()[3].null_count != vectors.null_count)
+
+
+def _small_actions(lines: bytes, name: str) -> list[tuple[str, Action]]:
+    others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
+    return [(kind, action) for kind, action in stream_actions(others, name) if kind not in ("add", "remove")]
+
+
+def _narrow_adds(adds: Any) -> Any:  # Any: struct array in, RecordBatch out
+    import pyarrow as pa
+
+    vectors = adds.field("deletionVector")
+    columns = [
+        adds.field("path"),
+        unique_id_column(vectors),
+        adds.field("size"),
+        num_records_column(adds.field("stats")),
+        vectors.flatten()[3],
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
+
+
+def _narrow_removes(removes: Any) -> Any:  # Any: struct array in, RecordBatch out
+    import pyarrow as pa
+
+    columns = [
+        removes.field("path"),
+        unique_id_column(removes.field("deletionVector")),
+        removes.field("deletionTimestamp"),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_remove)
+
+
+def _narrow_from_actions(actions: list[tuple[str, Action]], name: str, touched: TouchedFiles) -> NarrowBlock:
+    by_kind: dict[str, list[Action]] = {"add": [], "remove": []}
+    small = []
+    for kind, action in actions:
+        if kind in by_kind:
+            by_kind[kind].append(action)
+        else:
+            small.append((kind, action))
+    return _filtered(narrow_adds(by_kind["add"], name), narrow_removes(by_kind["remove"], name), small, touched)
+
+
+def _filtered(
+    adds: Any, removes: Any, small: list[tuple[str, Action]], touched: TouchedFiles
+) -> NarrowBlock:  # Any: RecordBatch
+    kept = []
+    for rows in (adds, removes):
+        mask = touched.untouched(rows.column("path"), rows.column("dv_id"))
+        kept.append(rows if mask is None else rows.filter(mask))
+    return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
+
+
+def key_hashes(rows: Any) -> array[int]:  # Any: RecordBatch
+    """A 64-bit hash of every row's key, equal for equal keys within this process."""
+    return array("q", map(hash, key_column(rows.column("path"), rows.column("dv_id")).to_pylist()))
+
+
+__all__ = [
+    "BLOCK_BYTES",
+    "CommitBlock",
+    "CommitCorrupt",
+    "NarrowBlock",
+    "key_hashes",
+    "plan_blocks",
+    "read_lines",
+    "read_narrow_block",
+]

@@ -1,0 +1,18 @@
+"""How hard the property tests try: `HYPOTHESIS_PROFILE=deep` multiplies the number of examples of every one of them."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+_DEEP = 25
+
+
+def examples(count: int) -> settings:
+    """Settings of a property test that usually tries `count` examples."""
+    factor = _DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
+    # Building a table draws a lot of data, and no example has a deadline: what is slow on a loaded machine is no failure.
+    return settings(
+        max_examples=count * factor, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    )

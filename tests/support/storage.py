@@ -1,0 +1,71 @@
+"""A store that remembers what it was asked: storage calls are deterministic where milliseconds are not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from threading import Lock
+from typing import Any
+
+from deltacli.storage import Capabilities, FileStat, PathKind, Storage
+
+NEAR = Capabilities(cheap_listing=True, parallel_reads=False)
+FAR = Capabilities(cheap_listing=False, parallel_reads=True)
+
+
+class RecordingStorage:
+    """Passes every call on and counts it; with `capabilities` it claims to be another kind of store."""
+
+    def __init__(self, inner: Storage, *, capabilities: Capabilities | None = None) -> None:
+        self._inner = inner
+        self._capabilities = capabilities or inner.capabilities
+        self.calls: Counter[str] = Counter()
+        self.paths: list[tuple[str, str]] = []
+        self.bytes_read = 0
+        self._lock = Lock()
+
+    @property
+    def uri(self) -> str:
+        return self._inner.uri
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._capabilities
+
+    def touched(self, *verbs: str) -> list[str]:
+        """The paths that these verbs were called with, in order."""
+        return [path for verb, path in self.paths if verb in verbs]
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        self._note("list_from", f"{directory}/{start}")
+        return self._inner.list_from(directory, start)
+
+    def list_directories(self, directory: str) -> list[str]:
+        self._note("list_directories", directory)
+        return self._inner.list_directories(directory)
+
+    def read(self, path: str) -> bytes:
+        self._note("read", path)
+        return self._counted(self._inner.read(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        self._note("read_range", path)
+        return self._counted(self._inner.read_range(path, offset, length))
+
+    def open(self, path: str) -> Any:  # Any: as in the port
+        self._note("open", path)
+        return self._inner.open(path)
+
+    def kind_of(self, path: str) -> PathKind:
+        self._note("kind_of", path)
+        return self._inner.kind_of(path)
+
+    def _note(self, verb: str, path: str) -> None:
+        with self._lock:
+            self.calls[verb] += 1
+            self.paths.append((verb, path))
+
+    def _counted(self, data: bytes) -> bytes:
+        with self._lock:
+            self.bytes_read += len(data)
+        return data
