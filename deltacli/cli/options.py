@@ -236,7 +236,9 @@ def _one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a mem
     try:
         return choices(value)
     except ValueError:
-        raise UsageError(f"{where} is {value!r}", facts={"expected": ", ".join(choices)}) from None
+        raise UsageError(
+            f"{where} is {value!r}", facts={"expected": ", ".join(str(choice) for choice in choices)}
+        ) from None
 
 
 def _storage_option(text: str) -> tuple[str, str]:

@@ -15,7 +15,10 @@ from deltacli.errors import StorageFailed
 
 @contextlib.contextmanager
 def open_sink(output: str | None) -> Iterator[BinaryIO]:
-    """Yield the stream for the result. A file is written beside its name, synced and renamed; on any fault nothing is left of it."""
+    """Yield the stream for the result.
+
+    A file is written beside its name, synced and renamed; on any fault nothing is left of it.
+    """
     if output is None or output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()

@@ -1,6 +1,8 @@
-"""Arrow columns as JSON text, a column at a time: for listing millions of files, and for statistics that a checkpoint holds as structs.
+"""Arrow columns as JSON text, a column at a time: for listing millions of files, and for statistics that a checkpoint
+holds as structs.
 
-Null fields of a struct are left out, as writers of the log do. Strings are escaped as RFC 8259 asks; text that is not ASCII stays as it is.
+Null fields of a struct are left out, as writers of the log do. Strings are escaped as RFC 8259 asks; text that is not
+ASCII stays as it is.
 """
 
 from __future__ import annotations

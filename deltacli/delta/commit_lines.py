@@ -1,7 +1,8 @@
 """Parsing a commit file: lines of JSON, one action each. Spec: Delta Log Entries; Actions; Protocol Evolution.
 
-orjson parses what is plain; the standard library parses what orjson refuses but JSON writers of the field have produced
-(bare NaN, lone surrogates, actions spread over several lines). Lines end at LF only: U+2028 and friends stand raw inside strings.
+orjson parses what is plain; the standard library parses what orjson refuses but JSON writers of the field have
+produced (bare NaN, lone surrogates, actions spread over several lines). Lines end at LF only: U+2028 and friends
+stand raw inside strings.
 """
 
 from __future__ import annotations
@@ -49,12 +50,38 @@ def read_actions(data: bytes, name: str) -> list[tuple[str, Action]]:
     Raises CommitCorrupt naming file, line and byte: `commit.bad-json`, `commit.line-not-object`, `action.wrong-type`.
     """
     try:
+        return _read_plain_actions(data)
+    except (orjson.JSONDecodeError, _NotPlainError):
+        pass
+    try:
         return list(stream_actions(data.split(b"\n"), name))
     except CommitCorrupt as corrupt:
         spread = _read_spread_actions(data, name)
         if spread is None:
             raise corrupt
         return spread
+
+
+class _NotPlainError(Exception):
+    pass
+
+
+def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
+    """Read what nearly every commit is: one object of one action on every line.
+
+    Anything else is left to `stream_actions`.
+    """
+    actions = []
+    for line in data.split(b"\n"):
+        if line:
+            value = orjson.loads(line)
+            if type(value) is not dict or len(value) != 1:
+                raise _NotPlainError
+            action = value.popitem()
+            if type(action[1]) is not dict:
+                raise _NotPlainError
+            actions.append(action)
+    return actions
 
 
 def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Action]]:

@@ -1,4 +1,7 @@
-"""Counting a state: sums over narrow file actions. Spec: Add File and Remove File; Per-file Statistics; Deletion Vectors."""
+"""Counting a state: sums over narrow file actions.
+
+Spec: Add File and Remove File; Per-file Statistics; Deletion Vectors.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ _SAFE_SUM = 2**62
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """Live files. `records` sums numRecords where it is known; `deleted_rows` sums the cardinality of deletion vectors."""
+    """Live files.
+
+    `records` sums numRecords where it is known; `deleted_rows` sums the cardinality of deletion vectors.
+    """
 
     count: int = 0
     size_bytes: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -17,13 +18,27 @@ def unique_id(descriptor: dict[str, Any] | None) -> str:  # Any: a descriptor as
     return name if offset is None else f"{name}@{offset}"
 
 
+def no_vector_ids(count: int) -> pyarrow.Array:
+    """The ids of `count` files without a vector."""
+    import pyarrow
+
+    return pyarrow.repeat(_empty_text(), count)
+
+
+@lru_cache(maxsize=1)
+def _empty_text() -> Any:  # Any: pyarrow has no types
+    import pyarrow
+
+    return pyarrow.scalar("")
+
+
 def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
     """`unique_id` for a column of descriptors: struct array in, string array out, `""` where there is none."""
     import pyarrow
     import pyarrow.compute as pc
 
     if descriptors.null_count == len(descriptors):
-        return pyarrow.repeat("", len(descriptors))
+        return no_vector_ids(len(descriptors))
     name = pc.binary_join_element_wise(
         pc.struct_field(descriptors, ["storageType"]), pc.struct_field(descriptors, ["pathOrInlineDv"]), ""
     )

@@ -22,7 +22,10 @@ class Legacy:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """One table feature. `replayable`: deltacli rebuilds states of tables that have it (a reader-writer feature it must know for that)."""
+    """One table feature.
+
+    `replayable`: deltacli rebuilds states of tables that have it (a reader-writer feature it must know for that).
+    """
 
     name: str
     kind: FeatureKind
@@ -75,7 +78,8 @@ FEATURES: Mapping[str, Feature] = {
         Feature("timestampNanos", _RW),
         Feature("coordinatedCommits-preview", _W),
         Feature("redirectWriterOnly-preview", _W),
-        # The state lives in a tree of manifests (adaptiveMetadata) or in another table (redirect): the log alone would be a wrong answer.
+        # The state lives in a tree of manifests (adaptiveMetadata) or in another table (redirect): the log alone
+        # would be a wrong answer.
         Feature("adaptiveMetadata", _RW, replayable=False),
         Feature("adaptiveMetadata-preview", _RW, replayable=False),
         Feature("redirectReaderWriter-preview", _RW, replayable=False),

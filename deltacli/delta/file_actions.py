@@ -1,8 +1,11 @@
-"""File actions in columns: the narrow ones that counting and digests need, and whole adds and removes. Spec: Add File and Remove File."""
+"""File actions in columns: the narrow ones that counting and digests need, and whole adds and removes.
+
+Spec: Add File and Remove File.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -20,8 +23,9 @@ if TYPE_CHECKING:
 class ActionSchemas:
     """The Arrow schemas of file actions.
 
-    `narrow_add`: path, dv_id, size, num_records, dv_cardinality (null without a vector). `narrow_remove`: path, dv_id, deletion_timestamp.
-    `add`, `remove`: the action's own fields, as in the checkpoint schema. Sizes are bytes, times epoch milliseconds.
+    `narrow_add`: path, dv_id, size, num_records, dv_cardinality (null without a vector). `narrow_remove`: path,
+    dv_id, deletion_timestamp. `add`, `remove`: the action's own fields, as in the checkpoint schema. Sizes are bytes,
+    times epoch milliseconds.
     """
 
     narrow_add: pyarrow.Schema
@@ -59,8 +63,12 @@ def action_schemas() -> ActionSchemas:
                 ("size", whole),
                 ("modificationTime", whole),
                 ("dataChange", pa.bool_()),
+                ("stats", text),
+                ("tags", strings),
+                ("deletionVector", vector),
+                *row_ids,
+                ("clusteringProvider", text),
             ]
-            + [("stats", text), ("tags", strings), ("deletionVector", vector), *row_ids, ("clusteringProvider", text)]
         ),
         remove=pa.schema(
             [
@@ -68,8 +76,6 @@ def action_schemas() -> ActionSchemas:
                 ("deletionTimestamp", whole),
                 ("dataChange", pa.bool_()),
                 ("extendedFileMetadata", pa.bool_()),
-            ]
-            + [
                 ("partitionValues", strings),
                 ("size", whole),
                 ("stats", text),
@@ -81,43 +87,95 @@ def action_schemas() -> ActionSchemas:
     )
 
 
-def narrow_adds(adds: Sequence[Action], source: str) -> pyarrow.RecordBatch:
-    """Add actions as found -> one batch of `narrow_add`. Raises CommitCorrupt where path or size is missing or no such value."""
-    import pyarrow as pa
+class NarrowRows:
+    """Collects add and remove actions as found, keeping only what the narrow columns need."""
 
-    schema = action_schemas().narrow_add
-    stats = _text_column([add.get("stats") for add in adds], "add.stats", source)
-    vectors = [add.get("deletionVector") for add in adds]
-    columns = [
-        _path_column(adds, "add", source),
-        pa.array([unique_id(vector) for vector in vectors], pa.string()),
-        _whole_column([add.get("size") for add in adds], "add.size", source),
-        num_records_column(stats),
-        _whole_column(
-            [vector.get("cardinality") if vector else None for vector in vectors], "deletionVector.cardinality", source
-        ),
-    ]
-    if columns[2].null_count:
-        raise _missing("add.size", source)
-    if columns[4].null_count != sum(1 for vector in vectors if not vector):
-        raise _missing("add.deletionVector.cardinality", source)
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    def __init__(self) -> None:
+        self._adds: tuple[list[Any], ...] = ([], [], [], [], [])  # Any: JSON values, checked when they become columns
+        self._removes: tuple[list[Any], ...] = ([], [], [])
+
+    def __len__(self) -> int:
+        return len(self._adds[0]) + len(self._removes[0])
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """How many adds and removes were taken."""
+        return len(self._adds[0]), len(self._removes[0])
+
+    def take(self, adds: Iterable[Action], removes: Iterable[Action]) -> None:
+        """Append actions."""
+        paths, dv_ids, sizes, stats, cardinalities = self._adds
+        for add in adds:
+            vector = add.get("deletionVector")
+            paths.append(add.get("path"))
+            dv_ids.append(unique_id(vector) if vector else "")
+            sizes.append(add.get("size", _ABSENT))
+            stats.append(add.get("stats"))
+            cardinalities.append(vector.get("cardinality", _ABSENT) if vector else None)
+        paths, dv_ids, timestamps = self._removes
+        for remove in removes:
+            paths.append(remove.get("path"))
+            dv_ids.append(unique_id(remove.get("deletionVector")))
+            timestamps.append(remove.get("deletionTimestamp"))
+
+    def part(self, first: tuple[int, int], last: tuple[int, int]) -> NarrowRows:
+        """The rows taken between two positions."""
+        found = NarrowRows()
+        found._adds = tuple(column[first[0] : last[0]] for column in self._adds)
+        found._removes = tuple(column[first[1] : last[1]] for column in self._removes)
+        return found
+
+    def batches(self, source: str) -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
+        """Return one batch of `narrow_add` and one of `narrow_remove`.
+
+        Raises CommitCorrupt, naming `source`, where a path, a size or a vector's cardinality is missing or a value
+        has the wrong type.
+        """
+        import pyarrow as pa
+
+        paths, dv_ids, sizes, stats, cardinalities = self._adds
+        adds = [
+            _path_column(paths, "add", source),
+            pa.array(dv_ids, pa.string()),
+            _whole_column(sizes, "add.size", source),
+            num_records_column(_text_column(stats, "add.stats", source)),
+            _whole_column(cardinalities, "add.deletionVector.cardinality", source),
+        ]
+        if adds[2].null_count:
+            raise _missing("add.size", source)
+        paths, dv_ids, timestamps = self._removes
+        removes = [
+            _path_column(paths, "remove", source),
+            pa.array(dv_ids, pa.string()),
+            _whole_column(timestamps, "remove.deletionTimestamp", source),
+        ]
+        schemas = action_schemas()
+        return (
+            pa.RecordBatch.from_arrays(adds, schema=schemas.narrow_add),
+            pa.RecordBatch.from_arrays(removes, schema=schemas.narrow_remove),
+        )
 
 
-def narrow_removes(removes: Sequence[Action], source: str) -> pyarrow.RecordBatch:
-    """Remove actions as found -> one batch of `narrow_remove`. Raises CommitCorrupt."""
-    import pyarrow as pa
+_ABSENT = object()
 
-    columns = [
-        _path_column(removes, "remove", source),
-        pa.array([unique_id(remove.get("deletionVector")) for remove in removes], pa.string()),
-        _whole_column([remove.get("deletionTimestamp") for remove in removes], "remove.deletionTimestamp", source),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_remove)
+
+def narrow_batches(
+    adds: Iterable[Action], removes: Iterable[Action], source: str
+) -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
+    """Actions as found -> (batch of `narrow_add`, batch of `narrow_remove`).
+
+    Raises CommitCorrupt like `NarrowRows.batches`.
+    """
+    rows = NarrowRows()
+    rows.take(adds, removes)
+    return rows.batches(source)
 
 
 def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str) -> pyarrow.RecordBatch:
-    """Actions as found -> one batch of `add` or `remove`; fields the schema does not name are left out. Raises CommitCorrupt."""
+    """Actions as found -> one batch of `add` or `remove`; fields the schema does not name are left out.
+
+    Raises CommitCorrupt.
+    """
     import pyarrow as pa
 
     columns = []
@@ -132,8 +190,8 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _path_column(actions: Sequence[Action], kind: str, source: str) -> pyarrow.Array:
-    column = _text_column([action.get("path") for action in actions], f"{kind}.path", source)
+def _path_column(paths: Sequence[object], kind: str, source: str) -> pyarrow.Array:
+    column = _text_column(paths, f"{kind}.path", source)
     if column.null_count:
         raise _missing(f"{kind}.path", source)
     return column
@@ -152,6 +210,8 @@ def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.A
     import pyarrow as pa
 
     odd = next((value for value in values if value is not None and type(value) is not int), None)
+    if odd is _ABSENT:
+        raise _missing(what, source)
     try:
         if odd is not None:
             raise OverflowError(f"found {odd!r}, expected an integer of 64 bits")  # orjson reads larger ones as floats

@@ -1,4 +1,7 @@
-"""Paths of data files: decoding and the one spelling by which replay compares them. Spec: Add File and Remove File (RFC 2396)."""
+"""Paths of data files: decoding and the one spelling by which replay compares them.
+
+Spec: Add File and Remove File (RFC 2396).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 
 
 def decode(path: str) -> str:
-    """Percent-decode exactly once; `+` stays `+`, a malformed escape stays as it is, bytes that are no UTF-8 are escaped as surrogates."""
+    """Percent-decode exactly once; `+` stays `+`, a malformed escape stays as it is, bytes that are no UTF-8 are
+    escaped as surrogates.
+    """
     if "%" not in path:
         return path
     return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
@@ -25,8 +30,8 @@ def decode(path: str) -> str:
 def canonical(path: str) -> str:
     """Return the spelling by which replay compares paths.
 
-    Decoded once; `file:` dropped; schemes lower-case and without Hadoop's aliases; `.` and empty segments removed. A relative and
-    an absolute spelling of one file stay different, as in the reference implementation.
+    Decoded once; `file:` dropped; schemes lower-case and without Hadoop's aliases; `.` and empty segments removed. A
+    relative and an absolute spelling of one file stay different, as in the reference implementation.
     """
     if "%" not in path and ":" not in path and "//" not in path and "./" not in path and not path.endswith("/."):
         return path
@@ -53,7 +58,10 @@ def _without_dots(path: str) -> str:
 
 
 def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
-    """`decode` for a column: string array in, binary array out. One vectorised pass per escape that occurs, `%25` last."""
+    """`decode` for a column: string array in, binary array out.
+
+    One vectorised pass per escape that occurs, `%25` last.
+    """
     import pyarrow
     import pyarrow.compute as pc
 
@@ -68,7 +76,8 @@ def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
 def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
     """`canonical` for a column: string array in, binary array out.
 
-    Plain relative paths, the rule, cost a look at the bytes; only rows with a scheme, a dot segment or a double slash are taken one by one.
+    Plain relative paths, the rule, cost a look at the bytes; only rows with a scheme, a dot segment or a double slash
+    are taken one by one.
     """
     import pyarrow
     import pyarrow.compute as pc

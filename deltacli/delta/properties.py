@@ -1,4 +1,7 @@
-"""Table properties and their parsers. Spec: Table Properties; interval text as the reference implementation reads it."""
+"""Table properties and their parsers.
+
+Spec: Table Properties; interval text as the reference implementation reads it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ _PAIR = re.compile(r"([+-]?)\s*(\d+)(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
 def parse_interval(text: str) -> int | None:
     """Return the milliseconds of an interval (`interval 1 week`, `30 days 12 hours`), or None if it is no valid one.
 
-    Case does not matter, units add up, only seconds take a fraction, months and years are no fixed length, a day is 24 hours.
+    Case does not matter, units add up, only seconds take a fraction, months and years are no fixed length, a day is
+    24 hours.
     """
     rest = text.strip().lower()
     rest = re.sub(r"^interval(\s+|$)", "", rest)

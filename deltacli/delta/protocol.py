@@ -58,16 +58,17 @@ def require_readable(protocol: Protocol, version: int) -> None:
     """Raise ProtocolUnsupported, naming every feature in the way, unless deltacli can rebuild this version."""
     if not 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION:
         raise ProtocolUnsupported(
-            f"version {version} needs reader version {protocol.min_reader_version}; deltacli reads 1 to {NEWEST_READER_VERSION}",
+            f"version {version} needs reader version {protocol.min_reader_version}; "
+            f"deltacli reads 1 to {NEWEST_READER_VERSION}",
             code="protocol.version-out-of-range",
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
             hint="deltacli history {table}",
         )
     unknown = [name for name in protocol.reader_features or () if not _can_read(name)]
     if unknown:
-        listed = ", ".join(unknown)
+        listed = f"{'features' if len(unknown) > 1 else 'feature'} {', '.join(unknown)}"
         raise ProtocolUnsupported(
-            f"version {version} needs the reader {'features' if len(unknown) > 1 else 'feature'} {listed}, which deltacli can't read",
+            f"version {version} needs the reader {listed}, which deltacli can't read",
             code="protocol.unknown-feature",
             facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
             hint="deltacli history {table}",
@@ -75,6 +76,6 @@ def require_readable(protocol: Protocol, version: int) -> None:
 
 
 def _can_read(name: str) -> bool:
-    """A writer-only feature in readerFeatures asks nothing of a reader; an unknown name asks something we can't know."""
-    feature = FEATURES.get(name)
-    return feature is not None and (feature.kind is FeatureKind.WRITER or feature.replayable)
+    """A writer-only feature in readerFeatures asks nothing of a reader; an unknown name asks something we can't
+    know.""" feature = FEATURES.get(name) return feature is not None and (feature.kind is FeatureKind.WRITER or
+    feature.replayable)

@@ -1,7 +1,8 @@
 """Action reconciliation: which file actions win. Spec: Action Reconciliation; Add File and Remove File.
 
-Newest first: the first action of a key decides, all older ones are shadowed. Commits are few and taken line by line, with a set of
-keys; checkpoint rows are many, already reconciled among themselves, and only looked up in that set, in columns.
+Newest first: the first action of a key decides, all older ones are shadowed. Commits are few and taken line by line,
+with a set of keys; checkpoint rows are many, already reconciled among themselves, and only looked up in that set, in
+columns.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _VECTOR_MARK = "\0"
 
 
 def file_key(action: Action, source: str = "") -> str:
-    """The key of a logical file: its canonical path, and its deletion vector's id where it has one. Raises CommitCorrupt without a path."""
+    """The key of a logical file: its canonical path, and its deletion vector's id where it has one.
+
+    Raises CommitCorrupt without a path.
+    """
     path = action.get("path")
     if type(path) is not str:
         raise CommitCorrupt(
@@ -47,8 +51,8 @@ class Survivors:
 def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], source: str) -> Survivors:
     """Return the survivors of one commit and put its keys into `seen`.
 
-    Within a commit the order is undefined: of two adds of one key the last counts, and an add beats a remove of the same key, so that
-    a file that may be live is never taken for deleted.
+    Within a commit the order is undefined: of two adds of one key the last counts, and an add beats a remove of the
+    same key, so that a file that may be live is never taken for deleted.
     """
     adds: list[Action] = []
     removes: list[Action] = []
@@ -72,8 +76,8 @@ def survivors_of_stream(
 ) -> Iterator[Survivors]:
     """Yield the survivors of a commit too large to hold, block by block, without putting its keys into `seen`.
 
-    `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are held back and
-    settled at the end.
+    `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are
+    held back and settled at the end.
     """
     kept = Survivors([], [])
     held_back: list[tuple[str, Action]] = []
@@ -119,7 +123,8 @@ class TouchedFiles:
         encoded = [key.encode("utf-8", "surrogateescape") for key in seen]
         mark = _VECTOR_MARK.encode()
         paths = {key.partition(mark)[0] for key in encoded}
-        # Canonicalising never changes a file name, so rows whose last bytes match no touched name can't be touched. As many bytes as
+        # Canonicalising never changes a file name, so rows whose last bytes match no touched name can't be touched.
+        # As many bytes as
         # the shortest touched name has, up to 64, tell names apart that end alike.
         self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])
         self.keys = pyarrow.array(encoded, pyarrow.binary())
@@ -133,7 +138,8 @@ class TouchedFiles:
     def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
         """Return which rows (string paths, string vector ids) no newer commit has decided; None if that is all of them.
 
-        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the hits.
+        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the
+        hits.
         """
         import pyarrow.compute as pc
 

@@ -69,15 +69,10 @@ class LogListing:
 
     @cached_property
     def reconstructable(self) -> list[int]:
-        """Every version that a start (commit 0 or a complete checkpoint) and contiguous commits after it can rebuild."""
-        reachable: set[int] = set()
-        for base in {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set()):
-            end = base
-            for first, last in self.commit_runs:
-                if first <= base + 1 <= last:
-                    end = last
-            reachable.update(range(max(base, 0), end + 1))
-        return sorted(reachable)
+        """Every version that a start (commit 0 or a complete checkpoint) and contiguous commits after it can
+        rebuild.""" reachable: set[int] = set() for base in {instance.version for instance in self.checkpoints} |
+        ({-1} if 0 in self.commits else set()): end = base for first, last in self.commit_runs: if first <= base + 1
+        <= last: end = last reachable.update(range(max(base, 0), end + 1)) return sorted(reachable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +124,8 @@ def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:
 def choose_segment(
     listing: LogListing, version: int | None = None, *, unusable: Collection[CheckpointInstance] = ()
 ) -> LogSegment:
-    """Choose the files that rebuild `version`, or the newest one: the newest usable checkpoint at or below it and every commit after.
+    """Choose the files that rebuild `version`, or the newest one: the newest usable checkpoint at or below it and
+    every commit after.
 
     `unusable` are checkpoints that were opened and found wanting; the next lower start is taken instead.
     Raises NotATable (nothing listed), VersionAbsent, LogIncomplete (`log.gap`, `log.start-missing`).
@@ -186,7 +182,8 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
 def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
     first = min(listing.commits)
     return LogIncomplete(
-        f"version {wanted} can't be rebuilt: the log starts at commit {first} and no complete checkpoint covers what was before",
+        f"version {wanted} can't be rebuilt: the log starts at commit {first}, "
+        "and no complete checkpoint covers what was before",
         code="log.start-missing",
         facts={
             "found": f"commits {format_ranges(listing.commits)}",

@@ -1,4 +1,7 @@
-"""The small part of a state, as values: protocol, metadata, transactions, domains. Spec: Actions; Action Reconciliation."""
+"""The small part of a state, as values: protocol, metadata, transactions, domains.
+
+Spec: Actions; Action Reconciliation.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from deltacli.errors import CommitCorrupt
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The metaData action of a version. `schema_string` is verbatim, None where the action has none (seen in the field)."""
+    """The metaData action of a version.
+
+    `schema_string` is verbatim, None where the action has none (seen in the field).
+    """
 
     id: str
     name: str | None
@@ -60,7 +66,10 @@ class DomainMetadata:
 
 @dataclass(slots=True)
 class StateBuilder:
-    """Collects the small actions newest first: what is set stays. Transactions win by commit, not by version; removed domains hide older ones."""
+    """Collects the small actions newest first: what is set stays.
+
+    Transactions win by commit, not by version; removed domains hide older ones.
+    """
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -68,7 +77,10 @@ class StateBuilder:
     domains: dict[str, DomainMetadata | None] = field(default_factory=dict)
 
     def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
-        """Take the small actions of one file. Within a file the last of a kind counts (the order there is undefined)."""
+        """Take the small actions of one file.
+
+        Within a file the last of a kind counts (the order there is undefined).
+        """
         fresh = StateBuilder()
         for kind, action in actions:
             match kind:

@@ -1,4 +1,7 @@
-"""Commit times: in-commit timestamps, file times made monotone, and time travel. Spec: In-Commit Timestamps; Recommendations for Readers."""
+"""Commit times: in-commit timestamps, file times made monotone, and time travel.
+
+Spec: In-Commit Timestamps; Recommendations for Readers.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,8 @@ class CommitTime:
 def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
     """Return the commit time of every listed commit by file modification time, made strictly increasing.
 
-    The walk starts at the earliest commit there is: a file not newer than its predecessor gets the predecessor's time plus 1 ms.
+    The walk starts at the earliest commit there is: a file not newer than its predecessor gets the predecessor's time
+    plus 1 ms.
     """
     times: dict[int, CommitTime] = {}
     previous: int | None = None

@@ -13,7 +13,9 @@ class Engine(Protocol):
     """Runs pieces of work, several at a time."""
 
     def run(self, work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
-        """Yield the result of every piece, in the order of the pieces; few are in flight at a time, so results can be large.
+        """Yield the result of every piece, in the order of the pieces; few are in flight at a time, so results can be
+        large.
 
-        The first piece that raises ends the run with its error; a caller that stops early stops the pieces that have not begun.
+        The first piece that raises ends the run with its error; a caller that stops early stops the pieces that have
+        not begun.
         """

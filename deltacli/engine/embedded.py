@@ -1,14 +1,19 @@
-"""The engine of one process: threads, because the work is in Arrow and in the kernel, both outside the interpreter lock."""
+"""The engine of one process: threads, because the work is in Arrow and in the kernel, both outside the interpreter
+lock.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from deltacli.engine.base import Piece, Result
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 
 class EmbeddedEngine:
@@ -26,6 +31,8 @@ class EmbeddedEngine:
             for piece in remaining:
                 yield work(piece)
             return
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(self.threads) as pool:
             flying: deque[Future[Result]] = deque(pool.submit(work, piece) for piece in first)
             flying.extend(pool.submit(work, piece) for piece in islice(remaining, 2 * self.threads - 2))

@@ -1,4 +1,7 @@
-"""`history`: one item per commit file, from its provenance alone. Never opens a checkpoint; reads file actions only when counting them."""
+"""`history`: one item per commit file, from its provenance alone.
+
+Never opens a checkpoint; reads file actions only when counting them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from deltacli.delta.commit_lines import Action
@@ -36,7 +40,9 @@ PROVENANCE_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ActionCounts:
-    """What a commit holds: numbers of actions by kind, and the files and bytes it adds and removes (a remove may not say its size)."""
+    """What a commit holds: numbers of actions by kind, and the files and bytes it adds and removes (a remove may not
+    say its size).
+    """
 
     actions: Mapping[str, int]
     added_files: int
@@ -47,7 +53,10 @@ class ActionCounts:
 
 @dataclass(frozen=True, slots=True)
 class HistoryItem:
-    """One commit. `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit can't be read."""
+    """One commit.
+
+    `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit can't be read.
+    """
 
     version: int
     time: CommitTime
@@ -120,7 +129,7 @@ def read_history(storage: Storage, engine: Engine, *, limit: int = 0, counts: bo
 def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
     """The holes between commit files as (first, last) missing version."""
     runs = listing.commit_runs
-    return tuple((before[1] + 1, after[0] - 1) for before, after in zip(runs, runs[1:], strict=False))
+    return tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(runs))
 
 
 def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:

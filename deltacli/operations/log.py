@@ -1,4 +1,6 @@
-"""Finding the log of a table: the listing, the hint that says where to start it, and when each version was committed."""
+"""Finding the log of a table: the listing, the hint that says where to start it, and when each version was
+committed.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ class Log:
 
 
 def find_log(storage: Storage, version: int | None = None) -> Log:
-    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that saves something, else from the start.
+    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that saves something,
+    else from the start.
 
-    A stale, torn, dangling or forged hint costs one more listing, never an error. Raises NotATable where there is no log.
+    A stale, torn, dangling or forged hint costs one more listing, never an error. Raises NotATable where there is no
+    log.
     """
     hint = _hint(storage)
     problems = (hint.rule,) if isinstance(hint, BadHint) else ()
@@ -44,7 +48,9 @@ def find_log(storage: Storage, version: int | None = None) -> Log:
 
 
 def list_log(storage: Storage, *, start_version: int = 0) -> LogListing:
-    """List the versioned files of the log from `start_version` on, stopping before `_sidecars` and other names without a version."""
+    """List the versioned files of the log from `start_version` on, stopping before `_sidecars` and other names
+    without a version.
+    """
     start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
     files = []
     try:

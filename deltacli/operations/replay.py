@@ -1,4 +1,6 @@
-"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones line by line, large ones in columns."""
+"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones line by line, large ones in
+columns.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.commit_lines import Action, read_actions
-from deltacli.delta.file_actions import narrow_adds, narrow_removes
+from deltacli.delta.file_actions import NarrowRows
 from deltacli.delta.replay import (
     Survivors,
     TouchedFiles,
@@ -29,12 +31,14 @@ from deltacli.work.commits import commit_location, is_large, require_bytes, stre
 if TYPE_CHECKING:
     import pyarrow
 
-_ACTIONS_A_BATCH = 1_024
+_ACTIONS_A_BATCH = 8_192
 
 
 @dataclass(slots=True)
 class LogTail:
-    """What the commits after a checkpoint decide: the small actions, the survivors in narrow columns, and every key they touched."""
+    """What the commits after a checkpoint decide: the small actions, the survivors in narrow columns, and every key
+    they touched.
+    """
 
     state: StateBuilder = field(default_factory=StateBuilder)
     adds: list[pyarrow.RecordBatch] = field(default_factory=list)
@@ -81,7 +85,10 @@ def replay_whole(
     *,
     older_follow: bool,
 ) -> Iterator[tuple[LogFile, Survivors]]:
-    """Read the same commits once more and yield their survivors with all their fields, in blocks. `contested` comes from `read_tail`."""
+    """Read the same commits once more and yield their survivors with all their fields, in blocks.
+
+    `contested` comes from `read_tail`.
+    """
     seen: set[str] = set()
     for index, (file, content) in enumerate(_contents(storage, engine, commits)):
         if content is not None:
@@ -107,30 +114,31 @@ def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> I
 
 
 class _Held:
-    """Survivors of several small commits, turned into columns together: a batch a commit would cost more than the commit."""
+    """Survivors of several small commits, turned into columns together: a batch a commit would cost more than the
+    commit.
+    """
 
     def __init__(self, tail: LogTail) -> None:
         self._tail = tail
-        self._pending: list[tuple[LogFile, Survivors]] = []
-        self._amount = 0
+        self._rows = NarrowRows()
+        self._ends: list[tuple[LogFile, tuple[int, int]]] = []
 
     def append(self, file: LogFile, survived: Survivors) -> None:
-        self._pending.append((file, survived))
-        self._amount += len(survived.adds) + len(survived.removes)
-        if self._amount >= _ACTIONS_A_BATCH:
+        self._rows.take(survived.adds, survived.removes)
+        self._ends.append((file, self._rows.position))
+        if len(self._rows) >= _ACTIONS_A_BATCH:
             self.flush()
 
     def flush(self) -> None:
         """Append what is held to the tail; where it does not fit the columns, find and name the guilty commit."""
-        pending, self._pending, self._amount = self._pending, [], 0
-        all_adds = [action for _, survived in pending for action in survived.adds]
-        all_removes = [action for _, survived in pending for action in survived.removes]
+        rows, ends, self._rows, self._ends = self._rows, self._ends, NarrowRows(), []
         try:
-            adds, removes = narrow_adds(all_adds, ""), narrow_removes(all_removes, "")
+            adds, removes = rows.batches("")
         except CommitCorrupt:
-            for file, survived in pending:
-                narrow_adds(survived.adds, file.name)
-                narrow_removes(survived.removes, file.name)
+            start = (0, 0)
+            for file, end in ends:
+                rows.part(start, end).batches(file.name)
+                start = end
             raise
         if adds.num_rows:
             self._tail.adds.append(adds)

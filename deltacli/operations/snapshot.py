@@ -14,7 +14,6 @@ from deltacli.errors import CheckpointUnreadable
 from deltacli.operations.table import Snapshot, Table
 from deltacli.quantities import format_timestamp
 from deltacli.work.checkpoints import FileBatch
-from deltacli.work.sorted_digest import SortedDigest
 
 if TYPE_CHECKING:
     import pyarrow
@@ -114,9 +113,11 @@ def summarize(
     digest: bool = False,
     now_ms: int | None = None,
 ) -> SnapshotSummary:
-    """Rebuild a version and count it; with `digest`, sort and hash it as well (in bounded memory, in temporary files when large).
+    """Rebuild a version and count it; with `digest`, sort and hash it as well (in bounded memory, in temporary files
+    when large).
 
-    A checkpoint whose pages turn out corrupt while counting is set aside like one that can't be opened. Raises what `Table.snapshot` raises.
+    A checkpoint whose pages turn out corrupt while counting is set aside like one that can't be opened. Raises what
+    `Table.snapshot` raises.
     """
     now = table.clock() if now_ms is None else now_ms
     snapshot = table.snapshot(version=version, timestamp_ms=timestamp_ms)
@@ -134,6 +135,8 @@ def summarize(
 
 
 def _count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
+    from deltacli.work.sorted_digest import SortedDigest
+
     files, tombstones = FileCounts(), TombstoneCounts()
     cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)
     with ExitStack() as stack:

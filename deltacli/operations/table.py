@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
-from deltacli.delta.file_actions import action_schemas, narrow_adds, narrow_removes, whole_actions
+from deltacli.delta.file_actions import action_schemas, narrow_batches, whole_actions
 from deltacli.delta.log_path import LogFileKind
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.protocol import Protocol, require_readable
 from deltacli.delta.replay import Survivors, TouchedFiles, reconcile_commit
-from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.segment import CheckpointInstance, LogSegment, choose_segment
 from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
@@ -39,6 +38,8 @@ from deltacli.work.provenance import Provenance, read_provenance
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.schema.types import StructType
 
 
 def open_table(uri: str, *, storage_options: Mapping[str, str] | None = None, clock: Clock = system_clock) -> Table:
@@ -67,7 +68,8 @@ class Table:
         return read_history(self.storage, self.engine, limit=limit, counts=counts)
 
     def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
-        """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp_ms` (epoch milliseconds).
+        """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp_ms` (epoch
+        milliseconds).
 
         Raises NotATable, VersionAbsent, LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
@@ -86,7 +88,9 @@ class Table:
         return self._rebuild(log, version, unusable=unusable)
 
     def _rebuild(self, log: Log, version: int | None, *, unusable: Collection[CheckpointInstance] = ()) -> Snapshot:
-        """Rebuild from the newest checkpoint that can be read; each that can't is a problem, and fatal only where nothing older helps."""
+        """Rebuild from the newest checkpoint that can be read; each that can't is a problem, and fatal only where
+        nothing older helps.
+        """
         rejected: dict[CheckpointInstance, str] = dict.fromkeys(unusable, "checkpoint.unreadable")
         first_fault: CheckpointUnreadable | None = None
         while True:
@@ -142,6 +146,8 @@ class Snapshot:
     @cached_property
     def schema(self) -> StructType:
         """The table schema, parsed; empty where the metaData has none. Raises Unreadable (`schema.bad-json`)."""
+        from deltacli.delta.schema.types import parse_schema
+
         return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
@@ -149,11 +155,15 @@ class Snapshot:
         return self._whole("add")
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no particular order."""
+        """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no
+        particular order.
+        """
         return self._whole("remove")
 
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
-        """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the table's retention."""
+        """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the
+        table's retention.
+        """
         cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
         files, tombstones = FileCounts(), TombstoneCounts()
         for batch in self._tail_batches():
@@ -170,7 +180,10 @@ class Snapshot:
             yield from read_narrow(self.table.storage, piece, self._touched, with_paths=True)
 
     def without_checkpoint(self) -> Snapshot:
-        """Rebuild the same version as if the checkpoint it came from were not there. Raises where nothing older helps."""
+        """Rebuild the same version as if the checkpoint it came from were not there.
+
+        Raises where nothing older helps.
+        """
         if self.segment.checkpoint is None:
             return self
         return self.table.rebuild(self._log, self.version, unusable=(*self._unusable, self.segment.checkpoint))
@@ -190,7 +203,7 @@ class Snapshot:
         yield from (FileBatch(removes=batch) for batch in self._tail.removes)
         survived = self._json_survivors
         if survived.adds or survived.removes:
-            yield FileBatch(narrow_adds(survived.adds, "checkpoint"), narrow_removes(survived.removes, "checkpoint"))
+            yield FileBatch(*narrow_batches(survived.adds, survived.removes, "checkpoint"))
 
     def _whole(self, kind: str) -> Iterator[pyarrow.RecordBatch]:
         schema = action_schemas().add if kind == "add" else action_schemas().remove
@@ -229,7 +242,9 @@ def _count_piece(
 
 
 def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]) -> Snapshot:
-    """Read the small actions of a segment, check that the version may be read, and plan the reading of its file actions."""
+    """Read the small actions of a segment, check that the version may be read, and plan the reading of its file
+    actions.
+    """
     tail = read_tail(table.storage, table.engine, segment.commits, older_follow=segment.checkpoint is not None)
     contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
     state = tail.state

@@ -53,12 +53,14 @@ def version_at(table: Table, timestamp_ms: int) -> int:
             high = middle
     reconstructable = set(listing.reconstructable)
     if low == 0 or (searched[low - 1] not in reconstructable and searched[low - 1] < min(reconstructable, default=0)):
-        raise _before_start(listing, timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
+        raise _before_start(timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
     return searched[low - 1]
 
 
 def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:
-    """(version, epoch milliseconds) from which in-commit timestamps count, by the newest version that can be rebuilt; None without them."""
+    """(version, epoch milliseconds) from which in-commit timestamps count, by the newest version that can be rebuilt;
+    None without them.
+    """
     for version in reversed(listing.reconstructable[-8:]):
         try:
             snapshot = table.rebuild(Log(listing), version)
@@ -78,7 +80,7 @@ def _ends(listing: LogListing) -> list[int]:
     return [dated[0], dated[-1]] if dated else []
 
 
-def _before_start(listing: LogListing, timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
+def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
     facts = {}
     if ends:
         first, last = min(ends), max(ends)

@@ -52,7 +52,8 @@ class Storage(Protocol):
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         """Yield the files directly in `directory` whose names are `>= start`, bytewise ascending, each once.
 
-        Directories are left out. Nothing is cached between two calls. A caller that stops early costs no more than it read.
+        Directories are left out. Nothing is cached between two calls. A caller that stops early costs no more than it
+        read.
         """
 
     def list_directories(self, directory: str) -> list[str]:

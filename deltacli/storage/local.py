@@ -64,11 +64,15 @@ class LocalStorage:
         try:
             descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                # Twice as fast as a file object on ten thousand small commits; a file that grew meanwhile is read to its new end.
-                chunks = [os.read(descriptor, os.fstat(descriptor).st_size + 1)]
-                while chunks[-1]:
-                    chunks.append(os.read(descriptor, 1 << 20))
-                return chunks[0] if len(chunks) <= 2 else b"".join(chunks)
+                # Twice as fast as a file object on ten thousand small commits. One byte more than there should be: a
+                # shorter
+                # answer is the end, a full one is a file that grew.
+                size = os.fstat(descriptor).st_size
+                data = os.read(descriptor, size + 1)
+                while len(data) > size:
+                    size = len(data)
+                    data += os.read(descriptor, 1 << 20)
+                return data
             finally:
                 os.close(descriptor)
         except OSError as fault:

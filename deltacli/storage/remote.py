@@ -1,4 +1,7 @@
-"""Any file system that fsspec knows: object stores, HDFS, SSH, its own `memory://`. Credentials are the store's own chain."""
+"""Any file system that fsspec knows: object stores, HDFS, SSH, its own `memory://`.
+
+Credentials are the store's own chain.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class RemoteStorage:
         try:
             fsspec.get_filesystem_class(_ALIASES.get(scheme, scheme))
         except (ImportError, ValueError) as fault:
-            raise _scheme_unavailable(scheme, fault) from fault
+            raise _scheme_unavailable(scheme) from fault
         url = f"{_ALIASES.get(scheme, scheme)}://{rest}"
         self._fs, self._root = self._ask(
             lambda: fsspec.core.url_to_fs(url, **{"use_listings_cache": False, "skip_instance_cache": True, **options}),
@@ -117,7 +120,7 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
     return 0
 
 
-def _scheme_unavailable(scheme: str, fault: Exception) -> UsageError:
+def _scheme_unavailable(scheme: str) -> UsageError:
     if scheme in EXTRAS:
         extra = EXTRAS[scheme]
         return UsageError(
@@ -129,6 +132,7 @@ def _scheme_unavailable(scheme: str, fault: Exception) -> UsageError:
         f"the scheme {scheme}:// is not supported",
         code="usage.scheme",
         facts={
-            "supported": "a path, file://, memory://, s3://, gs://, abfss:// and whatever fsspec has an installed file system for"
+            "supported": "a path, file://, memory://, s3://, gs://, abfss://, "
+            "and whatever fsspec has an installed file system for"
         },
     )

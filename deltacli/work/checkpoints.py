@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.commit_lines import Action, read_actions
-from deltacli.delta.deletion_vector import unique_id_column
+from deltacli.delta.deletion_vector import no_vector_ids, unique_id_column
 from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.replay import TouchedFiles
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _ROWS_A_BATCH = 16_384
 _BUFFER_BYTES = 1 << 20
-"""Column chunks are read through a buffer this large, never whole: a row group of 250,000 adds would take 30 MB a thread."""
+"""Column chunks are read through a buffer this large, never whole: a row group of 250,000 adds would take 30 MB a
+thread.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class CheckpointPiece:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContents:
-    """A checkpoint opened: its small actions, its file actions where they came as JSON, the row groups of its own Parquet files that
+    """A checkpoint opened: its small actions, its file actions where they came as JSON, the row groups of its own
+    Parquet files that
     hold file actions, and the sidecars that hold the rest.
     """
 
@@ -79,7 +82,10 @@ def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iter
 
 
 def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> CheckpointContents:
-    """Open a checkpoint, but not its sidecars, and read its small actions. Raises CheckpointUnreadable, naming the file and what it lacks."""
+    """Open a checkpoint, but not its sidecars, and read its small actions.
+
+    Raises CheckpointUnreadable, naming the file and what it lacks.
+    """
     contents = CheckpointContents([], [], [], ())
     for file in instance.files:
         path = f"{LOG_DIRECTORY}/{file.name}"
@@ -110,7 +116,10 @@ def _read_json_checkpoint(storage: Storage, path: str, name: str) -> list[tuple[
 
 
 def _sidecar_location(action: Action) -> str:
-    """Sidecars always lie in `_delta_log/_sidecars`; only the last segment of the path counts. Spec: Sidecar File Information."""
+    """Sidecars always lie in `_delta_log/_sidecars`; only the last segment of the path counts.
+
+    Spec: Sidecar File Information.
+    """
     return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
 
 
@@ -128,7 +137,9 @@ def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[
 
 
 def _small_actions(file: Any) -> Iterator[tuple[str, Action]]:  # Any: pyarrow has no types
-    """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold none cost nothing."""
+    """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
+    none cost nothing.
+    """
     columns = CheckpointColumns(file.metadata)
     for group in range(file.metadata.num_row_groups):
         for kind, leaf in SMALL_ACTIONS.items():
@@ -137,7 +148,9 @@ def _small_actions(file: Any) -> Iterator[tuple[str, Action]]:  # Any: pyarrow h
 
 
 def _rows_of(file: Any, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:  # Any: pyarrow has no types
-    """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there are some."""
+    """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there
+    are some.
+    """
     present = any(
         batch.column(0).flatten()[0].null_count < batch.num_rows
         for batch in file.iter_batches(
@@ -152,7 +165,10 @@ def _rows_of(file: Any, group: int, kind: str, leaf: str) -> Iterator[tuple[str,
 
 
 def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
-    """Return the row groups of a Parquet file that may hold file actions. Raises CheckpointUnreadable (`sidecar.missing`)."""
+    """Return the row groups of a Parquet file that may hold file actions.
+
+    Raises CheckpointUnreadable (`sidecar.missing`).
+    """
     with open_parquet(storage, path) as file:
         return _pieces(path, file.metadata)
 
@@ -202,7 +218,7 @@ def _narrow_rows(
         return actions.field(name).cast(data_type) if name in names else pa.nulls(len(actions), data_type)
 
     vectors = actions.field("deletionVector") if "deletionVector" in names else None
-    dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else pa.repeat("", len(actions))
+    dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
     paths = column("path", pa.string())
     if need_paths and paths.null_count:
         raise CheckpointUnreadable(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.commit_lines import Action, stream_actions
 from deltacli.delta.deletion_vector import unique_id_column
-from deltacli.delta.file_actions import action_schemas, narrow_adds, narrow_removes
+from deltacli.delta.file_actions import action_schemas, narrow_batches
 from deltacli.delta.replay import TouchedFiles, key_column
 from deltacli.delta.segment import LogFile
 from deltacli.delta.stats import num_records_column
@@ -35,7 +35,9 @@ class CommitBlock:
 
 @dataclass(frozen=True, slots=True)
 class NarrowBlock:
-    """One block in narrow columns, without what newer commits decided; the hashes of its keys; and its small actions."""
+    """One block in narrow columns, without what newer commits decided; the hashes of its keys; and its small
+    actions.
+    """
 
     adds: pyarrow.RecordBatch
     removes: pyarrow.RecordBatch
@@ -60,7 +62,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
     end = block.offset - lead + len(data)
     if start == len(data) and end < size and len(data) == block.length + lead:
         return b""  # the next line begins in the next block
-    tail = []
+    tail: list[bytes] = []
     while end < size and not (tail[-1] if tail else data).endswith(b"\n"):
         more = storage.read_range(path, end, _TAIL_BYTES)
         if not more:
@@ -72,7 +74,10 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
 
 
 def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
-    """Read a block in columns; lines Arrow can't take are parsed one by one. Raises CommitCorrupt (with a line of the block, not the file)."""
+    """Read a block in columns; lines Arrow can't take are parsed one by one.
+
+    Raises CommitCorrupt (with a line of the block, not the file).
+    """
     lines = read_lines(storage, block)
     if not lines.strip():
         return _narrow_from_actions([], block.file.name, touched)
@@ -102,7 +107,9 @@ def _block_schema() -> Any:  # Any: pyarrow has no types
 
 
 def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
-    """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for that."""
+    """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for
+    that.
+    """
     import pyarrow as pa
     import pyarrow.json
 
@@ -173,7 +180,7 @@ def _narrow_from_actions(actions: list[tuple[str, Action]], name: str, touched: 
             by_kind[kind].append(action)
         else:
             small.append((kind, action))
-    return _filtered(narrow_adds(by_kind["add"], name), narrow_removes(by_kind["remove"], name), small, touched)
+    return _filtered(*narrow_batches(by_kind["add"], by_kind["remove"], name), small, touched)
 
 
 def _filtered(

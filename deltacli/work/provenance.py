@@ -1,4 +1,7 @@
-"""Reading who committed what: the commitInfo of a commit, without its file actions. Spec: Commit Provenance Information."""
+"""Reading who committed what: the commitInfo of a commit, without its file actions.
+
+Spec: Commit Provenance Information.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ class Provenance:
 
 
 def read_provenance(storage: Storage, file: LogFile) -> Provenance:
-    """Read the commitInfo of a commit: 8 KiB, more only while the first line is longer or another line must be searched for."""
+    """Read the commitInfo of a commit: 8 KiB, more only while the first line is longer or another line must be
+    searched for.
+    """
     if file.size_bytes == 0:
         return Provenance(problem="commit.empty")
     path = f"{LOG_DIRECTORY}/{file.name}"

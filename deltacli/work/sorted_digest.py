@@ -65,7 +65,7 @@ class SortedDigest:
 
     def _spill(self) -> None:
         import pyarrow as pa
-        import pyarrow.compute  # noqa: F401  (pa.compute is a submodule)
+        import pyarrow.compute
 
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="deltacli-digest-")

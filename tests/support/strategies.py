@@ -105,7 +105,7 @@ def adds(path: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Line]:
     """An add of a random file."""
     return st.builds(
         add,
-        path or paths(),
+        paths() if path is None else path,
         size=st.one_of(st.integers(0, 5_000), st.just(2**40)),
         stats=st.sampled_from(STATISTICS),
         vector=vectors(),
@@ -117,7 +117,7 @@ def adds(path: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Line]:
 def removes(path: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Line]:
     """A remove of a random file, dated around the moment at which tombstones expire, or not at all."""
     dates = st.sampled_from([None, 0, NOW_MS - WEEK_MS - 1, NOW_MS - WEEK_MS, NOW_MS - WEEK_MS + 1, NOW_MS])
-    return st.builds(remove, path or paths(), vector=vectors(), deleted_ms=dates)
+    return st.builds(remove, paths() if path is None else path, vector=vectors(), deleted_ms=dates)
 
 
 def small_actions() -> st.SearchStrategy[Line]:

@@ -125,7 +125,7 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
         ),
         Column(
             "age",
-            lambda line: None,
+            lambda _: None,
             text=lambda line: format_age(line.item.time.timestamp_ms, now) if line.item else "",
             style=lambda _: Style.QUIET,
             priority=4,

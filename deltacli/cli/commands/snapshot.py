@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -19,9 +18,7 @@ from deltacli.cli.options import (
     VersionOption,
 )
 from deltacli.cli.output import open_sink
-from deltacli.cli.render.file_list import FileListing, write_file_listing
 from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.render.state import schema_tree, state_sections, write_sections
 from deltacli.errors import UsageError
 from deltacli.quantities import format_timestamp, parse_timestamp
 
@@ -65,69 +62,91 @@ def snapshot(
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
     """
-    from deltacli.operations.snapshot import summarize
     from deltacli.operations.table import open_table
 
     if version is not None and timestamp is not None:
         raise UsageError("--version and --timestamp exclude each other")
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
-    if schema and (files or tombstones):
-        raise UsageError("--schema and a list of files exclude each other")
-    listing = FileListing.choose(columns, files=files, tombstones=tombstones)
-    if columns is not None and listing is None:
-        raise UsageError(
-            "--columns belongs to --files or --tombstones",
-            hint=f"deltacli snapshot {table} --files --columns {columns}",
-        )
-    timestamp_ms = parse_timestamp(timestamp) if timestamp is not None else None
+    if sum([schema, files or tombstones, counts or digest]) > 1:
+        raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
+    at_ms = parse_timestamp(timestamp) if timestamp is not None else None
     opened = open_table(table, storage_options=run.storage_options, clock=run.clock)
-    if listing is not None:
-        found = opened.snapshot(version=version, timestamp_ms=timestamp_ms)
-        _note_time(run, found, timestamp_ms)
-        with open_sink(run.output) as sink:
-            cut = write_file_listing(sink, run, found, listing, limit=run.limit(limit))
-        if cut:
-            run.note(
-                f"showing {run.limit(limit):,} items; all of them: deltacli snapshot {table} {listing.flags} --limit 0"
-            )
+    if files or tombstones:
+        _list_files(
+            run,
+            table,
+            lambda: opened.snapshot(version=version, timestamp_ms=at_ms),
+            at_ms,
+            columns,
+            limit,
+            files=files,
+            tombstones=tombstones,
+        )
         return
+    if columns is not None or limit is not None:
+        raise UsageError("--columns and --limit belong to a list of files", hint=f"deltacli snapshot {table} --files")
     if schema:
-        found = opened.snapshot(version=version, timestamp_ms=timestamp_ms)
-        _note_time(run, found, timestamp_ms)
+        found = opened.snapshot(version=version, timestamp_ms=at_ms)
+        _note_findings(run, found, at_ms)
         with open_sink(run.output) as sink:
             _write_schema(sink, run, found)
         return
-    summary = summarize(opened, version=version, timestamp_ms=timestamp_ms, digest=digest)
-    _note_time(run, summary.snapshot, timestamp_ms)
+    from deltacli.operations.snapshot import summarize
+
+    summary = summarize(opened, version=version, timestamp_ms=at_ms, digest=digest)
+    _note_findings(run, summary.snapshot, at_ms)
     with open_sink(run.output) as sink:
         _write_summary(sink, run, summary, only_counts=counts)
-    _say_what_next(run, table, summary)
+    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(f"its columns: deltacli snapshot {table} --schema    its files: deltacli snapshot {table} --files")
+
+
+def _list_files(
+    run: Run,
+    table: str,
+    rebuild: Any,  # Any: Callable[[], Snapshot]
+    at_ms: int | None,
+    columns: str | None,
+    limit: int | None,
+    *,
+    files: bool,
+    tombstones: bool,
+) -> None:
+    from deltacli.cli.render.file_list import FileListing, write_file_listing
+
+    listing = FileListing.choose(columns, files=files, tombstones=tombstones)
+    most = run.limit(limit)
+    found = rebuild()
+    _note_findings(run, found, at_ms)
+    with open_sink(run.output) as sink:
+        was_cut = write_file_listing(sink, run, found, listing, limit=most)
+    if was_cut:
+        run.note(f"showing the first {most:,}; all of them: deltacli snapshot {table} {listing.flags} --limit 0")
 
 
 def _write_summary(sink: BinaryIO, run: Run, summary: SnapshotSummary, *, only_counts: bool) -> None:
     content = summary.as_json()
     if only_counts:
-        content = {
-            name: content[name]
-            for name in ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
-        }
+        kept = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
+        content = {name: content[name] for name in kept}
     uri = summary.snapshot.table.uri
     match run.format:
         case OutputFormat.JSON:
-            write_document(
-                sink, envelope("deltacli.snapshot", uri, complete=True) | content, indent=run.terminal.is_terminal
-            )
+            document = envelope("deltacli.snapshot", uri, complete=True) | content
+            write_document(sink, document, indent=run.terminal.is_terminal)
         case OutputFormat.NDJSON:
             write_lines(sink, [{"table": uri, **content}], kind="snapshot")
         case OutputFormat.CSV:
             _write_flat(sink, {"table": uri, **content})
         case OutputFormat.TABLE:
+            from deltacli.cli.render.state import state_sections, write_sections
+
             write_sections(sink, run.terminal, state_sections(summary, run.terminal, only_counts=only_counts))
 
 
 def _write_flat(sink: BinaryIO, content: dict[str, Any]) -> None:
-    """A document as two columns, `field` and `value`, nested fields with dots, arrays as JSON."""
+    """A document as two columns, `field` and `value`, nested fields with dots, arrays and maps as JSON."""
     from deltacli.cli.render.columns import Column, write_csv
 
     columns: list[Column[tuple[str, object]]] = [
@@ -147,50 +166,35 @@ def _flatten(value: dict[str, Any], prefix: str) -> Iterator[tuple[str, object]]
 
 def _write_schema(sink: BinaryIO, run: Run, found: Snapshot) -> None:
     uri = found.table.uri
-    schema = json.loads(found.metadata.schema_string or '{"type":"struct","fields":[]}')
-    content = {"version": found.version, "partitionColumns": list(found.metadata.partition_columns), "schema": schema}
     match run.format:
-        case OutputFormat.JSON:
-            write_document(
-                sink, envelope("deltacli.schema", uri, complete=True) | content, indent=run.terminal.is_terminal
-            )
-        case OutputFormat.NDJSON:
-            write_lines(sink, schema["fields"], kind="field")
+        case OutputFormat.JSON | OutputFormat.NDJSON:
+            schema = json.loads(found.metadata.schema_string or '{"type":"struct","fields":[]}')
+            if run.format is OutputFormat.NDJSON:
+                write_lines(sink, schema["fields"], kind="field")
+                return
+            document = envelope("deltacli.schema", uri, complete=True) | {
+                "version": found.version,
+                "partitionColumns": list(found.metadata.partition_columns),
+                "schema": schema,
+            }
+            write_document(sink, document, indent=run.terminal.is_terminal)
         case OutputFormat.CSV:
             from deltacli.cli.render.columns import write_csv
-            from deltacli.cli.render.state import schema_columns, schema_rows
+            from deltacli.cli.render.schema import schema_columns, schema_rows
 
             write_csv(sink, schema_columns(), schema_rows(found))
         case OutputFormat.TABLE:
+            from deltacli.cli.render.schema import schema_tree
+
             sink.write(("\n".join(schema_tree(found, run.terminal)) + "\n").encode("utf-8", "surrogateescape"))
 
 
-def _note_time(run: Run, found: Snapshot, timestamp_ms: int | None) -> None:
-    """Say so when a moment lies after the newest version, and when only published versions of a catalog's table were seen."""
-    if timestamp_ms is not None and found.time is not None:
-        newest = found.segment.version == found.newest_version
-        if newest and timestamp_ms > found.time.timestamp_ms:
-            run.note(
-                f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}"
-            )
-    if "catalog.unpublished-possible" in found.problems:
-        run.note(
-            "note: a catalog manages this table; this is the published state only, newer commits may exist in the catalog"
-        )
-    _note_problems(run, found)
-
-
-def _note_problems(run: Run, found: Snapshot) -> None:
-    from deltacli.cli.render.state import EXPLAINED
+def _note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
+    """Say what had to be worked around, and when a moment lies after the newest version."""
+    from deltacli.operations.problems import EXPLAINED
 
     for problem in found.problems:
-        if problem != "catalog.unpublished-possible":
-            run.note(f"note: {problem}: {EXPLAINED.get(problem, 'worked around')}")
-
-
-def _say_what_next(run: Run, table: str, summary: SnapshotSummary) -> None:
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        columns = list(islice(summary.snapshot.schema.fields, 1))
-        follow = f"deltacli snapshot {table} --schema" if columns else f"deltacli history {table}"
-        what = "its columns" if columns else "how it came to be"
-        run.note(f"{what}: {follow}")
+        run.note(f"note: {problem}: {EXPLAINED[problem]}")
+    is_newest = found.version == found.newest_version
+    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
+        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

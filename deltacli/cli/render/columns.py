@@ -19,7 +19,10 @@ _GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class Column(Generic[Row]):
-    """One column. `value` is exact (for CSV, JSON and pipes), `text` is for the eye; `priority` 1 stays longest when the screen is narrow.
+    """One column.
+
+    `value` is exact (for CSV, JSON and pipes), `text` is for the eye; `priority` 1 stays longest when the screen is
+    narrow.
 
     `least` is the width below which the column is left out rather than shortened.
     """
@@ -56,7 +59,10 @@ def exact(value: object) -> str:
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
-    """Return the columns named in a comma-separated list, in that order. Raises UsageError with the nearest name for an unknown one."""
+    """Return the columns named in a comma-separated list, in that order.
+
+    Raises UsageError with the nearest name for an unknown one.
+    """
     if wanted is None:
         return list(columns)
     known = {column.name.lower(): column for column in columns}
@@ -103,7 +109,10 @@ def write_table(
     note: Callable[[Row], str | None] | None = None,
     heading: bool = True,
 ) -> None:
-    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe. `note` gives a row that is one line of text instead."""
+    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe.
+
+    `note` gives a row that is one line of text instead.
+    """
     if terminal.width is None:
         texts = [[exact_line(column.value(row)) for column in columns] for row in rows]
         widths = _natural_widths(columns, texts)
@@ -122,7 +131,9 @@ def write_table(
 
 
 def exact_line(value: object) -> str:
-    """A value uncut on one line: line breaks and other control characters as their escapes, so that a row stays a row."""
+    """A value uncut on one line: line breaks and other control characters as their escapes, so that a row stays a
+    row.
+    """
     return visible(exact(value))
 
 
@@ -155,7 +166,9 @@ def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str
 def _fit(
     columns: Sequence[Column[Row]], rows: Sequence[Row], width: int
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
-    """Choose the columns that fit a screen by priority, leave out empty ones, shorten the last flexible ones, and return the cut texts."""
+    """Choose the columns that fit a screen by priority, leave out empty ones, shorten the last flexible ones, and
+    return the cut texts.
+    """
     texts = [[column.shown(row) for column in columns] for row in rows]
     natural = _natural_widths(columns, texts)
     filled = [

@@ -28,19 +28,12 @@ class FileListing:
     columns: tuple[str, ...] | None
 
     @classmethod
-    def choose(cls, columns: str | None, *, files: bool, tombstones: bool) -> FileListing | None:
-        """Return the listing the options ask for, None if none. Raises UsageError for a column that no listed action has."""
+    def choose(cls, columns: str | None, *, files: bool, tombstones: bool) -> FileListing:
+        """Return the listing the options ask for. Raises UsageError for a column that no listed action has."""
         kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
-        if not kinds:
-            return None
         if columns is None:
             return cls(kinds, None)
-        from deltacli.delta.file_actions import action_schemas
-
-        schemas = action_schemas()
-        known = list(
-            dict.fromkeys(name for kind in kinds for name in (schemas.add if kind == "add" else schemas.remove).names)
-        )
+        known = list(_fields_of(kinds))
         spelled = {name.lower(): name for name in known}
         wanted = [name.strip() for name in columns.split(",") if name.strip()]
         for name in wanted:
@@ -76,6 +69,14 @@ def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: Fi
         case OutputFormat.TABLE:
             _write_screens(sink, run, listing, batches)
     return cutter.was_cut
+
+
+def _fields_of(kinds: Sequence[str]) -> dict[str, None]:
+    """The fields of the listed actions, in order, each once."""
+    from deltacli.delta.file_actions import action_schemas
+
+    schemas = action_schemas()
+    return dict.fromkeys(name for kind in kinds for name in (schemas.add if kind == "add" else schemas.remove).names)
 
 
 class _Cutter:
@@ -141,13 +142,7 @@ def _rows(kind: str, batch: Any) -> Iterator[dict[str, Any]]:  # Any: RecordBatc
 
 
 def _exact_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
-    from deltacli.delta.file_actions import action_schemas
-
-    schemas = action_schemas()
-    every = dict.fromkeys(
-        name for kind in listing.kinds for name in (schemas.add if kind == "add" else schemas.remove).names
-    )
-    names = listing.columns if listing.columns is not None else ("type", *every)
+    names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
     return [_exact_column(name) for name in names]
 
 

@@ -12,7 +12,9 @@ SCHEMA_VERSION = 1
 
 
 def dumps(value: object, *, indent: bool = False) -> bytes:
-    """JSON in UTF-8; what orjson refuses (lone surrogates, NaN, integers beyond 64 bits) is written by the standard library."""
+    """JSON in UTF-8; what orjson refuses (lone surrogates, NaN, integers beyond 64 bits) is written by the standard
+    library.
+    """
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
     except (TypeError, ValueError):
@@ -41,7 +43,9 @@ def write_document_with_items(sink: BinaryIO, document: Mapping[str, Any], block
 
 
 def write_lines(sink: BinaryIO, items: Iterable[Mapping[str, Any]], *, kind: str, complete: bool = True) -> None:
-    """Write NDJSON: an item a line with its `type`, then the end line; without that line a reader knows that it was cut."""
+    """Write NDJSON: an item a line with its `type`, then the end line; without that line a reader knows that it was
+    cut.
+    """
     write_encoded_lines(sink, ([dumps({"type": kind, **item})] for item in items), complete=complete)
 
 

@@ -1,4 +1,4 @@
-"""A snapshot for the eye: sections of labelled lines, and the schema as a tree."""
+"""A snapshot for the eye: sections of labelled lines."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.render.columns import Column
-from deltacli.cli.term import Style, Terminal, cells, shorten, visible
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
+from deltacli.cli.term import Style, Terminal, shorten, visible
 from deltacli.quantities import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -16,26 +14,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table import Snapshot
 
 _LISTED = 10
-
-EXPLAINED = {
-    "action.missing-required": "the metaData has no schemaString; read as an empty schema",
-    "catalog.unpublished-possible": "a catalog manages this table; newer commits may exist there",
-    "checkpoint.multipart-incomplete": "a multi-part checkpoint lacks parts; not used",
-    "checkpoint.no-metadata": "a checkpoint holds no metaData; an older start was used",
-    "checkpoint.no-protocol": "a checkpoint holds no protocol; an older start was used",
-    "checkpoint.unreadable": "a checkpoint can't be read; an older start was used",
-    "checkpoint.zero-length": "a checkpoint file is empty; not used",
-    "commit.empty": "a commit of zero bytes lies below the checkpoint; it was not needed",
-    "hint.bad-json": "_last_checkpoint can't be read; the log was listed instead",
-    "hint.checkpoint-missing": "_last_checkpoint names a checkpoint that is not there; the log was listed instead",
-    "hint.checksum-bad": "_last_checkpoint has a wrong checksum; the log was listed instead",
-    "hint.missing-field": "_last_checkpoint names no version; the log was listed instead",
-    "ict.missing": "the commit has no in-commit timestamp; the file's time is shown",
-    "log.checkpoint-commit-missing": "the commit file of this version is gone; it was rebuilt from its checkpoint",
-    "log.name-not-padded": "a log file's version is not 20 digits; not read",
-    "sidecar.missing": "a checkpoint names a sidecar that is not there; an older start was used",
-}
-"""What a problem means, in a line. Keys are rule ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +97,12 @@ def _files(summary: SnapshotSummary) -> list[str]:
     if counts.rows is not None:
         rows = plural(counts.rows, "row")
     else:
-        rows = f"{plural(counts.records, 'record')} counted, {plural(counts.files_without_records, 'file')} without a record count"
+        unknown = plural(counts.files_without_records, "file")
+        rows = f"{plural(counts.records, 'record')} counted, {unknown} without a record count"
     lines = [f"{plural(counts.count, 'file')}, {format_size(counts.size_bytes)}, {rows}"]
     if counts.deletion_vectors:
-        lines.append(
-            f"{plural(counts.deletion_vectors, 'file')} with a deletion vector, {plural(counts.deleted_rows, 'row')} deleted"
-        )
+        deleted = plural(counts.deleted_rows, "row")
+        lines.append(f"{plural(counts.deletion_vectors, 'file')} with a deletion vector, {deleted} deleted")
     return lines
 
 
@@ -157,53 +135,3 @@ def _rebuilt(snapshot: Snapshot) -> str:
         first, last = segment.commits[0].version, segment.commits[-1].version
         parts.append(f"commit {first}" if first == last else f"commits {first} to {last}")
     return " and ".join(parts)
-
-
-def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
-    """The schema as a tree: name, type, `not null`, partition columns, comments."""
-    partitions = set(snapshot.metadata.partition_columns)
-    entries = list(walk(snapshot.schema))
-    lines = [terminal.paint("root", Style.HEADING)]
-    last_of: list[bool] = []
-    for index, (depth, field) in enumerate(entries):
-        is_last = (
-            next((following == depth for following, _ in entries[index + 1 :] if following <= depth), False) is False
-        )
-        last_of[depth:] = [is_last]
-        trunk = "".join("    " if last else "│   " for last in last_of[:depth])
-        branch = f"{trunk}{'└── ' if is_last else '├── '}"
-        text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
-        if terminal.width is not None:
-            text = shorten(text, terminal.width - cells(branch))
-        lines.append(branch + text)
-    return lines
-
-
-def _field_text(field: StructField, *, is_partition: bool) -> str:
-    marks = "" if field.nullable else " not null"
-    marks += "  (partition)" if is_partition else ""
-    comment = field.metadata.get("comment")
-    return visible(f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else ""))
-
-
-def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:
-    """The fields as (path, type, nullable, is partition column), parents first."""
-    partitions = set(snapshot.metadata.partition_columns)
-    path: list[str] = []
-    for depth, field in walk(snapshot.schema):
-        path[depth:] = [field.name]
-        yield ".".join(path), _type_text(field.data_type), field.nullable, depth == 0 and field.name in partitions
-
-
-def _type_text(data_type: DataType) -> str:
-    return data_type.name if isinstance(data_type, PrimitiveType) else simple_name(data_type)
-
-
-def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:
-    """The columns of `--schema --format csv`."""
-    return [
-        Column("column", lambda row: row[0]),
-        Column("type", lambda row: row[1]),
-        Column("nullable", lambda row: row[2]),
-        Column("partition", lambda row: row[3]),
-    ]

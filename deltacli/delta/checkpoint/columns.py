@@ -17,7 +17,9 @@ SMALL_ACTIONS = {
     "sidecar": "path",
     "checkpointMetadata": "version",
 }
-"""Every small action of a checkpoint with the leaf that is never null in it: where the leaf is null, the row is another action."""
+"""Every small action of a checkpoint with the leaf that is never null in it: where the leaf is null, the row is
+another action.
+"""
 
 _VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "cardinality")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,7 +28,10 @@ class _DuplicateKeyError(ValueError):
 
 
 def read_hint(data: bytes) -> Hint | BadHint:
-    """Read `_last_checkpoint`. Torn text, duplicate keys, no version, or a checksum that fits neither known order is a bad hint."""
+    """Read `_last_checkpoint`.
+
+    Torn text, duplicate keys, no version, or a checksum that fits neither known order is a bad hint.
+    """
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except (ValueError, RecursionError):
@@ -47,6 +49,8 @@ def read_hint(data: bytes) -> Hint | BadHint:
 
 def checksums(value: dict[str, Any]) -> frozenset[str]:
     """The MD5 checksums a hint may carry: pairs sorted by path as the protocol says, and sorted whole as Spark does."""
+    import hashlib
+
     pairs = [(path, text) for path, text in _leaves(value, "") if path != '"checksum"']
     by_path = ",".join(f"{path}={text}" for path, text in sorted(pairs, key=lambda pair: pair[0].encode()))
     whole = ",".join(sorted((f"{path}={text}" for path, text in pairs), key=str.encode))
@@ -54,7 +58,9 @@ def checksums(value: dict[str, Any]) -> frozenset[str]:
 
 
 def _leaves(value: object, path: str) -> Iterator[tuple[str, str]]:
-    """Yield (path, canonical value) of every leaf: keys quoted and percent-encoded, array positions bare, joined by `+`."""
+    """Yield (path, canonical value) of every leaf: keys quoted and percent-encoded, array positions bare, joined by
+    `+`.
+    """
     prefix = f"{path}+" if path else ""
     if isinstance(value, dict):
         for key, item in value.items():

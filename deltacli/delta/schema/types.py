@@ -12,7 +12,9 @@ from deltacli.errors import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`; unknown names pass through."""
+    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`; unknown names pass
+    through.
+    """
 
     name: str
 
@@ -49,7 +51,10 @@ DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
 
 
 def parse_schema(schema_string: str) -> StructType:
-    """Parse a schemaString. Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the path of the field at fault."""
+    """Parse a schemaString.
+
+    Raises Unreadable (`schema.bad-json`, `schema.field-missing-key`) with the path of the field at fault.
+    """
     try:
         value = json.loads(schema_string)
     except (ValueError, RecursionError) as fault:
@@ -135,7 +140,9 @@ def simple_name(data_type: DataType) -> str:
 
 
 def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
-    """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and `value` where they are structs."""
+    """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and
+    `value` where they are structs.
+    """
     yield from _walk(schema, 0)
 
 

@@ -1,0 +1,63 @@
+"""A schema for the eye, as a tree, and for a program, as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.term import Style, Terminal, cells, shorten, visible
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Snapshot
+
+
+def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
+    """The schema as a tree: name, type, `not null`, partition columns, comments."""
+    partitions = set(snapshot.metadata.partition_columns)
+    entries = list(walk(snapshot.schema))
+    lines = [terminal.paint("root", Style.HEADING)]
+    last_of: list[bool] = []
+    for index, (depth, field) in enumerate(entries):
+        is_last = (
+            next((following == depth for following, _ in entries[index + 1 :] if following <= depth), False) is False
+        )
+        last_of[depth:] = [is_last]
+        trunk = "".join("    " if last else "│   " for last in last_of[:depth])
+        branch = f"{trunk}{'└── ' if is_last else '├── '}"
+        text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
+        if terminal.width is not None:
+            text = shorten(text, terminal.width - cells(branch))
+        lines.append(branch + text)
+    return lines
+
+
+def _field_text(field: StructField, *, is_partition: bool) -> str:
+    marks = "" if field.nullable else " not null"
+    marks += "  (partition)" if is_partition else ""
+    comment = field.metadata.get("comment")
+    return visible(f"{field.name}: {simple_name(field.data_type)}{marks}" + (f"  -- {comment}" if comment else ""))
+
+
+def schema_rows(snapshot: Snapshot) -> Iterator[tuple[str, str, bool, bool]]:
+    """The fields as (path, type, nullable, is partition column), parents first."""
+    partitions = set(snapshot.metadata.partition_columns)
+    path: list[str] = []
+    for depth, field in walk(snapshot.schema):
+        path[depth:] = [field.name]
+        yield ".".join(path), _type_text(field.data_type), field.nullable, depth == 0 and field.name in partitions
+
+
+def _type_text(data_type: DataType) -> str:
+    return data_type.name if isinstance(data_type, PrimitiveType) else simple_name(data_type)
+
+
+def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:
+    """The columns of `--schema --format csv`."""
+    return [
+        Column("column", lambda row: row[0]),
+        Column("type", lambda row: row[1]),
+        Column("nullable", lambda row: row[2]),
+        Column("partition", lambda row: row[3]),
+    ]
