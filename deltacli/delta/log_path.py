@@ -61,15 +61,22 @@ def version_prefix(version: int) -> str:
 
 
 def parse_log_path(name: str) -> LogPath:
-    """Read a file name in `_delta_log`; whatever fits no pattern is OTHER and ignored by replay (Protocol
-    Evolution).""" if len(name) == 25 and name.endswith(".json"): digits = name[:20] if digits.isascii() and
-    digits.isdigit() and int(digits) <= MAX_VERSION: return LogPath(name, LogFileKind.COMMIT, int(digits),
-    is_json=True) elif len(name) == 24 and name.endswith(".crc") and name[:20].isascii() and name[:20].isdigit():
-    return LogPath(name, LogFileKind.CHECKSUM, int(name[:20]), is_json=True) elif ".checkpoint." in name and (match :=
-    _CHECKPOINT.fullmatch(name)) and int(match["version"]) <= MAX_VERSION: version = int(match["version"]) if
-    match["part"]: return LogPath(name, LogFileKind.MULTI_PART_CHECKPOINT, version, int(match["part"]),
-    int(match["parts"])) if match["classic"]: return LogPath(name, LogFileKind.CLASSIC_CHECKPOINT, version) return
-    LogPath(name, LogFileKind.UUID_CHECKPOINT, version, is_json=match["form"] == "json") elif match :=
-    _COMPACTED.fullmatch(name): return LogPath(name, LogFileKind.COMPACTED_COMMIT, int(match[1]),
-    last_version=int(match[2]), is_json=True) if _UNPADDED.fullmatch(name): return LogPath(name, LogFileKind.UNPADDED)
+    """Read a file name in `_delta_log`; what fits no pattern is OTHER, ignored by replay (Protocol Evolution)."""
+    if len(name) == 25 and name.endswith(".json"):
+        digits = name[:20]
+        if digits.isascii() and digits.isdigit() and int(digits) <= MAX_VERSION:
+            return LogPath(name, LogFileKind.COMMIT, int(digits), is_json=True)
+    elif len(name) == 24 and name.endswith(".crc") and name[:20].isascii() and name[:20].isdigit():
+        return LogPath(name, LogFileKind.CHECKSUM, int(name[:20]), is_json=True)
+    elif ".checkpoint." in name and (match := _CHECKPOINT.fullmatch(name)) and int(match["version"]) <= MAX_VERSION:
+        version = int(match["version"])
+        if match["part"]:
+            return LogPath(name, LogFileKind.MULTI_PART_CHECKPOINT, version, int(match["part"]), int(match["parts"]))
+        if match["classic"]:
+            return LogPath(name, LogFileKind.CLASSIC_CHECKPOINT, version)
+        return LogPath(name, LogFileKind.UUID_CHECKPOINT, version, is_json=match["form"] == "json")
+    elif match := _COMPACTED.fullmatch(name):
+        return LogPath(name, LogFileKind.COMPACTED_COMMIT, int(match[1]), last_version=int(match[2]), is_json=True)
+    if _UNPADDED.fullmatch(name):
+        return LogPath(name, LogFileKind.UNPADDED)
     return LogPath(name, LogFileKind.OTHER)

@@ -76,6 +76,6 @@ def require_readable(protocol: Protocol, version: int) -> None:
 
 
 def _can_read(name: str) -> bool:
-    """A writer-only feature in readerFeatures asks nothing of a reader; an unknown name asks something we can't
-    know.""" feature = FEATURES.get(name) return feature is not None and (feature.kind is FeatureKind.WRITER or
-    feature.replayable)
+    """True unless the name is unknown or its state lies outside the log; a writer-only feature asks nothing of a reader."""
+    feature = FEATURES.get(name)
+    return feature is not None and (feature.kind is FeatureKind.WRITER or feature.replayable)

@@ -69,10 +69,15 @@ class LogListing:
 
     @cached_property
     def reconstructable(self) -> list[int]:
-        """Every version that a start (commit 0 or a complete checkpoint) and contiguous commits after it can
-        rebuild.""" reachable: set[int] = set() for base in {instance.version for instance in self.checkpoints} |
-        ({-1} if 0 in self.commits else set()): end = base for first, last in self.commit_runs: if first <= base + 1
-        <= last: end = last reachable.update(range(max(base, 0), end + 1)) return sorted(reachable)
+        """Every version that a start (commit 0, or a complete checkpoint) and contiguous commits can rebuild."""
+        reachable: set[int] = set()
+        for base in {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set()):
+            end = base
+            for first, last in self.commit_runs:
+                if first <= base + 1 <= last:
+                    end = last
+            reachable.update(range(max(base, 0), end + 1))
+        return sorted(reachable)
 
 
 @dataclass(frozen=True, slots=True)
