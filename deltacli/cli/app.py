@@ -200,7 +200,9 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
             "code": "bug",
             "exit": EXIT_BUG,
             "message": f"{type(error).__name__}: {error}",
+            "table": _table_of(arguments),
             "details": {},
+            "hint": None,
         }
         say(dumps(document).decode())
     else:

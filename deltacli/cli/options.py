@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from deltacli.cli.render.json import dumps
 from deltacli.cli.term import Terminal, detect_terminal, say
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
@@ -153,8 +154,12 @@ class Run:
     verbosity: int
 
     def note(self, text: str) -> None:
-        """Say something on stderr that is not the result; `-q` silences it."""
-        if not self.quiet:
+        """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
+        if self.quiet:
+            return
+        if self.format in (OutputFormat.JSON, OutputFormat.NDJSON):
+            say(dumps({"type": "note", "message": text.removeprefix("note: ")}).decode())
+        else:
             say(text)
 
     def limit(self, wanted: int | None) -> int:

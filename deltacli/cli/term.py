@@ -64,10 +64,12 @@ def cells(text: str) -> int:
     return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
-def shorten(text: str, width: int) -> str:
+def shorten(text: str, width: int, *, keep_end: bool = False) -> str:
     """Cut a text to `width` cells, with an ellipsis where something was cut."""
     if cells(text) <= width:
         return text
+    if keep_end:
+        return shorten(text[::-1], width)[::-1]
     kept, used = [], 0
     for character in text:
         size = cells(character)

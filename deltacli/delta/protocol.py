@@ -76,6 +76,6 @@ def require_readable(protocol: Protocol, version: int) -> None:
 
 
 def _can_read(name: str) -> bool:
-    """True unless the name is unknown or its state lies outside the log; a writer-only feature asks nothing of a reader."""
+    """False where the name is unknown or the state lies outside the log; writer-only ones ask nothing of readers."""
     feature = FEATURES.get(name)
     return feature is not None and (feature.kind is FeatureKind.WRITER or feature.replayable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -70,14 +71,15 @@ class LogListing:
     @cached_property
     def reconstructable(self) -> list[int]:
         """Every version that a start (commit 0, or a complete checkpoint) and contiguous commits can rebuild."""
-        reachable: set[int] = set()
-        for base in {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set()):
-            end = base
-            for first, last in self.commit_runs:
-                if first <= base + 1 <= last:
-                    end = last
-            reachable.update(range(max(base, 0), end + 1))
-        return sorted(reachable)
+        bases = {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set())
+        firsts = [first for first, _ in self.commit_runs]
+        reachable: list[int] = []
+        for base in sorted(bases):
+            position = bisect_right(firsts, base + 1) - 1
+            end = max(base, self.commit_runs[position][1] if position >= 0 else base)
+            if not reachable or end > reachable[-1]:
+                reachable.extend(range(max(base, 0, reachable[-1] + 1 if reachable else 0), end + 1))
+        return reachable
 
 
 @dataclass(frozen=True, slots=True)

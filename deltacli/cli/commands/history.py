@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -257,13 +258,11 @@ def _size(name: str) -> Any:  # Any: Callable[[_Line], str]
 
 def _say_what_next(run: Run, table: str, found: History) -> None:
     """End with what was left out and what to run next."""
+    name = shlex.quote(table)
     if not found.is_complete:
-        run.note(
-            f"showing {len(found.items):,} of {found.total:,} versions; all of them: deltacli history {table} --limit 0"
-        )
+        run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: deltacli history {name} --limit 0")
     elif run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(
-            f"no commit files: the log holds checkpoints only; the state: deltacli snapshot {table}"
-            if not found.items
-            else f"the state of a version: deltacli snapshot {table} --version {found.items[0].version}"
-        )
+        if not found.items:
+            run.note("the log holds checkpoints only, no commits")
+        newest = f" --version {found.items[0].version}" if found.items else ""
+        run.note(f"next: deltacli snapshot {name}{newest}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -99,7 +100,7 @@ def snapshot(
     with open_sink(run.output) as sink:
         _write_summary(sink, run, summary, only_counts=counts)
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"its columns: deltacli snapshot {table} --schema    its files: deltacli snapshot {table} --files")
+        run.note(f"next: deltacli snapshot {shlex.quote(table)} --schema")
 
 
 def _list_files(
@@ -122,7 +123,9 @@ def _list_files(
     with open_sink(run.output) as sink:
         was_cut = write_file_listing(sink, run, found, listing, limit=most)
     if was_cut:
-        run.note(f"showing the first {most:,}; all of them: deltacli snapshot {table} {listing.flags} --limit 0")
+        run.note(
+            f"showing the first {most:,}; all of them: deltacli snapshot {shlex.quote(table)} {listing.flags} --limit 0"
+        )
 
 
 def _write_summary(sink: BinaryIO, run: Run, summary: SnapshotSummary, *, only_counts: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
@@ -35,6 +35,8 @@ class Column(Generic[Row]):
     priority: int = 5
     least: int = 8
     title: str | None = None
+    keep_end: bool = False
+    """Where the text does not fit, cut its beginning: file names tell themselves apart at the end."""
 
     def heading(self) -> str:
         return self.title or self.name
@@ -115,8 +117,8 @@ def write_table(
     """
     if terminal.width is None:
         texts = [[exact_line(column.value(row)) for column in columns] for row in rows]
-        widths = _natural_widths(columns, texts)
-        chosen = list(columns)
+        chosen = [replace(column, title=None) for column in columns]
+        widths = _natural_widths(chosen, texts)
     else:
         chosen, texts, widths = _fit(columns, rows, terminal.width)
     notes = [note(row) if note else None for row in rows]
@@ -172,7 +174,9 @@ def _fit(
     texts = [[column.shown(row) for column in columns] for row in rows]
     natural = _natural_widths(columns, texts)
     filled = [
-        index for index in range(len(columns)) if columns[index].priority == 1 or any(row[index] for row in texts)
+        index
+        for index, column in enumerate(columns)
+        if any(row[index] for row in texts) or (not rows and column.priority < 5)
     ]
     chosen: list[int] = []
     for index in sorted(filled, key=lambda i: columns[i].priority):
@@ -186,5 +190,5 @@ def _fit(
         extra = min(spare, natural[index] - widths[index])
         widths[index] += max(extra, 0)
         spare -= max(extra, 0)
-    cut = [[shorten(row[index], widths[index]) for index in chosen] for row in texts]
+    cut = [[shorten(row[index], widths[index], keep_end=columns[index].keep_end) for index in chosen] for row in texts]
     return [columns[index] for index in chosen], cut, [widths[index] for index in chosen]

@@ -216,7 +216,7 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
                 style=lambda _: Style.QUIET,
             )
         )
-    columns.append(Column("path", lambda row: row["path"], priority=1, least=24))
+    columns.append(Column("path", lambda row: row["path"], priority=1, least=24, keep_end=True))
     return columns
 
 

@@ -108,7 +108,10 @@ def _files(summary: SnapshotSummary) -> list[str]:
 
 def _tombstones(summary: SnapshotSummary) -> str:
     counts = summary.tombstones
-    return f"{format_count(counts.count)}, {format_count(counts.expired)} of them expired" if counts.count else "none"
+    if not counts.count:
+        return "none"
+    expired = {0: "none", counts.count: "all"}.get(counts.expired, format_count(counts.expired))
+    return f"{format_count(counts.count)}, {expired} of them expired"
 
 
 def _rest(snapshot: Snapshot, terminal: Terminal) -> Iterator[Section]:

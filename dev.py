@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Work on deltacli from a fresh clone, with nothing but Python 3.11 and pip.
+
+  python3 dev.py demo       set up, make a sample table in ./demo, show its history and its state
+  python3 dev.py test       set up and run the tests            (arguments go to pytest)
+  python3 dev.py check      format, lint, types, layers, generated files
+  python3 dev.py generate   write completions and the command reference anew
+  python3 dev.py long       the suites that take minutes
+  python3 dev.py lock       resolve requirements/*.txt anew
+
+Environments are kept in .venv and .venv-peers and rebuilt when requirements/ changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+BIN = "Scripts" if os.name == "nt" else "bin"
+DEV, PEERS = ROOT / ".venv", ROOT / ".venv-peers"
+
+
+def main(arguments: list[str]) -> int:
+    """Run one task and return its exit code."""
+    tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "long": run_long, "lock": lock}
+    if not arguments or arguments[0] not in tasks:
+        print(__doc__)
+        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+    os.chdir(ROOT)
+    return tasks[arguments[0]](arguments[1:])
+
+
+def demo(_: list[str]) -> int:
+    """The main job on a table of our own."""
+    set_up(DEV, "dev")
+    table = Path("demo") / "trips"
+    run(DEV, "python", "examples/make_sample.py", str(table))
+    for command in (["history", str(table), "--limit", "8"], ["snapshot", str(table)]):
+        print(f"\n$ deltacli {' '.join(command)}", flush=True)
+        code = run(DEV, "deltacli", *command)
+        if code:
+            return code
+    print(f"\nTry it yourself: {DEV.name}/{BIN}/deltacli --help")
+    return 0
+
+
+def test(arguments: list[str]) -> int:
+    """The suite, on both cores, with other engines as oracles."""
+    set_up(DEV, "dev")
+    set_up(PEERS, "peers")
+    return run(DEV, "python", "-m", "pytest", "-n", "auto", *arguments, **peers())
+
+
+def run_long(arguments: list[str]) -> int:
+    """The tests marked `long`."""
+    set_up(DEV, "dev")
+    set_up(PEERS, "peers")
+    return run(
+        DEV, "python", "-m", "pytest", "-n", "auto", "-m", "long", *arguments, HYPOTHESIS_PROFILE="deep", **peers()
+    )
+
+
+def check(_: list[str]) -> int:
+    """Everything that is not a test; all of it runs, the first failure decides."""
+    set_up(DEV, "dev")
+    steps = (
+        ("ruff", "format", "--check", "."),
+        ("ruff", "check", "."),
+        ("mypy",),
+        ("lint-imports", "--no-logo"),
+        ("python", "-m", "tools.generate", "--check"),
+    )
+    codes = []
+    for step in steps:
+        print(f"$ {' '.join(step)}", flush=True)
+        codes.append(run(DEV, *step))
+    return next((code for code in codes if code), 0)
+
+
+def generate(_: list[str]) -> int:
+    """Files that are made from the code."""
+    set_up(DEV, "dev")
+    return run(DEV, "python", "-m", "tools.generate")
+
+
+def lock(_: list[str]) -> int:
+    """Resolve the locked environments: by name, version and hash, with no address in them."""
+    set_up(DEV, "dev")
+    command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
+    for name in ("dev", "peers"):
+        target = f"requirements/{name}.txt"
+        sources = ["pyproject.toml"] if name == "dev" else []
+        options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
+        code = run(DEV, *command, *sources, "--group", name, *options)
+        if code:
+            return code
+    return 0
+
+
+def set_up(home: Path, name: str) -> None:
+    """Make an environment from its lock file unless it is there; compile it, so that start-up is what users get."""
+    wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
+    stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
+    if not stamp.exists() or stamp.read_text() != digest:
+        print(f"setting up {home.name} …", flush=True)
+        venv.EnvBuilder(with_pip=True, clear=True).create(home)
+        must(home, "python", "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile", "uv")
+        must(home, "uv", "pip", "install", "-q", "--require-hashes", "-r", f"requirements/{name}.txt")
+        if name == "dev":
+            must(home, "uv", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ".")
+        must(home, "python", "-m", "compileall", "-q", "-j", "0", str(home / "lib"))
+        stamp.write_text(digest)
+    if name == "dev":
+        must(home, "python", "-m", "compileall", "-q", "deltacli")
+
+
+def peers() -> dict[str, str]:
+    """Where the tests find the other engines."""
+    return {"DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
+
+
+def run(home: Path, program: str, *arguments: str, **environment: str) -> int:
+    """Run a program of an environment and return its exit code."""
+    settings = {**os.environ, "VIRTUAL_ENV": str(home), **environment}
+    settings.pop("PYTHONHOME", None)
+    return subprocess.run([str(home / BIN / program), *arguments], env=settings, check=False).returncode
+
+
+def must(home: Path, program: str, *arguments: str) -> None:
+    """Run a program that has to succeed."""
+    code = run(home, program, *arguments)
+    if code:
+        sys.exit(f"error: {program} {' '.join(arguments)} ended with {code}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Tools for working on deltacli; not part of the package."""
