@@ -15,7 +15,7 @@ from itertools import pairwise
 import typer
 
 from deltacli import __version__
-from deltacli.cli.options import TAKES_VALUE, with_shared_options
+from deltacli.cli.options import TAKES_VALUE, ReaderGoneError, with_shared_options
 from deltacli.cli.render.json import dumps
 from deltacli.cli.term import say, visible
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, StorageFailed
@@ -107,7 +107,7 @@ def run(argv: Sequence[str]) -> int:
         return 2
     except (KeyboardInterrupt, typer.Abort):
         return 128 + signal.SIGINT
-    except BrokenPipeError:
+    except (ReaderGoneError, BrokenPipeError):
         _forget_stdout()
         return 128 + signal.SIGPIPE
     except OSError as error:  # stores translate theirs: what arrives here is stdout or a temporary file

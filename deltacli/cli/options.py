@@ -141,6 +141,10 @@ TAKES_VALUE: Mapping[str, bool] = {
 _SECRET_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
 
 
+class ReaderGoneError(Exception):
+    """Whoever read stdout has left; nobody is to blame."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """What the shared options of one invocation come to."""
@@ -186,7 +190,10 @@ def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
 
     def invoke(**options: Any) -> None:  # Any: whatever typer parsed
         run = make_run(**{name: options.pop(name) for name in _SHARED})
-        command(run, **options)
+        try:
+            command(run, **options)
+        except BrokenPipeError as closed:  # typer would turn it into exit 1
+            raise ReaderGoneError from closed
 
     invoke.__name__, invoke.__doc__ = command.__name__, command.__doc__
     invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

@@ -146,12 +146,12 @@ def choose_segment(
     candidates = [c for c in listing.checkpoints if c.version <= wanted and c not in unusable]
     checkpoint = max(candidates, key=lambda instance: instance.preference, default=None)
     start = checkpoint.version + 1 if checkpoint else 0
-    if start == 0 and 0 not in listing.commits and listing.commits and checkpoint is None:
-        raise _start_missing(listing, wanted)
     missing = next((v for v in range(start, wanted + 1) if v not in listing.commits), None)
     if missing is not None:
         if version is not None and version not in listing.commits:
             raise _absent(listing, version)
+        if checkpoint is None and missing == 0 and listing.commits:
+            raise _start_missing(listing, wanted)
         raise _gap(listing, missing, wanted)
     return LogSegment(
         wanted,

@@ -11,7 +11,7 @@ import typer
 
 from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument
 from deltacli.cli.output import open_sink
-from deltacli.cli.render.columns import Column, choose, write_csv, write_table
+from deltacli.cli.render.columns import Column, choose, usual, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.term import Style
 from deltacli.quantities import format_age, format_count, format_moment, format_size
@@ -65,13 +65,9 @@ def history(
             case OutputFormat.NDJSON:
                 write_lines(sink, _items(found, chosen if columns else None), kind="commit", complete=found.is_complete)
             case OutputFormat.CSV:
-                write_csv(sink, chosen, (_Line(item) for item in found.items))
+                write_csv(sink, [column for column in chosen if column.in_pipe or columns], map(_Line, found.items))
             case OutputFormat.TABLE:
-                shown = (
-                    chosen
-                    if columns
-                    else [column for column in chosen if run.terminal.is_terminal or column.name != "age"]
-                )
+                shown = chosen if columns else usual(available, run.terminal)
                 write_table(sink, run.terminal, shown, list(_lines(found)), note=lambda line: line.gap)
     _say_what_next(run, table, found)
 
@@ -114,7 +110,7 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
     def column(name: str, **looks: Any) -> Column[_Line]:  # Any: fields of Column
         return Column(name, lambda line: _field(name, line.item) if line.item else None, **looks)
 
-    hidden = {"priority": 9, "least": 200}  # pipes and --columns only: too much for a screen
+    hidden = {"on_screen": False}
     found = [
         column("version", right=True, priority=1, least=7),
         column(
@@ -131,6 +127,7 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
             style=lambda _: Style.QUIET,
             priority=4,
             least=13,
+            in_pipe=False,
         ),
         column("timestampSource", **hidden),
         column("hasCommitInfo", **hidden),

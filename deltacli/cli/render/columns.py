@@ -35,6 +35,9 @@ class Column(Generic[Row]):
     priority: int = 5
     least: int = 8
     title: str | None = None
+    on_screen: bool = True
+    in_pipe: bool = True
+    """Whether the column is shown there when nobody chose columns."""
     keep_end: bool = False
     """Where the text does not fit, cut its beginning: file names tell themselves apart at the end."""
 
@@ -58,6 +61,11 @@ def exact(value: object) -> str:
             return str(value)
         case _:
             return dumps(value).decode()
+
+
+def usual(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
+    """The columns shown when nobody chose any: fewer on a screen, every exact one in a pipe."""
+    return [column for column in columns if (column.on_screen if terminal.is_terminal else column.in_pipe)]
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:

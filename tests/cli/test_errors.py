@@ -1,0 +1,223 @@
+"""Bad input: the exit code, the words, and the next command."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.app import run
+from tests.cli.support import ROOT, Result, deltacli
+
+
+@pytest.fixture
+def table(sample: Path, tmp_path: Path) -> Path:
+    """A copy that may be broken."""
+    return Path(shutil.copytree(sample, tmp_path / "trips"))
+
+
+def commit(table: Path, version: int) -> Path:
+    return table / "_delta_log" / f"{version:020d}.json"
+
+
+def assert_error(result: Result, code: int, *words: str) -> None:
+    """One line that begins with `error:`, every word somewhere on stderr, nothing on stdout, no traceback."""
+    assert code == result.code, result.err
+    assert "" == result.out
+    assert result.err.startswith("error: ")
+    assert "Traceback" not in result.err
+    for word in words:
+        assert word in result.err
+
+
+def test_nothing_at_the_path(tmp_path: Path) -> None:
+    for command in ("history", "snapshot"):
+        assert_error(
+            deltacli(command, tmp_path / "none"), 3, f"error: {tmp_path / 'none'}: there is nothing at this path"
+        )
+
+
+def test_a_file_instead_of_a_directory(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+
+    assert_error(deltacli("snapshot", file), 3, "this is a file")
+
+
+def test_a_directory_without_a_log_names_the_tables_below(table: Path) -> None:
+    assert_error(
+        deltacli("snapshot", table.parent),
+        3,
+        "holds no _delta_log",
+        "tables below  trips",
+        f"deltacli snapshot {table.parent}/trips",
+    )
+
+
+def test_an_empty_directory_and_an_empty_log(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "log" / "_delta_log").mkdir(parents=True)
+
+    assert_error(deltacli("snapshot", tmp_path / "empty"), 3, "not a Delta table")
+    assert_error(deltacli("snapshot", tmp_path / "log"), 3, "no commit and no complete checkpoint")
+    assert 0 == deltacli("history", tmp_path / "log", "--json").code
+
+
+def test_the_log_directory_itself(table: Path) -> None:
+    assert_error(deltacli("snapshot", table / "_delta_log"), 3, "this is the log of a table")
+
+
+def test_a_version_that_never_was_names_those_that_are(table: Path) -> None:
+    assert_error(deltacli("snapshot", table, "--version", "15"), 3, "the newest is 14", "0-14", "--version 14")
+
+
+def test_a_version_whose_log_was_cleaned_names_those_that_are_left(table: Path) -> None:
+    for version in range(10):
+        commit(table, version).unlink()
+
+    assert_error(deltacli("snapshot", table, "--version", "4"), 3, "log files are gone", "10-14")
+    assert 0 == deltacli("snapshot", table).code
+
+
+def test_a_gap_names_what_is_missing_and_the_last_good_version(table: Path) -> None:
+    commit(table, 12).unlink()
+
+    result = deltacli("snapshot", table)
+
+    assert_error(result, 3, "commit 12 is missing", "needed             00000000000000000012.json")
+    assert f"hint: deltacli snapshot {table} --version 11" == result.err.splitlines()[-1]
+    assert [[12, 12]] == deltacli("history", table, "--json").document["gaps"]
+
+
+def test_a_truncated_commit_names_file_line_and_byte(table: Path) -> None:
+    path = commit(table, 14)
+    data = path.read_bytes()
+    path.write_bytes(data[:-40])
+
+    result = deltacli("snapshot", table, "--json")
+
+    assert (3, "commit.bad-json") == (result.code, result.error["code"])
+    assert "00000000000000000014.json line 4" in result.error["message"]
+    assert "4" == result.error["details"]["line"]
+    assert len(data) - 200 < int(result.error["details"]["byte"]) <= len(data)
+
+
+def test_a_commit_of_zero_bytes_is_refused_and_history_shows_it(table: Path) -> None:
+    commit(table, 13).write_bytes(b"")
+
+    result = deltacli("snapshot", table)
+    history = deltacli("history", table, "--json")
+
+    assert_error(result, 3, "00000000000000000013.json is empty", f"deltacli snapshot {table} --version 12")
+    assert "commit.empty" == history.document["items"][1]["problem"]
+    assert "operation" not in history.document["items"][1]
+
+
+def test_a_corrupt_checkpoint_is_worked_around_until_nothing_older_helps(table: Path) -> None:
+    checkpoint = table / "_delta_log" / "00000000000000000010.checkpoint.parquet"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-7] + b"garbage")
+
+    around = deltacli("snapshot", table, "--json")
+    commit(table, 0).unlink()
+    stuck = deltacli("snapshot", table)
+
+    assert ["checkpoint.unreadable"] == around.document["logSegment"]["problems"]
+    assert 21 == around.document["files"]["count"]
+    assert_error(stuck, 3, "00000000000000000010.checkpoint.parquet can't be read")
+
+
+def test_a_moment_before_the_table_and_one_after_it(table: Path) -> None:
+    before = deltacli("snapshot", table, "--timestamp", "2025-12-31")
+    after = deltacli("snapshot", table, "--timestamp", "2030-01-01", "--counts", "--json")
+
+    assert_error(before, 3, "2025-12-31T00:00:00.000Z", "version 0, 2026-01-01T09:00:00.000Z", "version 14")
+    assert 14 == after.document["version"]
+    assert "is the newest" in after.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("snapshot", "t", "--timestamp", "yesterday"), ("'yesterday' is not a timestamp", "RFC 3339")),
+        (("snapshot", "t", "--timestamp", "2026-01-01", "--version", "1"), ("exclude each other",)),
+        (("snapshot", "t", "--version", "-1"), ("negative",)),
+        (("snapshot", "t", "--version", "one"), ("--version", "one")),
+        (("history", "t", "--limit", "-5"), ("negative",)),
+        (("history", "t", "--columns", "verison"), ("'verison'", "did you mean 'version'?")),
+        (("snapshot", "t", "--files", "--columns", "pth"), ("'pth'", "did you mean 'path'?")),
+        (("snapshot", "t", "--columns", "path"), ("--files",)),
+        (("history", "gopher://host/t"), ("gopher://", "not supported")),
+        (("history", "s3://bucket/t"), ("the extra 's3'", "pip install 'deltacli[s3]'")),
+        (("history", ""), ("empty",)),
+        (("history", "t", "--storage-option", "aws_secret_access_key=abc"), ("process list",)),
+        (("histroy", "t"), ("histroy", "history")),
+        (("snapshot", "t", "--flies"), ("--flies",)),
+        (("history",), ("TABLE",)),
+        (("history", "t", "--format", "xml"), ("xml",)),
+        (("history", "t", "--config", "none.toml"), ("none.toml",)),
+    ],
+)
+def test_a_wrong_command_line_is_exit_2_and_says_how_it_goes(
+    arguments: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    result = deltacli(*arguments, cwd=tmp_path)
+
+    assert_error(result, 2, *words)
+    assert "abc" not in result.err
+
+
+def test_the_bare_command_explains_itself(tmp_path: Path) -> None:
+    result = deltacli(cwd=tmp_path)
+
+    assert (2, "") == (result.code, result.out)
+    assert "Usage: deltacli" in result.err
+
+
+def test_no_permission_is_a_fault_of_the_store(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """In this process, because root may read whatever the modes say."""
+
+    def refuse(path: str) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+
+    code = run(["snapshot", str(table)])
+
+    assert 7 == code
+    out, err = capsysbinary.readouterr()
+    assert b"" == out
+    assert f"{table}/_delta_log can't be read: permission denied" in err.decode()
+    assert f"hint: ls -ld {table}/_delta_log" in err.decode()
+
+
+def test_a_result_that_cant_be_written_is_exit_7(sample: Path, tmp_path: Path) -> None:
+    absent = deltacli("history", sample, "--json", "--output", tmp_path / "none" / "x")
+    full = subprocess.run(
+        ["bash", "-c", f'"{sys.executable}" -m deltacli history "{sample}" > /dev/full'],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+    )
+
+    assert (7, "output.unwritable") == (absent.code, absent.error["code"])
+    assert 7 == full.returncode
+    assert "error: " in full.stderr
+    assert "no space left on device" in full.stderr
+
+
+def test_an_unknown_reader_feature_is_refused_by_name_and_history_still_works(table: Path) -> None:
+    commit(table, 15).write_text(
+        '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["timeTravelBackwards"],"writerFeatures":["timeTravelBackwards"]}}\n'
+    )
+
+    assert_error(deltacli("snapshot", table), 3, "timeTravelBackwards")
+    assert 16 == len(deltacli("history", table, "--json").document["items"])
+    assert 0 == deltacli("snapshot", table, "--version", "14").code

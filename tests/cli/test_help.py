@@ -1,0 +1,52 @@
+"""Help teaches: plain text of 80 columns, examples before the options, exit codes last."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.support import ROOT, deltacli
+from tools.generate import files, read_commands
+
+
+@pytest.mark.parametrize("command", [command.name for command in read_commands()])
+def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
+    result = deltacli(command, "--help")
+
+    assert 0 == result.code
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert result.out.index("Examples:") < result.out.index("Options:") < result.out.index("Exit codes:")
+    assert "\x1b" not in result.out
+
+
+def test_the_version_is_answered_without_loading_the_house() -> None:
+    result = deltacli("--version")
+    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", "--version"]
+
+    imported = subprocess.run(checked, capture_output=True, text=True, check=True).stderr
+    assert result.out.startswith("deltacli 0.")
+    assert not [line for line in imported.splitlines() if "typer" in line or "pyarrow" in line or "orjson" in line]
+
+
+def test_history_imports_neither_pyarrow_nor_fsspec(tmp_path_factory: pytest.TempPathFactory) -> None:
+    log = tmp_path_factory.mktemp("t") / "_delta_log"
+    log.mkdir()
+    (log / f"{0:020d}.json").write_text('{"commitInfo":{"operation":"WRITE"}}\n')
+    script = (
+        "import sys\nfrom deltacli.cli.app import run\n"
+        f"code = run(['history', {str(log.parent)!r}, '--json'])\n"
+        "loaded = {name for name in sys.modules if name.split('.')[0] in ('pyarrow', 'fsspec', 'rich', 'numpy')}\n"
+        "sys.exit(repr(sorted(loaded)) if loaded or code else 0)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_generated_files_are_up_to_date() -> None:
+    stale = [name for name, content in files().items() if (ROOT / name).read_text(encoding="utf-8") != content]
+
+    assert [] == stale

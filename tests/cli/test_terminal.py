@@ -1,0 +1,118 @@
+"""A real terminal: widths, colour, limits, and a reader that closes the pipe."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+from tests.cli.support import ROOT, deltacli
+
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def on_terminal(width: int, *arguments: str | Path, **environment: str) -> tuple[int, list[str]]:
+    """Run the command line in a pseudo-terminal of `width` columns and return its exit code and lines."""
+    parent, child = pty.openpty()
+    fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    settings = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "deltacli", *map(str, arguments)],
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        env={**settings, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment},
+        close_fds=True,
+    )
+    os.close(child)
+    received = b""
+    while True:
+        try:
+            block = os.read(parent, 65536)
+        except OSError:
+            break
+        if not block:
+            break
+        received += block
+    os.close(parent)
+    return process.wait(), received.decode().replace("\r\n", "\n").splitlines()
+
+
+def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
+    for width in (40, 80, 160):
+        for arguments in (("history",), ("snapshot",), ("snapshot", "--files"), ("snapshot", "--schema")):
+            code, lines = on_terminal(width, arguments[0], sample, *arguments[1:], "-q")
+
+            assert 0 == code
+            assert lines
+            assert [] == [line for line in lines if len(ESCAPE.sub("", line)) > width]
+
+
+def test_a_terminal_gets_ages_colour_a_limit_and_the_next_command(sample: Path) -> None:
+    code, lines = on_terminal(100, "history", sample, "--now", "2026-01-04T17:00:00Z")
+    plain = [ESCAPE.sub("", line) for line in lines]
+
+    assert 0 == code
+    assert "version  committed (UTC)      age" in plain[0]
+    assert "1 day ago" in plain[1]
+    assert any("\x1b[31m" in line and "DELETE" in line for line in lines)
+    assert f"next: deltacli snapshot {sample} --version 14" == plain[-1]
+
+
+def test_colour_can_be_switched_off_and_on(sample: Path) -> None:
+    _, by_environment = on_terminal(80, "history", sample, NO_COLOR="1")
+    _, by_option = on_terminal(80, "history", sample, "--color", "never")
+    piped = deltacli("history", sample, "--color", "always")
+
+    assert not any("\x1b" in line for line in [*by_environment, *by_option])
+    assert "\x1b[" in piped.out
+
+
+def test_wider_terminals_show_more(sample: Path) -> None:
+    _, narrow = on_terminal(80, "history", sample, "--color", "never", "-q")
+    _, wide = on_terminal(160, "history", sample, "--color", "never", "-q")
+
+    assert "parameters" not in narrow[0]
+    assert "parameters" in wide[0]
+    assert "engine" in wide[0]
+
+
+def test_a_pipe_gets_every_character(sample: Path) -> None:
+    piped = deltacli("history", sample, COLUMNS="40")
+
+    assert "\x1b" not in piped.out
+    assert "…" not in piped.out
+    assert '{"predicate":"[\\"(day = 2026-01-02)\\"]"}' in piped.out
+    assert "2026-01-03T17:00:00.000Z" in piped.out
+    assert "ago" not in piped.out
+
+
+def test_a_closed_pipe_ends_quietly(sample: Path) -> None:
+    shell = f'"{sys.executable}" -m deltacli history "{sample}" --format ndjson | true; echo ${{PIPESTATUS[0]}}'
+    done = subprocess.run(
+        ["bash", "-c", shell], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+    )
+
+    assert done.stdout.strip() in ("0", "141")
+    assert "" == done.stderr
+
+
+def test_control_characters_never_reach_a_terminal(sample: Path, tmp_path: Path) -> None:
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text(
+        '{"commitInfo":{"timestamp":1,"operation":"WRITE\\u001b[2J\\u202e","userMetadata":"a\\nb"}}\n'
+    )
+
+    _, lines = on_terminal(120, "history", tmp_path / "t", "--color", "never", "-q")
+    exact = deltacli("history", tmp_path / "t", "--json").document["items"][0]
+
+    assert len(lines) == 2
+    assert "WRITE\\x1b[2J\\u202e" in lines[1]
+    assert "WRITE\x1b[2J\u202e" == exact["operation"]

@@ -1,0 +1,60 @@
+"""Every command of the README and its screen, run on the sample table."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+from tests.cli.support import ROOT, deltacli, make_sample
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_screen_is_what_the_commands_print(tmp_path: Path) -> None:
+    make_sample(tmp_path / "demo" / "trips")
+    shown = blocks("console")[0]
+    expected = [part.split("\n", 1) for part in shown.split("$ deltacli ")[1:]]
+
+    printed = [deltacli(*shlex.split(command), "-q", cwd=tmp_path).out for command, _ in expected]
+
+    assert 2 == len(expected)
+    assert [screen for _, screen in expected] == [re.sub(r"file:///.*/demo", "file:///…/demo", out) for out in printed]
+
+
+def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
+    make_sample(tmp_path / "tbl")
+    commands = [
+        line.split("#")[0].strip()
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if line.startswith("deltacli ")
+    ]
+
+    codes = {command: deltacli(*shlex.split(command)[1:], cwd=tmp_path).code for command in commands}
+
+    assert 4 == len(commands)
+    assert {0} == set(codes.values()), codes
+
+
+def test_the_python_of_the_readme_runs(tmp_path: Path) -> None:
+    make_sample(tmp_path / "demo" / "trips")
+    out = io.StringIO()
+
+    with contextlib.redirect_stdout(out), contextlib.chdir(tmp_path):
+        exec(blocks("python")[0], {})
+
+    assert "12 15 1080 {'delta.deletedFileRetentionDuration': 'interval 3 days'}" == out.getvalue().splitlines()[0]
+
+
+def test_the_two_commands_exist() -> None:
+    block = next(block for block in blocks("sh") if "dev.py" in block)
+
+    assert ["python3 dev.py demo", "python3 dev.py test"] == block.strip().splitlines()
+    assert "python3 dev.py test" in (ROOT / ".ci" / "run").read_text()
