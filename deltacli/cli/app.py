@@ -163,10 +163,21 @@ def report(error: DeltacliError, arguments: Sequence[str]) -> None:
             say(visible(f"  {name:<{width}}  {value}"))
         if hint:
             say(visible(f"hint: {hint}"))
-    if "-vv" in arguments or list(arguments).count("-v") > 1:
+    _report_details(error, arguments)
+
+
+def _report_details(error: BaseException, arguments: Sequence[str]) -> None:
+    """`-v`: the faults behind the error; `-vv`: where in the code."""
+    verbosity = sum(len(word) - 1 for word in arguments if word in ("-v", "-vv")) + list(arguments).count("--verbose")
+    if verbosity >= 2:
         import traceback
 
         say("".join(traceback.format_exception(error)).rstrip())
+    elif verbosity == 1:
+        cause = error.__cause__ or error.__context__
+        while cause is not None:
+            say(visible(f"  because  {type(cause).__name__}: {cause}"))
+            cause = cause.__cause__ or cause.__context__
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
@@ -192,8 +203,6 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
-    import traceback
-
     if _wants_json(arguments):
         document = {
             "type": "error",
@@ -208,8 +217,7 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     else:
         say(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
         say("hint: run it again with -vv and report the traceback, with the names in it made anonymous")
-    if "-vv" in arguments or list(arguments).count("-v") > 1:
-        say("".join(traceback.format_exception(error)).rstrip())
+    _report_details(error, arguments)
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:

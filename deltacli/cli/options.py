@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -16,6 +16,9 @@ from deltacli.cli.term import Terminal, detect_terminal, say
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.quantities import parse_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.storage import Storage
 
 DEFAULT_LIMIT = 20
 
@@ -156,6 +159,7 @@ class Run:
     terminal: Terminal
     quiet: bool
     verbosity: int
+    format_is_given: bool = False
 
     def note(self, text: str) -> None:
         """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
@@ -165,6 +169,16 @@ class Run:
             say(dumps({"type": "note", "message": text.removeprefix("note: ")}).decode())
         else:
             say(text)
+
+    def open(self, table: str) -> Storage:
+        """Open the store of a table. Raises UsageError, also where the table's format is in doubt and was not given."""
+        from deltacli.operations.log import require_delta
+        from deltacli.storage import open_storage
+
+        storage = open_storage(table, self.storage_options)
+        if not self.format_is_given:
+            require_delta(storage)
+        return storage
 
     def limit(self, wanted: int | None) -> int:
         """The row limit: as asked for, else 20 for a table on a terminal, else none."""
@@ -239,6 +253,7 @@ def make_run(
         terminal=detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=quiet or settings.get("quiet") is True,
         verbosity=verbose,
+        format_is_given=table_format is not None,
     )
 
 

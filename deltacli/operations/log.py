@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
 from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
 from deltacli.delta.segment import LogListing, make_log_file, read_listing
-from deltacli.errors import DeltacliError, FileMissing, NotATable
+from deltacli.errors import DeltacliError, FileMissing, NotATable, UsageError
 from deltacli.storage import PathKind, Storage
 
 _FIRST_VERSIONED_NAME = "0"
@@ -45,6 +45,21 @@ def find_log(storage: Storage, version: int | None = None) -> Log:
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
             listing = list_log(storage)
     return Log(listing, problems)
+
+
+def require_delta(storage: Storage) -> None:
+    """Raise UsageError where the directory is a Paimon table as well: which of the two is meant is the user's to say.
+
+    Asked only where looking costs no request of a store.
+    """
+    is_paimon = storage.capabilities.cheap_listing and storage.kind_of("schema/schema-0") is PathKind.FILE
+    if is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY:
+        raise UsageError(
+            "this directory is a Delta table and a Paimon table",
+            code="table.format-ambiguous",
+            facts={"found": f"{LOG_DIRECTORY}/ and schema/schema-0"},
+            hint="add --table-format delta",
+        )
 
 
 def list_log(storage: Storage, *, start_version: int = 0) -> LogListing:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.delta.paths import decode_column
 from deltacli.delta.properties import deleted_file_retention_ms
-from deltacli.errors import CheckpointUnreadable
+from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table import Snapshot, Table
 from deltacli.quantities import format_timestamp
 from deltacli.work.checkpoints import FileBatch
@@ -128,9 +128,11 @@ def summarize(
             files, tombstones = snapshot.counts(now_ms=now)
             return SnapshotSummary(snapshot, files, tombstones, None, now)
         except CheckpointUnreadable as fault:
+            if snapshot.segment.checkpoint is None:
+                raise
             try:
-                snapshot = snapshot.without_checkpoint()
-            except CheckpointUnreadable:
+                snapshot = snapshot.without_checkpoint(fault.code)
+            except Unreadable:
                 raise fault from None
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
@@ -19,9 +20,9 @@ from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, State
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import CheckpointUnreadable, LogIncomplete, Unreadable
+from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Unreadable, VersionAbsent
 from deltacli.operations.history import History, read_history
-from deltacli.operations.log import Log, find_log
+from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.replay import LogTail, read_tail, replay_whole
 from deltacli.operations.time_travel import version_at
 from deltacli.storage import Storage, open_storage
@@ -76,22 +77,30 @@ class Table:
         if timestamp_ms is not None:
             version = version_at(self, timestamp_ms)
         try:
-            return self._rebuild(find_log(self.storage, version), version)
-        except LogIncomplete:
-            # A listing that began at the hint may not show what an older start would.
-            if self.storage.capabilities.cheap_listing:
-                raise
-            return self._rebuild(find_log(self.storage, 0), version)
+            return self.rebuild(find_log(self.storage, version), version)
+        except FileMissing:
+            # Somebody cleaned the log between the listing and now: what is there now decides.
+            return self.rebuild(Log(list_log(self.storage)), version)
 
-    def rebuild(self, log: Log, version: int | None, *, unusable: Collection[CheckpointInstance] = ()) -> Snapshot:
-        """Rebuild a version from a listing at hand, without the checkpoints found unusable."""
-        return self._rebuild(log, version, unusable=unusable)
+    def rebuild(
+        self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})
+    ) -> Snapshot:
+        """Rebuild a version from a listing at hand, without the checkpoints found `unusable` (with the rule each
+        breaks).
 
-    def _rebuild(self, log: Log, version: int | None, *, unusable: Collection[CheckpointInstance] = ()) -> Snapshot:
-        """Rebuild from the newest checkpoint that can be read; each that can't is a problem, and fatal only where
-        nothing older helps.
+        Takes the newest checkpoint that can be read; each that can't is a problem, and fatal only where nothing older
+        helps. Raises what `snapshot` raises.
         """
-        rejected: dict[CheckpointInstance, str] = dict.fromkeys(unusable, "checkpoint.unreadable")
+        rejected = dict(unusable)
+        try:
+            return self._rebuild(log, version, rejected)
+        except (LogIncomplete, VersionAbsent, CheckpointUnreadable):
+            if log.listing.start_version == 0:
+                raise
+            # A listing that began at the hint does not show older starts, nor all that can be read.
+            return self._rebuild(replace(log, listing=list_log(self.storage)), version, rejected)
+
+    def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
         first_fault: CheckpointUnreadable | None = None
         while True:
             try:
@@ -131,7 +140,7 @@ class Snapshot:
     _tail: LogTail = field(repr=False)
     _checkpoint: CheckpointContents | None = field(repr=False)
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
-    _unusable: tuple[CheckpointInstance, ...] = field(repr=False)
+    _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
 
     @property
     def newest_version(self) -> int:
@@ -179,14 +188,15 @@ class Snapshot:
         for piece in self._pieces:
             yield from read_narrow(self.table.storage, piece, self._touched, with_paths=True)
 
-    def without_checkpoint(self) -> Snapshot:
-        """Rebuild the same version as if the checkpoint it came from were not there.
+    def without_checkpoint(self, rule: str) -> Snapshot:
+        """Rebuild the same version as if its checkpoint, which breaks `rule`, were not there.
 
         Raises where nothing older helps.
         """
         if self.segment.checkpoint is None:
             return self
-        return self.table.rebuild(self._log, self.version, unusable=(*self._unusable, self.segment.checkpoint))
+        unusable = {**self._unusable, self.segment.checkpoint: rule}
+        return self.table.rebuild(self._log, self.version, unusable=unusable)
 
     @cached_property
     def _touched(self) -> TouchedFiles:
@@ -278,7 +288,7 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
         _tail=tail,
         _checkpoint=contents,
         _pieces=tuple(pieces),
-        _unusable=tuple(rejected),
+        _unusable=dict(rejected),
     )
 
 

@@ -23,7 +23,33 @@ from tests.support import strategies as some
 from tests.support.effort import examples
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
-PIECES = st.sampled_from(["%", "%2", "%25", "%41", "%2F", "%c3%a9", "%FF", "3", "5", "A", "/", "//", ".", "./", "..", ":", "file:", "s3a://b/", "+", "é", "😀", "a b", "\u2028"])
+PIECES = st.sampled_from(
+    [
+        "%",
+        "%2",
+        "%25",
+        "%41",
+        "%2F",
+        "%c3%a9",
+        "%FF",
+        "3",
+        "5",
+        "A",
+        "/",
+        "//",
+        ".",
+        "./",
+        "..",
+        ":",
+        "file:",
+        "s3a://b/",
+        "+",
+        "é",
+        "😀",
+        "a b",
+        "\u2028",
+    ]
+)
 ODD_PATHS = st.lists(PIECES, max_size=6).map("".join)
 PATHS = st.one_of(ODD_PATHS, some.paths(), TEXT)
 
@@ -98,8 +124,19 @@ def test_touched_files_are_those_whose_key_was_seen(seen: list[dict[str, Any]], 
 
 NUMBERS = st.one_of(st.integers(-(2**70), 2**70), st.floats(), st.none(), st.booleans(), TEXT, st.just([]))
 STATISTICS = st.one_of(
-    st.builds(lambda number, rest, pretty: json.dumps({"numRecords": number, **rest}, separators=None if pretty else (",", ":")), NUMBERS, st.dictionaries(TEXT, NUMBERS, max_size=2), st.booleans()),
-    st.builds(lambda number, rest: json.dumps({**rest, "numRecords": number}), NUMBERS, st.dictionaries(TEXT, NUMBERS, max_size=2)),
+    st.builds(
+        lambda number, rest, pretty: json.dumps(
+            {"numRecords": number, **rest}, separators=None if pretty else (",", ":")
+        ),
+        NUMBERS,
+        st.dictionaries(TEXT, NUMBERS, max_size=2),
+        st.booleans(),
+    ),
+    st.builds(
+        lambda number, rest: json.dumps({**rest, "numRecords": number}),
+        NUMBERS,
+        st.dictionaries(TEXT, NUMBERS, max_size=2),
+    ),
     some.json_texts(),
     st.sampled_from([text for text in some.STATISTICS if text is not None]),
     st.sampled_from(
@@ -125,7 +162,12 @@ STATISTICS = st.one_of(
 )
 BROKEN_STATISTICS = st.one_of(
     st.builds(lambda text, cut: text[:cut], STATISTICS, st.integers(0, 30)),
-    st.builds(lambda text, at, junk: text[:at] + junk + text[at:], STATISTICS, st.integers(0, 30), st.sampled_from(["}", "{", ",", '"', " ", "0", "\n", "\t", "\\"])),
+    st.builds(
+        lambda text, at, junk: text[:at] + junk + text[at:],
+        STATISTICS,
+        st.integers(0, 30),
+        st.sampled_from(["}", "{", ",", '"', " ", "0", "\n", "\t", "\\"]),
+    ),
     TEXT,
 ).filter(lambda text: not re.match(r'\{"numRecords":[0-9]+\}.', text, re.DOTALL))
 
@@ -157,14 +199,27 @@ def test_num_records_column_of_broken_text_equals_parse_num_records(texts: list[
         assert expected == num_records_column(column).to_pylist()
 
 
-VECTOR_TYPE = pa.struct([("storageType", pa.string()), ("pathOrInlineDv", pa.string()), ("offset", pa.int32()), ("sizeInBytes", pa.int32()), ("cardinality", pa.int64())])
+VECTOR_TYPE = pa.struct(
+    [
+        ("storageType", pa.string()),
+        ("pathOrInlineDv", pa.string()),
+        ("offset", pa.int32()),
+        ("sizeInBytes", pa.int32()),
+        ("cardinality", pa.int64()),
+    ]
+)
 
 
 @given(st.lists(some.vectors(), max_size=8), st.booleans())
 @examples(150)
 def test_unique_id_column_equals_unique_id(vectors: list[dict[str, Any] | None], large_text: bool) -> None:
     expected = [unique_id(vector) for vector in vectors]
-    kind = pa.struct([(field.name, pa.large_string()) if large_text and pa.types.is_string(field.type) else field for field in VECTOR_TYPE])
+    kind = pa.struct(
+        [
+            (field.name, pa.large_string()) if large_text and pa.types.is_string(field.type) else field
+            for field in VECTOR_TYPE
+        ]
+    )
 
     for column in sliced(vectors, kind):
         assert expected == unique_id_column(column).to_pylist()
@@ -265,4 +320,3 @@ def test_json_column_means_what_json_means(column: Column) -> None:
         texts = json_column(array).to_pylist()
 
         assert expected == [None if text is None else json.loads(text, parse_float=Decimal) for text in texts]
-

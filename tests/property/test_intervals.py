@@ -40,7 +40,9 @@ def terms(draw: st.DrawFn) -> tuple[str, Fraction]:
 
 @given(st.lists(terms(), min_size=1, max_size=3), st.booleans(), st.data())
 @examples(300)
-def test_units_add_up_whatever_the_case_and_the_blanks(parts: list[tuple[str, Fraction]], prefixed: bool, data: st.DataObject) -> None:
+def test_units_add_up_whatever_the_case_and_the_blanks(
+    parts: list[tuple[str, Fraction]], prefixed: bool, data: st.DataObject
+) -> None:
     text = data.draw(BLANKS).join(text for text, _ in parts)
     text = data.draw(SOME_BLANKS) + (f"interval{data.draw(BLANKS)}" if prefixed else "") + text + data.draw(SOME_BLANKS)
     text = data.draw(st.sampled_from([text, text.upper(), text.title()]))

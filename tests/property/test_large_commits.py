@@ -88,14 +88,16 @@ ODD_LINES: tuple[bytes, ...] = (
     b'{"domainMetadata":{"domain":"d","configuration":"{\\"add\\":{}}","removed":false}}',
     b'{"protocol":{"minReaderVersion":"1","minWriterVersion":2}}',
     b'{"cdc":{"path":"c","size":"x"}}',
-    b'{"add":' + b'[' * 300 + b']' * 300 + b"}",
+    b'{"add":' + b"[" * 300 + b"]" * 300 + b"}",
     b'{"add":{"path":"a","size":1,"future":' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}}",
 )
 
 
 def plain_lines() -> st.SearchStrategy[bytes]:
     """Lines as writers write them."""
-    return st.one_of(some.adds(), some.adds(), some.removes(), some.small_actions()).map(lambda line: to_bytes([line])[:-1])
+    return st.one_of(some.adds(), some.adds(), some.removes(), some.small_actions()).map(
+        lambda line: to_bytes([line])[:-1]
+    )
 
 
 def outcome(builder: TableBuilder) -> tuple[Any, ...]:
@@ -112,7 +114,9 @@ def outcome(builder: TableBuilder) -> tuple[Any, ...]:
 @example([b"null"], b"\n")
 @examples(120)
 def test_a_large_commit_is_read_or_refused_like_a_small_one(lines: list[bytes], end: bytes) -> None:
-    builder = TableBuilder().commit(*birth(), add("old", size=5, records=1)).commit(raw=b"\n".join([b"{}", *lines]) + end)
+    builder = (
+        TableBuilder().commit(*birth(), add("old", size=5, records=1)).commit(raw=b"\n".join([b"{}", *lines]) + end)
+    )
     expected = outcome(builder)
 
     for block_bytes in BLOCKS:
@@ -137,10 +141,17 @@ def test_keys_named_twice_in_a_large_commit_are_settled_like_in_a_small_one() ->
     """
     fill = [add(f"fill-{number}", size=1, records=1) for number in range(40)]
     once = [add("twice", size=1), add("first-add", size=2), remove("first-remove"), remove("two-removes", deleted_ms=1)]
-    again = [add("twice", size=10), remove("first-add"), add("first-remove", size=20), remove("two-removes", deleted_ms=2)]
+    again = [
+        add("twice", size=10),
+        remove("first-add"),
+        add("first-remove", size=20),
+        remove("two-removes", deleted_ms=2),
+    ]
     vector = [add("twice", size=100, vector=deletion_vector(rows=1)), domain("d", "{}")]
     builder = TableBuilder().commit(*birth(), *once, *fill, *vector, *again)
-    live = {row["path"]: row["size"] for row in live_rows(open_built(builder).snapshot()) if row["deletionVector"] is None}
+    live = {
+        row["path"]: row["size"] for row in live_rows(open_built(builder).snapshot()) if row["deletionVector"] is None
+    }
 
     with large_commits(block_bytes=200):
         found = state_document(open_built(builder))
@@ -155,7 +166,9 @@ def test_keys_named_twice_in_a_large_commit_are_settled_like_in_a_small_one() ->
 @examples(60)
 def test_blocks_may_end_anywhere(block_bytes: int, has_final_newline: bool) -> None:
     lines = [*birth(), add("é.parquet", size=1), add("b", size=2, records=3), remove("c"), txn("app", 7)]
-    data = b"\n".join(json.dumps(line, ensure_ascii=False).encode() for line in lines) + (b"\n" if has_final_newline else b"")
+    data = b"\n".join(json.dumps(line, ensure_ascii=False).encode() for line in lines) + (
+        b"\n" if has_final_newline else b""
+    )
     builder = TableBuilder().commit(*lines, raw=data)
 
     with large_commits(block_bytes=block_bytes):

@@ -89,7 +89,10 @@ def test_counting_without_paths_equals_counting_with_digests(data: st.DataObject
         assert digested["files"]["sizeBytes"] == files.size_bytes
         assert digested["files"]["records"] == files.records
         assert digested["files"]["filesWithoutRecords"] == files.files_without_records
-        assert digested["files"]["deletionVectors"] == {"count": files.deletion_vectors, "deletedRows": files.deleted_rows}
+        assert digested["files"]["deletionVectors"] == {
+            "count": files.deletion_vectors,
+            "deletedRows": files.deleted_rows,
+        }
         assert digested["tombstones"]["count"] == tombstones.count
         assert digested["tombstones"]["expired"] == tombstones.expired
 
@@ -98,9 +101,13 @@ def test_counting_without_paths_equals_counting_with_digests(data: st.DataObject
 @pytest.mark.parametrize("kind", list(CheckpointKind))
 @examples(12)
 def test_a_checkpoint_changes_no_state(kind: CheckpointKind, data: st.DataObject) -> None:
-    builder = data.draw(some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata)))
+    builder = data.draw(
+        some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata))
+    )
     before = {version: state_document(open_built(builder), version) for version in sorted(builder.reconstructable())}
-    chosen = data.draw(st.sampled_from([v for v, state in enumerate(builder.states) if state.protocol and state.metadata]))
+    chosen = data.draw(
+        st.sampled_from([v for v, state in enumerate(builder.states) if state.protocol and state.metadata])
+    )
 
     builder.checkpoint(chosen, kind, shape=data.draw(some.shapes()))
 
@@ -115,8 +122,12 @@ def test_a_checkpoint_changes_no_state(kind: CheckpointKind, data: st.DataObject
 @given(st.data())
 @examples(40)
 def test_commits_that_a_checkpoint_covers_are_not_needed(data: st.DataObject) -> None:
-    builder = data.draw(some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata)))
-    chosen = data.draw(st.sampled_from([v for v, state in enumerate(builder.states) if state.protocol and state.metadata]))
+    builder = data.draw(
+        some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata))
+    )
+    chosen = data.draw(
+        st.sampled_from([v for v, state in enumerate(builder.states) if state.protocol and state.metadata])
+    )
     builder.checkpoint(chosen, data.draw(some.kinds()), shape=data.draw(some.shapes()))
     kept = sorted(version for version in builder.reconstructable() if version >= chosen)
     before = {version: state_document(open_built(builder), version) for version in kept}
@@ -196,7 +207,9 @@ def test_the_writing_of_a_commit_does_not_matter(lines: list[dict[str, object]],
     usual = to_bytes(lines)
     ending = data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \t\n"]))
     indent = data.draw(st.sampled_from([None, 2]))
-    written = ending.join(json.dumps(line, indent=indent, ensure_ascii=data.draw(st.booleans())).encode() for line in lines)
+    written = ending.join(
+        json.dumps(line, indent=indent, ensure_ascii=data.draw(st.booleans())).encode() for line in lines
+    )
     written += data.draw(st.sampled_from([b"", ending]))
 
     assert read_actions(usual, "usual") == read_actions(written, "written")
@@ -221,7 +234,9 @@ def test_a_checkpoint_of_many_row_groups_is_filtered_in_every_one() -> None:
     names = [f"part-{number}.parquet" for number in range(50)]
     builder = TableBuilder().commit(*birth(), *(some.add(name, size=1, records=1) for name in names))
     builder.checkpoint(0, CheckpointKind.V2_PARQUET, shape=Shape(files=3, row_group_rows=4))
-    builder.commit(*(some.remove(name) for name in names[::3]), *(some.add(name, size=5, records=2) for name in names[1::3]))
+    builder.commit(
+        *(some.remove(name) for name in names[::3]), *(some.add(name, size=5, records=2) for name in names[1::3])
+    )
 
     found = state_document(open_built(builder))
 

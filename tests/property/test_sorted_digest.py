@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from deltacli.work.sorted_digest import SortedDigest
 from tests.support.effort import examples
 
-LINES = st.lists(st.sampled_from([b"", b"a", b"a", b"aa", b"\xc3\xbc", b"\xff", b"a\nb"]) | st.binary(max_size=6), max_size=30)
+LINES = st.lists(
+    st.sampled_from([b"", b"a", b"a", b"aa", b"\xc3\xbc", b"\xff", b"a\nb"]) | st.binary(max_size=6), max_size=30
+)
 
 
 @given(st.lists(LINES, max_size=6), st.sampled_from([1, 20, 200, 1 << 20]), st.booleans())
@@ -24,7 +26,11 @@ def test_digest_is_sha256_of_the_sorted_lines(batches: list[list[bytes]], run_by
 
     with closing(SortedDigest(run_bytes=run_bytes)) as digest:
         for lines in batches:
-            column = pa.array([b"x", *lines, b"y"], pa.binary()).slice(1, len(lines)) if sliced else pa.array(lines, pa.binary())
+            column = (
+                pa.array([b"x", *lines, b"y"], pa.binary()).slice(1, len(lines))
+                if sliced
+                else pa.array(lines, pa.binary())
+            )
             digest.add(column)
 
         assert expected == digest.hexdigest()

@@ -38,10 +38,16 @@ def add(
 
 def remove(path: str, *, vector: Action | None = None, deleted_ms: int | None = 0, **others: object) -> Line:
     """A remove; `deleted_ms=None` leaves the deletion timestamp out."""
-    return {"remove": {"path": path, "dataChange": True} | _present(deletionTimestamp=deleted_ms, deletionVector=vector) | others}
+    return {
+        "remove": {"path": path, "dataChange": True}
+        | _present(deletionTimestamp=deleted_ms, deletionVector=vector)
+        | others
+    }
 
 
-def deletion_vector(name: str = "ab^-aqEH.-t@S}K{vb[*k^", *, storage: str = "u", offset: int | None = 1, rows: int = 2) -> Action:
+def deletion_vector(
+    name: str = "ab^-aqEH.-t@S}K{vb[*k^", *, storage: str = "u", offset: int | None = 1, rows: int = 2
+) -> Action:
     """A descriptor; `offset=None` leaves the offset out, which is another id than 0."""
     found: Action = {"storageType": storage, "pathOrInlineDv": name, "sizeInBytes": 34, "cardinality": rows}
     return found | _present(offset=offset)
@@ -58,7 +64,11 @@ def domain(name: str, configuration: str = "{}", *, removed: bool = False) -> Li
 
 
 def protocol(
-    reader: int = 1, writer: int = 2, *, reader_features: Sequence[str] | None = None, writer_features: Sequence[str] | None = None
+    reader: int = 1,
+    writer: int = 2,
+    *,
+    reader_features: Sequence[str] | None = None,
+    writer_features: Sequence[str] | None = None,
 ) -> Line:
     """A protocol; the lists are left out where they are None."""
     lists = _present(

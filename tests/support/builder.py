@@ -56,7 +56,10 @@ class TableBuilder:
 
     def __repr__(self) -> str:
         """The files of the table, for the report of a failing property."""
-        shown = (f"{path}: {file.data!r}" if path.endswith(".json") else f"{path}: {len(file.data)} bytes" for path, file in self.files.items())
+        shown = (
+            f"{path}: {file.data!r}" if path.endswith(".json") else f"{path}: {len(file.data)} bytes"
+            for path, file in self.files.items()
+        )
         return f"<table of {', '.join(shown)}>"
 
     @property
@@ -69,7 +72,9 @@ class TableBuilder:
         version = len(self.states)
         self.states.append((self.states[-1] if self.states else State()).after(lines))
         data = to_bytes(lines) if raw is None else raw
-        self.files[commit_path(version)] = StoredFile(data, EPOCH_MS + 1_000 * version if modified_ms is None else modified_ms)
+        self.files[commit_path(version)] = StoredFile(
+            data, EPOCH_MS + 1_000 * version if modified_ms is None else modified_ms
+        )
         self._intact[commit_path(version)] = data
         return self
 
@@ -109,7 +114,9 @@ class TableBuilder:
         content: dict[str, Any] = {"version": version, "size": 1, **fields}  # Any: JSON values
         if checksum is not None:
             pairs = ",".join(f'"{name}"={json.dumps(content[name])}' for name in sorted(content))
-            content["checksum"] = hashlib.md5((pairs if checksum == "right" else f"{pairs}?").encode(), usedforsecurity=False).hexdigest()
+            content["checksum"] = hashlib.md5(
+                (pairs if checksum == "right" else f"{pairs}?").encode(), usedforsecurity=False
+            ).hexdigest()
         return self.file(HINT, json.dumps(content).encode())
 
     def file(self, path: str, data: bytes, *, modified_ms: int = EPOCH_MS) -> TableBuilder:
@@ -142,7 +149,9 @@ class TableBuilder:
 
     def reconstructable(self) -> set[int]:
         """The versions that an intact start and intact commits after it rebuild, and that say all a version must say."""
-        starts = {built.version for built in self._checkpoints if all(self._is_intact(f"{LOG}/{name}") for name in built.all)}
+        starts = {
+            built.version for built in self._checkpoints if all(self._is_intact(f"{LOG}/{name}") for name in built.all)
+        }
         found: set[int] = set()
         for start in {-1, *starts}:
             version = start
@@ -157,7 +166,11 @@ class TableBuilder:
     def listed(self) -> int:
         """The newest version that a name in the log speaks of; -1 where none does."""
         commits = [version for version in range(len(self.states)) if commit_path(version) in self.files]
-        complete = [b.version for b in self._checkpoints if all(f"{LOG}/{n}" in self.files and self.files[f"{LOG}/{n}"].data for n in b.top)]
+        complete = [
+            b.version
+            for b in self._checkpoints
+            if all(f"{LOG}/{n}" in self.files and self.files[f"{LOG}/{n}"].data for n in b.top)
+        ]
         return max([*commits, *complete], default=-1)
 
     def commits_present(self) -> list[int]:

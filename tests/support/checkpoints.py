@@ -80,7 +80,9 @@ class CheckpointFiles:
         return {**self.top, **self.sidecars}
 
 
-def write_checkpoint(version: int, actions: Sequence[Line], kind: CheckpointKind, shape: Shape, *, tag: str = "") -> CheckpointFiles:
+def write_checkpoint(
+    version: int, actions: Sequence[Line], kind: CheckpointKind, shape: Shape, *, tag: str = ""
+) -> CheckpointFiles:
     """Lay the actions of a state out as a checkpoint of `version`; `tag` tells several of one kind apart."""
     rows = list(actions)
     random.Random(shape.shuffle).shuffle(rows)
@@ -90,7 +92,9 @@ def write_checkpoint(version: int, actions: Sequence[Line], kind: CheckpointKind
     if kind is CheckpointKind.MULTI_PART:
         parts = [rows[index :: shape.files] for index in range(shape.files)]
         names = [f"{base}.{part:010d}.{shape.files:010d}.parquet" for part in range(1, shape.files + 1)]
-        return CheckpointFiles(version, kind, {name: parquet_bytes(part, shape) for name, part in zip(names, parts, strict=True)}, {})
+        return CheckpointFiles(
+            version, kind, {name: parquet_bytes(part, shape) for name, part in zip(names, parts, strict=True)}, {}
+        )
     sidecars: dict[str, bytes] = {}
     top_rows: list[Line] = [{"checkpointMetadata": {"version": version, "tags": {}}}]
     if kind.has_sidecars:
@@ -103,8 +107,14 @@ def write_checkpoint(version: int, actions: Sequence[Line], kind: CheckpointKind
         rows = [line for line in rows if not line.keys() & {"add", "remove"}]
     top_rows += rows
     if kind in (CheckpointKind.V2_JSON, CheckpointKind.V2_JSON_INLINE):
-        return CheckpointFiles(version, kind, {f"{base}.{_unique(version, f'{kind}{tag}')}.json": to_bytes(top_rows)}, sidecars)
-    uuid_part = "" if kind in (CheckpointKind.V2_CLASSIC_NAME, CheckpointKind.V2_CLASSIC_NAME_INLINE) else f".{_unique(version, f'{kind}{tag}')}"
+        return CheckpointFiles(
+            version, kind, {f"{base}.{_unique(version, f'{kind}{tag}')}.json": to_bytes(top_rows)}, sidecars
+        )
+    uuid_part = (
+        ""
+        if kind in (CheckpointKind.V2_CLASSIC_NAME, CheckpointKind.V2_CLASSIC_NAME_INLINE)
+        else f".{_unique(version, f'{kind}{tag}')}"
+    )
     return CheckpointFiles(version, kind, {f"{base}{uuid_part}.parquet": parquet_bytes(top_rows, shape)}, sidecars)
 
 
@@ -139,7 +149,13 @@ def checkpoint_schema(shape: Shape) -> dict[str, Any]:  # Any: pyarrow has no ty
     text, whole = pa.large_string() if shape.large_text else pa.string(), pa.int64()
     strings = pa.map_(text, text)
     vector = pa.struct(
-        [("storageType", text), ("pathOrInlineDv", text), ("offset", pa.int32()), ("sizeInBytes", pa.int32()), ("cardinality", whole)]
+        [
+            ("storageType", text),
+            ("pathOrInlineDv", text),
+            ("offset", pa.int32()),
+            ("sizeInBytes", pa.int32()),
+            ("cardinality", whole),
+        ]
     )
     names = pa.list_(text)
     stats = [("stats", text)] if shape.stats in ("json", "both") else []
@@ -149,21 +165,42 @@ def checkpoint_schema(shape: Shape) -> dict[str, Any]:  # Any: pyarrow has no ty
     return {
         "txn": pa.struct([("appId", text), ("version", whole), ("lastUpdated", whole)]),
         "add": pa.struct(
-            [("path", text), ("partitionValues", strings), ("size", whole), ("modificationTime", whole), ("dataChange", pa.bool_())]
+            [
+                ("path", text),
+                ("partitionValues", strings),
+                ("size", whole),
+                ("modificationTime", whole),
+                ("dataChange", pa.bool_()),
+            ]
             + [("tags", strings), ("deletionVector", vector), ("baseRowId", whole), ("defaultRowCommitVersion", whole)]
             + [("clusteringProvider", text), *foreign, *stats]
         ),
         "remove": pa.struct(
-            [("path", text), ("deletionTimestamp", whole), ("dataChange", pa.bool_()), ("extendedFileMetadata", pa.bool_())]
+            [
+                ("path", text),
+                ("deletionTimestamp", whole),
+                ("dataChange", pa.bool_()),
+                ("extendedFileMetadata", pa.bool_()),
+            ]
             + [("partitionValues", strings), ("size", whole), ("deletionVector", vector), ("baseRowId", whole)]
             + [("defaultRowCommitVersion", whole)]
         ),
         "metaData": pa.struct(
-            [("id", text), ("name", text), ("description", text), ("format", pa.struct([("provider", text), ("options", strings)]))]
+            [
+                ("id", text),
+                ("name", text),
+                ("description", text),
+                ("format", pa.struct([("provider", text), ("options", strings)])),
+            ]
             + [("schemaString", text), ("partitionColumns", names), ("configuration", strings), ("createdTime", whole)]
         ),
         "protocol": pa.struct(
-            [("minReaderVersion", pa.int32()), ("minWriterVersion", pa.int32()), ("readerFeatures", names), ("writerFeatures", names)]
+            [
+                ("minReaderVersion", pa.int32()),
+                ("minWriterVersion", pa.int32()),
+                ("readerFeatures", names),
+                ("writerFeatures", names),
+            ]
         ),
         "domainMetadata": pa.struct([("domain", text), ("configuration", text), ("removed", pa.bool_())]),
         "sidecar": pa.struct([("path", text), ("sizeInBytes", whole), ("modificationTime", whole), ("tags", strings)]),
@@ -185,7 +222,11 @@ def _prepared(kind: str, action: Action | None, shape: Shape) -> Action | None:
 def _pairs(name: str, value: object) -> object:
     if name == "format" and isinstance(value, dict):
         return {key: _pairs(key, item) for key, item in value.items()}
-    return list(value.items()) if name in ("partitionValues", "tags", "configuration", "options") and isinstance(value, dict) else value
+    return (
+        list(value.items())
+        if name in ("partitionValues", "tags", "configuration", "options") and isinstance(value, dict)
+        else value
+    )
 
 
 def _unique(version: int, name: str) -> str:

@@ -93,7 +93,11 @@ def facts_of_snapshot(document: Document, names: list[str]) -> Document:
     files, tombstones, metadata = document["files"], document["tombstones"], document["metadata"]
     schema = metadata.get("schemaString")
     checkpoint = document["logSegment"].get("checkpoint")
-    schema_text = None if schema is None else json.dumps(json.loads(schema), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    schema_text = (
+        None
+        if schema is None
+        else json.dumps(json.loads(schema), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    )
     found = {
         "base_checkpoint": checkpoint["version"] if checkpoint else None,
         "live_files": files["count"],

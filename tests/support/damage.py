@@ -73,7 +73,11 @@ def drop_part(version: int, part: int = 1) -> Damage:
     """One file of a multi-part checkpoint is gone."""
 
     def apply(files: Files) -> None:
-        names = [name for name in _top_files(files, version) if name.split(".")[2].isdigit() and int(name.split(".")[2]) == part]
+        names = [
+            name
+            for name in _top_files(files, version)
+            if name.split(".")[2].isdigit() and int(name.split(".")[2]) == part
+        ]
         assert len(names) == 1, names
         del files[names[0]]
 

@@ -14,5 +14,8 @@ def examples(count: int) -> settings:
     factor = _DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
     # Building a table draws a lot of data, and no example has a deadline: what is slow on a loaded machine is no failure.
     return settings(
-        max_examples=count * factor, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+        max_examples=count * factor,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )

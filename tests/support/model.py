@@ -145,7 +145,8 @@ class State:
             },
             "transactions": [self.transactions[app_id] for app_id in sorted(self.transactions)],
             "domains": [
-                {"domain": name, "configuration": action["configuration"]} for name, action in sorted(self.live_domains.items())
+                {"domain": name, "configuration": action["configuration"]}
+                for name, action in sorted(self.live_domains.items())
             ],
         }
 

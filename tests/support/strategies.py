@@ -9,12 +9,23 @@ from urllib.parse import quote
 from hypothesis import strategies as st
 
 from tests.support import damage
-from tests.support.actions import Action, Line, add, commit_info, deletion_vector, domain, metadata, protocol, remove, to_bytes, txn
+from tests.support.actions import (
+    Action,
+    Line,
+    add,
+    commit_info,
+    deletion_vector,
+    domain,
+    metadata,
+    protocol,
+    remove,
+    to_bytes,
+    txn,
+)
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind, Shape
 from tests.support.model import WEEK_MS, State
 from tests.support.reading import NOW_MS
-
 
 
 FILES = (
@@ -28,7 +39,7 @@ FILES = (
     "ünï/日本/😀.parquet",
     "t=12:30:00/é#?&=.parquet",
     "-._~!$&'()*,;@.parquet",
-    "quote\"back\\slash.parquet",
+    'quote"back\\slash.parquet',
     "tab\tand\u2028line.parquet",
 )
 """Names of files as they are on disk: identities."""
@@ -61,7 +72,9 @@ def _segment(draw: st.DrawFn, text: str, *, is_first: bool) -> str:
     for char in text:
         must = char == "%" or (is_first and char == ":")
         usual = quote(char, safe="") != char
-        encode = must or (style == "usual" and usual) or style == "everything" or (style == "mixed" and draw(st.booleans()))
+        encode = (
+            must or (style == "usual" and usual) or style == "everything" or (style == "mixed" and draw(st.booleans()))
+        )
         encoded = "".join(f"%{byte:02X}" for byte in char.encode())
         pieces.append((encoded.lower() if draw(st.booleans()) and style == "mixed" else encoded) if encode else char)
     return "".join(pieces)
@@ -78,7 +91,9 @@ def vectors() -> st.SearchStrategy[Action | None]:
     """No vector, or one of few, with offset 0, another offset, or none."""
     some = st.builds(
         deletion_vector,
-        st.sampled_from(["ab^-aqEH.-t@S}K{vb[*k^", "vBn[lx{q8@P<9BNH/isA", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"]),
+        st.sampled_from(
+            ["ab^-aqEH.-t@S}K{vb[*k^", "vBn[lx{q8@P<9BNH/isA", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"]
+        ),
         storage=st.sampled_from(["u", "i"]),
         offset=st.sampled_from([None, 0, 1, 4096]),
         rows=st.integers(0, 9),
@@ -123,23 +138,34 @@ def removes(path: st.SearchStrategy[str] | None = None) -> st.SearchStrategy[Lin
 def small_actions() -> st.SearchStrategy[Line]:
     """Transactions, domains, protocols, metadata and what replay ignores."""
     transactions = st.builds(
-        txn, st.sampled_from(["app", "stream-1", "ü"]), st.integers(-3, 9), last_updated=st.sampled_from([None, 0, EPOCH_MS])
+        txn,
+        st.sampled_from(["app", "stream-1", "ü"]),
+        st.integers(-3, 9),
+        last_updated=st.sampled_from([None, 0, EPOCH_MS]),
     )
     domains = st.builds(
-        domain, st.sampled_from(["delta.clustering", "app.settings", "z"]), st.sampled_from(["{}", '{"a":1}', ""]), removed=st.booleans()
+        domain,
+        st.sampled_from(["delta.clustering", "app.settings", "z"]),
+        st.sampled_from(["{}", '{"a":1}', ""]),
+        removed=st.booleans(),
     )
     protocols = st.sampled_from(
         [
             protocol(),
             protocol(2, 5),
-            protocol(3, 7, reader_features=["v2Checkpoint", "deletionVectors"], writer_features=["v2Checkpoint", "deletionVectors"]),
+            protocol(
+                3,
+                7,
+                reader_features=["v2Checkpoint", "deletionVectors"],
+                writer_features=["v2Checkpoint", "deletionVectors"],
+            ),
             protocol(3, 7, reader_features=[], writer_features=["inCommitTimestamp", "domainMetadata"]),
             protocol(3, 7, reader_features=["futureFeature"], writer_features=["futureFeature"]),
         ]
     )
     tables = st.builds(
         metadata,
-        configuration=st.sampled_from([{}, {"delta.appendOnly": "true"}, {"a": "\u2028 \"x\""}]),
+        configuration=st.sampled_from([{}, {"delta.appendOnly": "true"}, {"a": '\u2028 "x"'}]),
         partition_columns=st.sampled_from([[], ["p"], ["p", "q"]]),
     )
     ignored = st.sampled_from(
@@ -166,7 +192,14 @@ def commits(draw: st.DrawFn, before: State) -> list[Line]:
                     lines.append(remove(action["path"], vector=vector, deleted_ms=NOW_MS))
                 case "new vector":
                     lines.append(remove(action["path"], vector=vector, deleted_ms=NOW_MS))
-                    lines.append(add(action["path"], size=action["size"], stats=action.get("stats"), vector=deletion_vector(rows=5)))
+                    lines.append(
+                        add(
+                            action["path"],
+                            size=action["size"],
+                            stats=action.get("stats"),
+                            vector=deletion_vector(rows=5),
+                        )
+                    )
                 case "again":
                     lines.append(add(action["path"], size=action["size"] + 1, records=1, vector=vector))
                 case "add and remove":
@@ -233,7 +266,10 @@ def hinted(draw: st.DrawFn, builder: TableBuilder) -> TableBuilder:
         case "torn":
             builder.hint(version).damaged(damage.torn_hint(draw(st.integers(0, 15))))
         case "noise":
-            builder.file(f"{LOG}/_last_checkpoint", draw(st.sampled_from([b"", b"[]", b"\xff\xfe", b'{"version":-1}', b'{"version":"x"}', b"null"])))
+            builder.file(
+                f"{LOG}/_last_checkpoint",
+                draw(st.sampled_from([b"", b"[]", b"\xff\xfe", b'{"version":-1}', b'{"version":"x"}', b"null"])),
+            )
     return builder
 
 
@@ -310,11 +346,26 @@ def any_logs(draw: st.DrawFn) -> TableBuilder:
 
 def json_values() -> st.SearchStrategy[object]:
     """Any JSON value that both orjson and the standard library agree on."""
-    leaves = st.one_of(st.none(), st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=5))
-    return st.recursive(leaves, lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)), max_leaves=6)
+    leaves = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.text(max_size=5),
+    )
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=4), inner, max_size=3)),
+        max_leaves=6,
+    )
 
 
 def json_texts() -> st.SearchStrategy[str]:
     """JSON texts, compact or not."""
     separators = st.sampled_from([(",", ":"), (", ", ": ")])
-    return st.builds(lambda value, pair, ascii_only: json.dumps(value, separators=pair, ensure_ascii=ascii_only), json_values(), separators, st.booleans())
+    return st.builds(
+        lambda value, pair, ascii_only: json.dumps(value, separators=pair, ensure_ascii=ascii_only),
+        json_values(),
+        separators,
+        st.booleans(),
+    )

@@ -46,13 +46,10 @@ def history(
     """
     from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.history import read_history
-    from deltacli.storage import open_storage
 
     available = _columns(run, counts=counts)
     chosen = choose(available, columns)
-    found = read_history(
-        open_storage(table, run.storage_options), EmbeddedEngine(), limit=run.limit(limit), counts=counts
-    )
+    found = read_history(run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts)
     with open_sink(run.output) as sink:
         match run.format:
             case OutputFormat.JSON:

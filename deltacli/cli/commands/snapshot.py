@@ -63,7 +63,7 @@ def snapshot(
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
     """
-    from deltacli.operations.table import open_table
+    from deltacli.operations.table import Table
 
     if version is not None and timestamp is not None:
         raise UsageError("--version and --timestamp exclude each other")
@@ -72,7 +72,7 @@ def snapshot(
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
     at_ms = parse_timestamp(timestamp) if timestamp is not None else None
-    opened = open_table(table, storage_options=run.storage_options, clock=run.clock)
+    opened = Table(run.open(table), clock=run.clock)
     if files or tombstones:
         _list_files(
             run,
