@@ -39,9 +39,10 @@ def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
 
     if descriptors.null_count == len(descriptors):
         return no_vector_ids(len(descriptors))
-    name = pc.binary_join_element_wise(
-        pc.struct_field(descriptors, ["storageType"]), pc.struct_field(descriptors, ["pathOrInlineDv"]), ""
+    kind, place = (
+        pc.struct_field(descriptors, [part]).cast(pyarrow.string()) for part in ("storageType", "pathOrInlineDv")
     )
+    name = pc.binary_join_element_wise(kind, place, "")
     suffix = pyarrow.scalar("")
     if descriptors.type.get_field_index("offset") >= 0:
         offset = pc.struct_field(descriptors, ["offset"]).cast(pyarrow.string())

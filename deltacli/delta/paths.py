@@ -6,6 +6,7 @@ Spec: Add File and Remove File (RFC 2396).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
+_STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"  # in the dialect of Arrow
+_ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
+"""A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
+_ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
 _FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
@@ -33,8 +38,10 @@ def canonical(path: str) -> str:
     Decoded once; `file:` dropped; schemes lower-case and without Hadoop's aliases; `.` and empty segments removed. A
     relative and an absolute spelling of one file stay different, as in the reference implementation.
     """
-    if "%" not in path and ":" not in path and "//" not in path and "./" not in path and not path.endswith("/."):
-        return path
+    if "/." not in path and ":" not in path and "//" not in path and not path.startswith("."):
+        return decode(path)  # what nearly every path is
+    if not _ODD.search(path):
+        return decode(path)
     scheme, rest = "", path
     if _FILE_SCHEME.match(path):
         rest = re.sub(r"^/+", "/", _FILE_SCHEME.sub("", path, count=1))
@@ -60,17 +67,21 @@ def _without_dots(path: str) -> str:
 def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
     """`decode` for a column: string array in, binary array out.
 
-    One vectorised pass per escape that occurs, `%25` last.
+    One vectorised pass per escape that occurs, `%25` last, so that nothing is decoded twice. That holds only where
+    every `%` begins an escape; the rare rows where one does not are taken one by one.
     """
     import pyarrow
     import pyarrow.compute as pc
 
     column = paths.cast(pyarrow.binary())
     content = _content(column)
-    escapes = set(_ESCAPE.findall(content)) if b"%" in content else set()
-    for escape in sorted(escapes, key=lambda found: found == b"%25"):
-        column = pc.replace_substring(column, escape, bytes([int(escape[1:], 16)]))
-    return column
+    if b"%" not in content:
+        return column
+    malformed = pc.match_substring_regex(paths, _STRAY_PERCENT)
+    decoded = column
+    for escape in sorted(set(_ESCAPE.findall(content)), key=lambda found: found == b"%25"):
+        decoded = pc.replace_substring(decoded, escape, bytes([int(escape[1:], 16)]))
+    return _replace_rows(decoded, paths, malformed, decode)
 
 
 def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
@@ -85,16 +96,23 @@ def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
     content = _content(paths)
     odd = None
     if b":" in content or b"//" in content or b"./" in content or b"/." in content:
-        odd = pc.match_substring_regex(paths, r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)\.\.?(/|$)")
+        odd = pc.match_substring_regex(paths, _ODD_PATTERN)
     column = decode_column(paths) if b"%" in content else paths.cast(pyarrow.binary())
-    if odd is None or not pc.any(odd).as_py():
+    return column if odd is None else _replace_rows(column, paths, odd, canonical)
+
+
+def _replace_rows(
+    column: pyarrow.Array, paths: pyarrow.Array, rows: pyarrow.Array, spell: Callable[[str], str]
+) -> pyarrow.Array:
+    """Put what `spell` makes of each distinct path in the place of the marked rows."""
+    import pyarrow
+    import pyarrow.compute as pc
+
+    if not pc.any(rows).as_py():
         return column
-    distinct = paths.filter(odd).dictionary_encode()
-    spelled = pyarrow.array(
-        [canonical(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()],
-        pyarrow.binary(),
-    )
-    return pc.replace_with_mask(column, odd, spelled.take(distinct.indices))
+    distinct = paths.filter(rows).dictionary_encode()
+    spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
+    return pc.replace_with_mask(column, rows, pyarrow.array(spelled, pyarrow.binary()).take(distinct.indices))
 
 
 def _content(column: pyarrow.Array) -> bytes:

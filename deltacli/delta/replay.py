@@ -145,15 +145,21 @@ class TouchedFiles:
 
         if not len(self.keys):
             return None
-        decoded = decode_column(paths)
-        hits = pc.is_in(pc.binary_slice(decoded, -self._tail if self._tail else 1 << 30), value_set=self._tails)
-        hits = pc.or_(
-            hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/"))
-        )  # `x/.` names x: no file name at the end
+        hits = self._hits(decode_column(paths))
         if not pc.any(hits).as_py():
             return None
         hit_keys = key_column(paths.filter(hits), dv_ids.filter(hits))
         return pc.replace_with_mask(pc.invert(hits), hits, pc.invert(pc.is_in(hit_keys, value_set=self.keys)))
+
+    def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
+        """Which rows may be touched: their path ends like a touched one, or ends in no file name (`x/.` is x)."""
+        import pyarrow
+        import pyarrow.compute as pc
+
+        if self._tail == 0:
+            return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
+        hits = pc.is_in(pc.binary_slice(decoded, -self._tail), value_set=self._tails)
+        return pc.or_(hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/")))
 
 
 def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:

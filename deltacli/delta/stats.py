@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.ndjson import parse_ndjson
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -62,30 +64,16 @@ def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
 
 
 def _parse(stats: pyarrow.Array) -> pyarrow.Array:
-    """Parse each text as JSON, as one NDJSON block; text by text where one of them is none."""
+    """Parse each text as JSON, as one NDJSON block; text by text where one of them is not plainly one object."""
     import pyarrow
     import pyarrow.compute as pc
-    import pyarrow.json
 
-    if (
-        not pc.any(pc.match_substring(stats, "\n")).as_py()
-        and not pc.any(pc.equal(pc.utf8_trim_whitespace(stats), "")).as_py()
-    ):
+    fields = pyarrow.schema([("numRecords", pyarrow.int64())])
+    if not pc.any(pc.match_substring_regex(stats, r"^[ \t]*$|\n")).as_py():
         block = pc.binary_join_element_wise(stats, pyarrow.scalar(""), "\n")
-        try:
-            parsed = pyarrow.json.read_json(
-                pyarrow.BufferReader(block.buffers()[2]),
-                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=max(1 << 20, block.nbytes)),
-                parse_options=pyarrow.json.ParseOptions(
-                    explicit_schema=pyarrow.schema([("numRecords", pyarrow.int64())]),
-                    unexpected_field_behavior="ignore",
-                ),
-            )
-        except pyarrow.ArrowInvalid:
-            pass
-        else:
-            if parsed.num_rows == len(stats):
-                return parsed.column("numRecords").combine_chunks()
+        parsed = parse_ndjson(block.buffers()[2].to_pybytes(), fields)
+        if parsed is not None and parsed.num_rows == len(stats):
+            return parsed.column("numRecords").combine_chunks()
     return pyarrow.array([parse_num_records(text) for text in stats.to_pylist()], pyarrow.int64())
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.delta.commit_lines import Action, stream_actions
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.file_actions import action_schemas, narrow_batches
+from deltacli.delta.ndjson import parse_ndjson
 from deltacli.delta.replay import TouchedFiles, key_column
 from deltacli.delta.segment import LogFile
 from deltacli.delta.stats import num_records_column
@@ -110,18 +111,8 @@ def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
     """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for
     that.
     """
-    import pyarrow as pa
-    import pyarrow.json
-
-    try:
-        table = pyarrow.json.read_json(
-            pa.BufferReader(lines),
-            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pyarrow.json.ParseOptions(
-                explicit_schema=_block_schema(), unexpected_field_behavior="ignore"
-            ),
-        )
-    except pa.ArrowException:
+    table = parse_ndjson(lines, _block_schema())
+    if table is None:
         return None
     adds, removes = (_struct_of(table, kind) for kind in ("add", "remove"))
     for actions in (adds, removes):

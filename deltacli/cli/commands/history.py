@@ -65,7 +65,8 @@ def history(
                 write_csv(sink, [column for column in chosen if column.in_pipe or columns], map(_Line, found.items))
             case OutputFormat.TABLE:
                 shown = chosen if columns else usual(available, run.terminal)
-                write_table(sink, run.terminal, shown, list(_lines(found)), note=lambda line: line.gap)
+                rows = list(_lines(found))
+                write_table(sink, run.terminal, shown, rows, note=lambda line: line.gap, keep_empty=bool(columns))
     _say_what_next(run, table, found)
 
 

@@ -118,14 +118,17 @@ def write_table(
     *,
     note: Callable[[Row], str | None] | None = None,
     heading: bool = True,
+    keep_empty: bool = False,
 ) -> None:
-    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe.
+    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe, columns without any value left out.
 
     `note` gives a row that is one line of text instead.
     """
     if terminal.width is None:
-        texts = [[exact_line(column.value(row)) for column in columns] for row in rows]
         chosen = [replace(column, title=None) for column in columns]
+        if not keep_empty:
+            chosen = [c for c in chosen if not rows or any(c.value(row) is not None for row in rows)]
+        texts = [[exact_line(column.value(row)) for column in chosen] for row in rows]
         widths = _natural_widths(chosen, texts)
     else:
         chosen, texts, widths = _fit(columns, rows, terminal.width)

@@ -1,0 +1,38 @@
+"""Lines of JSON parsed by Arrow, in columns: only named fields, only where the text is plain enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_TOP_LEVEL_NULL = r"\}[ \t\r\n]*null"
+"""Arrow's reader (26.0.1) ends the process on a `null` between objects; inside an object one never follows a brace."""
+
+
+def parse_ndjson(lines: bytes, fields: pyarrow.Schema) -> pyarrow.Table | None:
+    """Return the named fields of every object, null where an object lacks one; fields nobody named are passed over.
+
+    None where Arrow can't take the text (a duplicate key, a value of another type, no JSON) or must not be trusted with
+    it: the caller then parses line by line. Two objects on one line count as two.
+    """
+    import pyarrow
+    import pyarrow.compute as pc
+    import pyarrow.json
+
+    if not lines.lstrip().startswith(b"{"):
+        return None
+    buffer = pyarrow.py_buffer(lines)
+    offsets = pyarrow.py_buffer(memoryview(bytearray(len(lines).to_bytes(8, "little").rjust(16, b"\0"))))
+    whole = pyarrow.LargeBinaryArray.from_buffers(pyarrow.large_binary(), 1, [None, offsets, buffer])
+    if pc.match_substring_regex(whole, _TOP_LEVEL_NULL)[0].as_py():
+        return None
+    try:
+        return pyarrow.json.read_json(
+            pyarrow.BufferReader(buffer),
+            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
+            parse_options=pyarrow.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
+        )
+    except pyarrow.ArrowException:
+        return None
