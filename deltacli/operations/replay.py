@@ -25,11 +25,12 @@ from deltacli.delta.state import StateBuilder
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
-from deltacli.work.commit_blocks import NarrowBlock, key_hashes, plan_blocks, read_narrow_block
 from deltacli.work.commits import commit_location, is_large, require_bytes, stream_commit
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.work.commit_blocks import NarrowBlock
 
 _ACTIONS_A_BATCH = 8_192
 
@@ -150,6 +151,8 @@ def _take_large(
     storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool
 ) -> list[tuple[str, Action]]:
     """Put a large commit's survivors into the tail, in columns, and return its small actions."""
+    from deltacli.work.commit_blocks import plan_blocks, read_narrow_block
+
     read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
     try:
         blocks = list(engine.run(read, plan_blocks(file)))
@@ -175,6 +178,8 @@ def _take_large(
 
 def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:
     """Of rows with one key keep the last add, or the last remove where there is no add (as `reconcile_commit` does)."""
+    from deltacli.work.commit_blocks import NarrowBlock
+
     settled: set[bytes] = set()
     adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]
     removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
@@ -187,6 +192,8 @@ def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[Narrow
 def _keep_last(rows: Any, contested: frozenset[int], settled: set[bytes]) -> Any:  # Any: RecordBatch
     """Drop rows whose contested key is settled already, from the end; what stays settles its key."""
     import pyarrow as pa
+
+    from deltacli.work.commit_blocks import key_hashes
 
     keep = [True] * rows.num_rows
     keys = key_column(rows.column("path"), rows.column("dv_id"))

@@ -21,10 +21,8 @@ from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Unreadable, VersionAbsent
-from deltacli.operations.history import History, read_history
 from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.replay import LogTail, read_tail, replay_whole
-from deltacli.operations.time_travel import version_at
 from deltacli.storage import Storage, open_storage
 from deltacli.work.checkpoints import (
     CheckpointContents,
@@ -41,6 +39,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
+    from deltacli.operations.history import History
 
 
 def open_table(uri: str, *, storage_options: Mapping[str, str] | None = None, clock: Clock = system_clock) -> Table:
@@ -66,6 +65,8 @@ class Table:
 
     def history(self, *, limit: int = 0, counts: bool = False) -> History:
         """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
+        from deltacli.operations.history import read_history
+
         return read_history(self.storage, self.engine, limit=limit, counts=counts)
 
     def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
@@ -75,6 +76,8 @@ class Table:
         Raises NotATable, VersionAbsent, LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
         if timestamp_ms is not None:
+            from deltacli.operations.time_travel import version_at
+
             version = version_at(self, timestamp_ms)
         try:
             return self.rebuild(find_log(self.storage, version), version)

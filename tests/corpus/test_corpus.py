@@ -1,4 +1,4 @@
-"""The real tables of the corpus: every fact of its manifest, for every version, through the API and through the command line."""
+"""The real tables of the corpus: every fact of its manifest, for every version, by API and by command line."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PROBLEMS: dict[str, tuple[str, ...]] = {
 }
 
 REBUILT_FROM_COMMITS = {("golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata", 10)}
-"""The checkpoint lacks its metaData. The manifest gives the state without it and allows a reader to rebuild it from the commits, as we do."""
+"""The checkpoint lacks its metaData; the manifest allows a reader to rebuild the version from the commits, as we do."""
 
 GAPS: dict[str, tuple[tuple[int, int], ...]] = {
     "delta-rs-err/table_c": ((12, 12),),

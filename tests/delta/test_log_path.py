@@ -27,7 +27,11 @@ UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
         ),
         (f"00000000000000000010.checkpoint.{UUID}.parquet", LogFileKind.UUID_CHECKPOINT, {"version": 10}),
         (f"00000000000000000010.checkpoint.{UUID}.json", LogFileKind.UUID_CHECKPOINT, {"version": 10, "is_json": True}),
-        ("00000000000000000010.checkpoint.any-text.json", LogFileKind.UUID_CHECKPOINT, {"version": 10, "is_json": True}),
+        (
+            "00000000000000000010.checkpoint.any-text.json",
+            LogFileKind.UUID_CHECKPOINT,
+            {"version": 10, "is_json": True},
+        ),
         (
             "00000000000000000003.00000000000000000006.compacted.json",
             LogFileKind.COMPACTED_COMMIT,
@@ -67,7 +71,9 @@ def test_other_names_carry_no_version(name: str, kind: LogFileKind) -> None:
 @given(st.integers(0, MAX_VERSION))
 @examples(50)
 def test_a_commit_name_reads_back(version: int) -> None:
-    assert LogPath(commit_name(version), LogFileKind.COMMIT, version, is_json=True) == parse_log_path(commit_name(version))
+    assert LogPath(commit_name(version), LogFileKind.COMMIT, version, is_json=True) == parse_log_path(
+        commit_name(version)
+    )
 
 
 @given(st.one_of(st.text(max_size=40), st.text("0123456789.", max_size=40).map(lambda text: f"{text}.json")))

@@ -57,11 +57,19 @@ def test_the_commits_before_the_checkpoint_may_be_gone() -> None:
     ("names", "kind"),
     [
         ((CLASSIC, UUID_JSON), LogFileKind.UUID_CHECKPOINT),
-        ((CLASSIC, "checkpoint.0000000001.0000000002.parquet", "checkpoint.0000000002.0000000002.parquet"), LogFileKind.CLASSIC_CHECKPOINT),
-        (("checkpoint.0000000001.0000000002.parquet", "checkpoint.0000000002.0000000002.parquet"), LogFileKind.MULTI_PART_CHECKPOINT),
+        (
+            (CLASSIC, "checkpoint.0000000001.0000000002.parquet", "checkpoint.0000000002.0000000002.parquet"),
+            LogFileKind.CLASSIC_CHECKPOINT,
+        ),
+        (
+            ("checkpoint.0000000001.0000000002.parquet", "checkpoint.0000000002.0000000002.parquet"),
+            LogFileKind.MULTI_PART_CHECKPOINT,
+        ),
     ],
 )
-def test_of_several_checkpoints_of_a_version_the_safest_form_is_taken(names: tuple[str, ...], kind: LogFileKind) -> None:
+def test_of_several_checkpoints_of_a_version_the_safest_form_is_taken(
+    names: tuple[str, ...], kind: LogFileKind
+) -> None:
     segment = choose_segment(listing("5-6", *(f"5.{name}" for name in names)))
 
     assert segment.checkpoint is not None
@@ -81,7 +89,9 @@ def test_parts_of_two_writers_do_not_make_one_checkpoint() -> None:
     """
     Part 1 of 2 and parts 2 and 3 of 3: each set lacks a part.
     """
-    parts = ["4.checkpoint.0000000001.0000000002.parquet"] + [f"4.checkpoint.{part:010d}.0000000003.parquet" for part in (2, 3)]
+    parts = ["4.checkpoint.0000000001.0000000002.parquet"] + [
+        f"4.checkpoint.{part:010d}.0000000003.parquet" for part in (2, 3)
+    ]
 
     assert (None, [0, 1, 2, 3, 4]) == chosen(choose_segment(listing("0-4", *parts)))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Known:
-    """What a peer does with some versions of a table: `refuses` it, `reads` what we refuse, or sees other `paths`, `sizes`, `records`."""
+    """What a peer does with a table: `refuses` it, `reads` what we refuse, or sees other `paths`, `sizes` or `records`."""
 
     peer: str
     table: str
@@ -17,18 +17,26 @@ class Known:
     reason: str
 
 
-NO_SCHEMA = "metaData has no schemaString: Delta Spark wrote it and reads an empty schema, so do we; delta-kernel-rs refuses"
+NO_SCHEMA = (
+    "metaData has no schemaString: Delta Spark wrote it and reads an empty schema, so do we; delta-kernel-rs refuses"
+)
 DANGLING_HINT = "_last_checkpoint names a checkpoint that is not there: to us a hint, to delta-kernel-rs an error"
 NO_FALLBACK = "the checkpoint can't be read: we rebuild the version from the commits, delta-kernel-rs gives up"
 NO_START = "the log begins at version 1 without a checkpoint: what was before can't be known, so we refuse"
 STRUCT_STATISTICS = "the checkpoint holds numRecords in stats_parsed alone: we read it, the peer does not"
 CATALOG = "catalog-managed: we read what is published and say so"
-RAW_PATHS = "an absolute path is removed by its file: spelling: we compare canonical paths like Delta Spark, delta-kernel-rs compares text"
-NO_FALLBACK_BY_HINT = "the newest checkpoint has no metaData: we rebuild from the commits; the peers refuse, and older versions, too"
+RAW_PATHS = "a path is removed by its file: spelling: we compare canonical paths like Delta Spark, delta-kernel-rs compares text"
+NO_FALLBACK_BY_HINT = (
+    "the newest checkpoint has no metaData: we rebuild from the commits; the peers refuse, and older versions, too"
+)
 TWO_ADDS = "two adds of one path in one commit: which size counts is undefined by the protocol; we take the last, the peer the first"
-FEATURE_LISTS = "columnMapping is listed for writers only at reader version 3: against the protocol, but it does not hinder replay"
+FEATURE_LISTS = (
+    "columnMapping is listed for writers only at reader version 3: against the protocol, but it does not hinder replay"
+)
 VOID = "a column of type void, which Delta Spark writes and the peer does not know; replay needs no column types"
-VECTOR_ABSENT = "the deletion vector's file is not in the corpus: we count by the descriptor and need no file, duckdb opens it"
+VECTOR_ABSENT = (
+    "the deletion vector's file is not in the corpus: we count by the descriptor and need no file, duckdb opens it"
+)
 
 DIFFERENCES: tuple[Known, ...] = (
     Known("deltalake", "kernel-java/catalog-owned-preview", "refuses", "all", CATALOG),
@@ -44,8 +52,20 @@ DIFFERENCES: tuple[Known, ...] = (
     Known("deltalake", "derived/sidecar-missing-a", "refuses", "newest, 2", NO_FALLBACK),
     Known("duckdb", "derived/checkpoint-truncated-a", "refuses", "newest, 3-5", NO_FALLBACK),
     Known("duckdb", "derived/sidecar-missing-a", "refuses", "newest, 2", NO_FALLBACK),
-    Known("deltalake", "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata", "refuses", "all", NO_FALLBACK_BY_HINT),
-    Known("duckdb", "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata", "refuses", "all", NO_FALLBACK_BY_HINT),
+    Known(
+        "deltalake",
+        "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata",
+        "refuses",
+        "all",
+        NO_FALLBACK_BY_HINT,
+    ),
+    Known(
+        "duckdb",
+        "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata",
+        "refuses",
+        "all",
+        NO_FALLBACK_BY_HINT,
+    ),
     Known("deltalake", "delta-rs/delta-live-table", "refuses", "0", NO_SCHEMA),
     Known("deltalake", "golden/canonicalized-paths-normal-a", "refuses", "all", NO_SCHEMA),
     Known("deltalake", "golden/canonicalized-paths-special-b", "refuses", "all", NO_SCHEMA),

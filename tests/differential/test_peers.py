@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -113,7 +113,7 @@ def relative(path: str, table: str) -> str:
     return path.removeprefix(f"{table}/") if path.startswith(f"{table}/") else unquote(path)
 
 
-@lru_cache(maxsize=None)
+@cache
 def our_files(task: Task) -> tuple[PeerFile, ...] | None:
     """The live files as deltacli lists them; None where it refuses."""
     table = Table(open_storage(task.path), clock=fixed_clock(NOW_MS))

@@ -173,7 +173,7 @@ BROKEN_STATISTICS = st.one_of(
 
 
 def records_of(text: str | None) -> int | None:
-    """What the column must say: by the digits alone where the text begins as every writer begins it, else by parsing."""
+    """What the column must say: by the digits alone where a text begins as every writer begins it, else parsed."""
     if text is None:
         return None
     plain = re.match(r'\{"numRecords":(0|[1-9][0-9]{0,17})[,}]', text) if text.endswith("}") else None
@@ -262,7 +262,7 @@ LEAVES: list[tuple[Any, st.SearchStrategy[Any], Callable[[Any], object]]] = [
     (pa.int8(), st.integers(-128, 127), _exact),
     (pa.bool_(), st.booleans(), _exact),
     (pa.float64(), st.floats(), _float),
-    (pa.decimal128(20, 3), st.decimals(-(10**16), 10**16, places=3), lambda value: Decimal(value)),
+    (pa.decimal128(20, 3), st.decimals(-(10**16), 10**16, places=3), Decimal),
     (pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31)), lambda value: value.isoformat()),
 ]
 

@@ -1,4 +1,4 @@
-"""A commit read in blocks is read, or refused, exactly like one that is held: whatever its lines hold and wherever blocks end."""
+"""A commit read in blocks is read, or refused, like one that is held: whatever its lines hold, wherever blocks end."""
 
 from __future__ import annotations
 

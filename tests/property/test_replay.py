@@ -10,7 +10,7 @@ from deltacli.delta.commit_lines import read_actions
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Unreadable
 from tests.support import strategies as some
-from tests.support.actions import birth, to_bytes
+from tests.support.actions import add, birth, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind, Shape
 from tests.support.effort import examples
@@ -200,7 +200,7 @@ def read_lines(builder: TableBuilder, version: int) -> list[str]:
 @examples(60)
 def test_the_writing_of_a_commit_does_not_matter(lines: list[dict[str, object]], data: st.DataObject) -> None:
     """
-    CRLF, blank lines, no LF at the end, blanks between tokens and actions over several lines are one and the same commit.
+    CRLF, blank lines, no LF at the end, blanks between tokens, actions over several lines: one and the same commit.
     """
     import json
 
@@ -232,11 +232,9 @@ def test_a_checkpoint_of_many_row_groups_is_filtered_in_every_one() -> None:
     Files shadowed by newer commits lie in every row group, batch and sidecar of the checkpoint.
     """
     names = [f"part-{number}.parquet" for number in range(50)]
-    builder = TableBuilder().commit(*birth(), *(some.add(name, size=1, records=1) for name in names))
+    builder = TableBuilder().commit(*birth(), *(add(name, size=1, records=1) for name in names))
     builder.checkpoint(0, CheckpointKind.V2_PARQUET, shape=Shape(files=3, row_group_rows=4))
-    builder.commit(
-        *(some.remove(name) for name in names[::3]), *(some.add(name, size=5, records=2) for name in names[1::3])
-    )
+    builder.commit(*(remove(name) for name in names[::3]), *(add(name, size=5, records=2) for name in names[1::3]))
 
     found = state_document(open_built(builder))
 

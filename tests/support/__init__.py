@@ -1,1 +1,1 @@
-"""What tests stand on: tables built from descriptions, a model of their state, named damages, the corpus, strategies."""
+"""What tests stand on: tables built from descriptions, a model of their state, damages, the corpus, strategies."""

@@ -44,8 +44,8 @@ def commit_path(version: int) -> str:
 class TableBuilder:
     """Describes a table commit by commit; `write` or `in_memory` makes it real.
 
-    What is damaged afterwards is noticed: a commit or a checkpoint whose bytes are no longer those that were built counts as unusable in
-    `reconstructable`.
+    What is damaged afterwards is noticed: a commit or a checkpoint whose bytes are no longer those that were built
+    counts as unusable in `reconstructable`.
     """
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class TableBuilder:
         return len(self.states) - 1
 
     def commit(self, *lines: Line, raw: bytes | None = None, modified_ms: int | None = None) -> TableBuilder:
-        """One more commit. `raw` are its bytes where the usual writing of `lines` will not do; the model believes `lines`."""
+        """One more commit. `raw` are its bytes where the usual ones will not do; the model believes `lines`."""
         version = len(self.states)
         self.states.append((self.states[-1] if self.states else State()).after(lines))
         data = to_bytes(lines) if raw is None else raw
@@ -79,7 +79,7 @@ class TableBuilder:
         return self
 
     def commits(self, count: int) -> TableBuilder:
-        """Plain commits: each adds a file of 100 bytes and 10 records, every third removes one that is two versions old."""
+        """Plain commits: each adds a file of 100 bytes and 10 records, every third removes an older one."""
         for _ in range(count):
             version = len(self.states)
             lines = [commit_info("WRITE", timestamp=EPOCH_MS + 1_000 * version, engineInfo="builder")]
@@ -99,7 +99,7 @@ class TableBuilder:
         actions: Sequence[Line] | None = None,
         tag: str = "",
     ) -> TableBuilder:
-        """A checkpoint of a described version, by default of the newest, with the model's state or with `actions` in its place."""
+        """A checkpoint of a described version, by default the newest: the model's state, or `actions` in its place."""
         chosen = self.newest if version is None else version
         content = self.states[chosen].actions() if actions is None else actions
         built = write_checkpoint(chosen, content, kind, shape or Shape(), tag=tag)
@@ -148,7 +148,7 @@ class TableBuilder:
         return storage
 
     def reconstructable(self) -> set[int]:
-        """The versions that an intact start and intact commits after it rebuild, and that say all a version must say."""
+        """The versions that an intact start and intact commits after it rebuild, if they say all that they must."""
         starts = {
             built.version for built in self._checkpoints if all(self._is_intact(f"{LOG}/{name}") for name in built.all)
         }

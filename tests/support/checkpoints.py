@@ -146,66 +146,36 @@ def parquet_bytes(rows: Sequence[Line], shape: Shape, *, columns: Sequence[str] 
 
 def checkpoint_schema(shape: Shape) -> dict[str, Any]:  # Any: pyarrow has no types
     """Column -> Arrow type of the actions of a checkpoint."""
-    text, whole = pa.large_string() if shape.large_text else pa.string(), pa.int64()
-    strings = pa.map_(text, text)
-    vector = pa.struct(
-        [
-            ("storageType", text),
-            ("pathOrInlineDv", text),
-            ("offset", pa.int32()),
-            ("sizeInBytes", pa.int32()),
-            ("cardinality", whole),
-        ]
-    )
-    names = pa.list_(text)
-    stats = [("stats", text)] if shape.stats in ("json", "both") else []
-    parsed = pa.struct([("numRecords", whole), ("nullCount", pa.struct([("id", whole)]))])
-    stats += [("stats_parsed", parsed)] if shape.stats in ("struct", "both") else []
-    foreign = [("fromTheFuture", text)] if shape.foreign_columns else []
-    return {
-        "txn": pa.struct([("appId", text), ("version", whole), ("lastUpdated", whole)]),
-        "add": pa.struct(
-            [
-                ("path", text),
-                ("partitionValues", strings),
-                ("size", whole),
-                ("modificationTime", whole),
-                ("dataChange", pa.bool_()),
-            ]
-            + [("tags", strings), ("deletionVector", vector), ("baseRowId", whole), ("defaultRowCommitVersion", whole)]
-            + [("clusteringProvider", text), *foreign, *stats]
-        ),
-        "remove": pa.struct(
-            [
-                ("path", text),
-                ("deletionTimestamp", whole),
-                ("dataChange", pa.bool_()),
-                ("extendedFileMetadata", pa.bool_()),
-            ]
-            + [("partitionValues", strings), ("size", whole), ("deletionVector", vector), ("baseRowId", whole)]
-            + [("defaultRowCommitVersion", whole)]
-        ),
-        "metaData": pa.struct(
-            [
-                ("id", text),
-                ("name", text),
-                ("description", text),
-                ("format", pa.struct([("provider", text), ("options", strings)])),
-            ]
-            + [("schemaString", text), ("partitionColumns", names), ("configuration", strings), ("createdTime", whole)]
-        ),
-        "protocol": pa.struct(
-            [
-                ("minReaderVersion", pa.int32()),
-                ("minWriterVersion", pa.int32()),
-                ("readerFeatures", names),
-                ("writerFeatures", names),
-            ]
-        ),
-        "domainMetadata": pa.struct([("domain", text), ("configuration", text), ("removed", pa.bool_())]),
-        "sidecar": pa.struct([("path", text), ("sizeInBytes", whole), ("modificationTime", whole), ("tags", strings)]),
-        "checkpointMetadata": pa.struct([("version", whole), ("tags", strings)]),
+    text = pa.large_string() if shape.large_text else pa.string()
+    types = {"text": text, "long": pa.int64(), "int": pa.int32(), "flag": pa.bool_()}
+    types |= {"texts": pa.list_(text), "map": pa.map_(text, text)}
+    types["vector"] = _struct(types, "storageType:text pathOrInlineDv:text offset:int sizeInBytes:int cardinality:long")
+    types["format"] = _struct(types, "provider:text options:map")
+    types["counts"] = _struct(types, "id:long")
+    types["statistics"] = _struct(types, "numRecords:long nullCount:counts")
+    file = "path:text dataChange:flag partitionValues:map size:long deletionVector:vector baseRowId:long "
+    file += "defaultRowCommitVersion:long "
+    add = f"{file} modificationTime:long tags:map clusteringProvider:text"
+    add += " stats:text" if shape.stats in ("json", "both") else ""
+    add += " stats_parsed:statistics" if shape.stats in ("struct", "both") else ""
+    add += " fromTheFuture:text" if shape.foreign_columns else ""
+    specifications = {
+        "txn": "appId:text version:long lastUpdated:long",
+        "add": add,
+        "remove": f"{file} deletionTimestamp:long extendedFileMetadata:flag",
+        "metaData": "id:text name:text description:text format:format schemaString:text partitionColumns:texts "
+        "configuration:map createdTime:long",
+        "protocol": "minReaderVersion:int minWriterVersion:int readerFeatures:texts writerFeatures:texts",
+        "domainMetadata": "domain:text configuration:text removed:flag",
+        "sidecar": "path:text sizeInBytes:long modificationTime:long tags:map",
+        "checkpointMetadata": "version:long tags:map",
     }
+    return {name: _struct(types, specification) for name, specification in specifications.items()}
+
+
+def _struct(types: Mapping[str, Any], specification: str) -> Any:  # Any: pyarrow has no types
+    """A struct type out of `name:type name:type`."""
+    return pa.struct([(name, types[kind]) for name, _, kind in (part.partition(":") for part in specification.split())])
 
 
 def _prepared(kind: str, action: Action | None, shape: Shape) -> Action | None:

@@ -1,6 +1,7 @@
 """The corpus of real tables and its manifest: found, unpacked once, and put into the words of a snapshot document.
 
-`DELTACLI_CORPUS` names the directory that holds `corpus.tar.zst` and `manifest.json`; without it, `shared/corpus` next to the repository.
+`DELTACLI_CORPUS` names the directory that holds `corpus.tar.zst` and `manifest.json`; without it, `shared/corpus`
+next to the repository.
 """
 
 from __future__ import annotations
@@ -163,15 +164,18 @@ def absence() -> str:
 
 @lru_cache(maxsize=1)
 def unpacked() -> Path:
-    """Unpack the corpus unless that was done before, by whichever process, and return its root. Nobody may write below it."""
+    """The root of the corpus, unpacked by whichever process comes first. Nobody may write below it."""
     archive = _home() / ARCHIVE
     digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
     place = Path(tempfile.gettempdir()) / f"deltacli-corpus-{os.getuid()}-{digest}"
     if not place.is_dir():
         building = Path(tempfile.mkdtemp(prefix=f"{place.name}-", dir=place.parent))
-        with pa.OSFile(str(archive), "rb") as packed, pa.CompressedInputStream(packed, "zstd") as stream:
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
-                tar.extractall(building, filter="data")
+        with (
+            pa.OSFile(str(archive), "rb") as packed,
+            pa.CompressedInputStream(packed, "zstd") as stream,
+            tarfile.open(fileobj=stream, mode="r|") as tar,
+        ):
+            tar.extractall(building, filter="data")
         try:
             building.rename(place)
         except OSError:  # another process was faster

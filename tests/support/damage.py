@@ -30,7 +30,7 @@ def head_cleaned(before: int) -> Damage:
 
 def zero_byte_commit(version: int) -> Damage:
     """A commit whose write was torn before its first byte."""
-    return _replaced(commit_path(version), lambda data: b"")
+    return _replaced(commit_path(version), lambda _: b"")
 
 
 def truncate_commit(version: int, *, drop: int = 5) -> Damage:
@@ -51,7 +51,7 @@ def commit_line(version: int, line: int, text: bytes) -> Damage:
 
 def zero_byte_checkpoint(version: int) -> Damage:
     """The top-level files of a version's checkpoints are empty."""
-    return _each(_top_files, version, lambda data: b"")
+    return _each(_top_files, version, lambda _: b"")
 
 
 def truncate(version: int) -> Damage:

@@ -12,7 +12,7 @@ _DEEP = 25
 def examples(count: int) -> settings:
     """Settings of a property test that usually tries `count` examples."""
     factor = _DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
-    # Building a table draws a lot of data, and no example has a deadline: what is slow on a loaded machine is no failure.
+    # Building a table draws a lot of data; and what is slow on a loaded machine is no failure.
     return settings(
         max_examples=count * factor,
         deadline=None,

@@ -34,7 +34,8 @@ def vector_id(action: Action) -> str:
     vector = action.get("deletionVector")
     if not vector:
         return ""
-    return vector["storageType"] + vector["pathOrInlineDv"] + (f"@{vector['offset']}" if "offset" in vector else "")
+    offset = f"@{vector['offset']}" if "offset" in vector else ""
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}{offset}"
 
 
 def key_of(action: Action) -> FileKey:
@@ -64,7 +65,7 @@ class State:
     domains: Mapping[str, Action] = field(default_factory=dict)
 
     def after(self, lines: Iterable[Line]) -> State:
-        """The state after one more commit. Two adds of one key: the last counts. Add and remove of one key: the add counts."""
+        """The state after one more commit. Of two adds of a key the last counts; an add beats a remove."""
         adds: dict[FileKey, Action] = {}
         removes: dict[FileKey, Action] = {}
         state = self

@@ -68,7 +68,9 @@ def ask(python: str, script: str, tasks: list[Task]) -> list[PeerAnswer]:
 
 def _run(python: str, script: str, tasks: list[Task]) -> tuple[list[dict[str, Any]], str]:
     """The whole lines a peer answered before it ended, and how it ended."""
-    text = "".join(json.dumps({"table": task.table, "path": task.path, "version": task.version}) + "\n" for task in tasks)
+    text = "".join(
+        json.dumps({"table": task.table, "path": task.path, "version": task.version}) + "\n" for task in tasks
+    )
     try:
         done = subprocess.run(
             [python, str(SCRIPTS / script)], input=text.encode(), capture_output=True, check=False, timeout=_SECONDS

@@ -1,4 +1,4 @@
-"""Random logs: every kind of action, odd spellings of paths, every form of checkpoint, hints good and bad, heads cleaned, junk."""
+"""Random logs: all actions, odd spellings of paths, all forms of checkpoints, hints good and bad, damage, junk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from tests.support.builder import EPOCH_MS, LOG, TableBuilder
 from tests.support.checkpoints import CheckpointKind, Shape
 from tests.support.model import WEEK_MS, State
 from tests.support.reading import NOW_MS
-
 
 FILES = (
     "part-0.parquet",
@@ -181,7 +180,7 @@ def small_actions() -> st.SearchStrategy[Line]:
 
 @st.composite
 def commits(draw: st.DrawFn, before: State) -> list[Line]:
-    """The lines of one commit after a state, in any order: fresh files, files and vectors that are live, keys named twice, small actions."""
+    """The lines of one commit after a state, in any order: fresh files, live ones again, keys named twice."""
     lines = draw(st.lists(st.one_of(adds(), adds(), removes(), small_actions()), max_size=6))
     if before.live:
         live = st.sampled_from(list(before.live.values()))

@@ -1,4 +1,4 @@
-"""Live files by duckdb's delta extension, loaded from the package that ships it: tasks and answers as in `with_deltalake`."""
+"""Live files by duckdb's delta extension, loaded from the package that ships it; lines as in `with_deltalake`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def connect() -> Any:  # Any: duckdb has no types here
     return connection
 
 
-def live_files(connection: Any, path: str, version: int | None) -> list[list[Any]]:  # Any: a path, no size, a number of records
+def live_files(
+    connection: Any, path: str, version: int | None
+) -> list[list[Any]]:  # Any: a path, no size, a number of records
     chosen = "" if version is None else f", version={version}"
     quoted = path.replace("'", "''")
     rows = connection.execute(f"SELECT data_file, cardinality FROM delta_list_files('{quoted}'{chosen})").fetchall()
@@ -37,7 +39,7 @@ with connect() as shared:
     for line in sys.stdin:
         task = json.loads(line)
         try:
-            answer = {"files": live_files(shared, task["path"], task["version"])}
+            answer: dict[str, Any] = {"files": live_files(shared, task["path"], task["version"])}
         except Exception as fault:  # noqa: BLE001  (whatever it is, it is the peer's answer)
             answer = {"refused": f"{type(fault).__name__}: {fault}"[:300]}
         sys.stdout.write(json.dumps({**task, **answer}) + "\n")

@@ -1,0 +1,88 @@
+"""What lies at a path that is no table, said in words that help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import deltacli
+from deltacli.errors import NotATable, UsageError
+from tests.support.builder import TableBuilder
+
+
+def refusal(path: Path | str) -> NotATable:
+    with pytest.raises(NotATable) as raised:
+        deltacli.open_table(str(path)).snapshot()
+    assert 3 == raised.value.exit_code
+    return raised.value
+
+
+def test_a_table_opens_by_path_and_by_uri(tmp_path: Path, table_builder: TableBuilder) -> None:
+    place = table_builder.commits(3).write(tmp_path / "a b%20c")
+
+    by_path, by_uri = deltacli.open_table(str(place)), deltacli.open_table(place.as_uri())
+
+    assert place.as_uri() == by_path.uri == by_uri.uri
+    assert [2, 2] == [by_path.snapshot().version, by_uri.snapshot().version]
+
+
+def test_nothing_is_at_the_path(tmp_path: Path) -> None:
+    assert "table.path-missing" == refusal(tmp_path / "nowhere").code
+
+
+def test_a_file_is_at_the_path(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    assert "table.path-is-file" == refusal(tmp_path / "file").code
+
+
+def test_the_log_itself_is_at_the_path(tmp_path: Path, table_builder: TableBuilder) -> None:
+    found = refusal(table_builder.commits(1).write(tmp_path) / "_delta_log")
+
+    assert "table.path-is-log" == found.code
+    assert (found.hint or "").startswith("deltacli snapshot ")
+
+
+def test_a_paimon_table_is_at_the_path(tmp_path: Path) -> None:
+    (tmp_path / "schema").mkdir()
+    (tmp_path / "schema" / "schema-0").write_bytes(b"{}")
+
+    assert "table.format" == refusal(tmp_path).code
+
+
+def test_tables_lie_below_the_path(tmp_path: Path, table_builder: TableBuilder) -> None:
+    table_builder.commits(1).write(tmp_path / "sales")
+    (tmp_path / "other").mkdir()
+
+    found = refusal(tmp_path)
+
+    assert "log.not-a-table" == found.code
+    assert "sales" == found.facts["tables below"]
+
+
+def test_an_empty_log_is_at_the_path(tmp_path: Path) -> None:
+    (tmp_path / "_delta_log").mkdir()
+
+    assert "log.not-a-table" == refusal(tmp_path).code
+
+
+def test_a_log_of_other_files_alone_is_no_table(tmp_path: Path, table_builder: TableBuilder) -> None:
+    place = (
+        table_builder.file("_delta_log/00000000000000000000.crc", b"{}")
+        .file("_delta_log/notes.txt", b"")
+        .write(tmp_path)
+    )
+
+    assert "log.not-a-table" == refusal(place).code
+
+
+@pytest.mark.parametrize(
+    ("uri", "code"),
+    [("", "usage.table"), ("nosuchscheme://x/y", "usage.scheme"), ("file://host/share", "usage.scheme")],
+)
+def test_a_bad_uri_is_a_usage_error(uri: str, code: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        deltacli.open_table(uri)
+
+    assert (2, code) == (raised.value.exit_code, raised.value.code)
