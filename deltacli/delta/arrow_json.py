@@ -7,7 +7,6 @@ ASCII stays as it is.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import orjson
@@ -15,7 +14,6 @@ import orjson
 if TYPE_CHECKING:
     import pyarrow
 
-_MUST_ESCAPE = re.compile(rb'[\x00-\x1f"\\]')
 _CONTROL = bytes(range(0x20))
 
 
@@ -51,23 +49,62 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     return _quoted(column.cast(pa.string()))  # dates and times
 
 
+def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:
+    """Return each row as `head`, its non-null fields as `,"name":value`, and `end`: record batch in, string array out.
+
+    `head` opens the object and holds at least one field: `{"type":"add"`.
+    """
+    import pyarrow.compute as pc
+
+    parts = _field_parts([(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)])
+    return pc.binary_join_element_wise(*_with_literals([head, *parts, end], len(batch)), "")
+
+
 def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
     """`{"a":1,"c":2}`: each field brings its own leading comma, so that absent ones leave no trace."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    pieces = []
-    for index, child in enumerate(column.flatten()):
-        name = orjson.dumps(column.type.field(index).name).decode()
-        text = json_column(child)
-        if text.null_count < len(text):
-            pieces.append(pc.coalesce(pc.binary_join_element_wise(f",{name}:", text, ""), pa.scalar("")))
-    if not pieces:
-        body = pa.repeat("", len(column))
-    else:
-        body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*pieces, ""), 1)
+    names = [column.type.field(index).name for index in range(column.type.num_fields)]
+    parts = _field_parts(list(zip(names, column.flatten(), strict=True)))
+    body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*_with_literals(parts, len(column)), ""), 1)
     text = pc.binary_join_element_wise("{", body, "}", "")
     return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+
+
+def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.Array]:
+    """The pieces of an object's fields in order: literals and columns; a column with nulls carries its own name."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts: list[str | pyarrow.Array] = []
+    for name, column in fields:
+        if column.null_count == len(column):
+            continue
+        lead = f",{orjson.dumps(name).decode()}:"
+        is_text = pa.types.is_string(column.type)
+        text = _escaped(column) if is_text else json_column(column)
+        quote = '"' if is_text else ""
+        if text.null_count == 0:
+            parts += [lead + quote, text, quote]
+        else:
+            parts.append(pc.coalesce(pc.binary_join_element_wise(lead + quote, text, quote, ""), pa.scalar("")))
+    return parts
+
+
+def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | pyarrow.Array]:
+    """Merge literals that follow each other; at least one part is a column, so that there are `rows` results."""
+    import pyarrow as pa
+
+    merged: list[str | pyarrow.Array] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        elif not isinstance(part, str) or part:
+            merged.append(part)
+    if all(isinstance(part, str) for part in merged):
+        merged.append(pa.repeat("", rows))
+    return merged
 
 
 def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
@@ -125,18 +162,10 @@ def _escaped(text: pyarrow.Array) -> pyarrow.Array:
     import pyarrow.compute as pc
 
     data = text.buffers()[2]
-    if data is None:
-        return text
-    content = memoryview(data)
-    if _MUST_ESCAPE.search(content) is None:
-        return text
-    raw = bytes(content)
+    raw = data.to_pybytes() if data is not None else b""
     if len(raw.translate(None, _CONTROL)) == len(raw):
-        return (
-            pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
-            if b"\\" in raw
-            else pc.replace_substring(text, '"', '\\"')
-        )
+        escaped = pc.replace_substring(text, "\\", "\\\\") if b"\\" in raw else text
+        return pc.replace_substring(escaped, '"', '\\"') if b'"' in raw else escaped
     return pa.array(
         [None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string()
     )

@@ -56,7 +56,7 @@ def read_actions(data: bytes, name: str) -> list[tuple[str, Action]]:
     try:
         return list(stream_actions(data.split(b"\n"), name))
     except CommitCorrupt as corrupt:
-        spread = _read_spread_actions(data, name)
+        spread = _read_spread_actions(data, name) if corrupt.code == "commit.bad-json" else None
         if spread is None:
             raise corrupt
         return spread

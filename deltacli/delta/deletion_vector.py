@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorFault:
+    """What keeps a descriptor from naming a vector: a rule id, and the words."""
+
+    code: str
+    text: str
+
+
+def fault_of(descriptor: object) -> DescriptorFault | None:
+    """Look for what an id needs in a descriptor as found in the log; None where nothing is wrong with it."""
+    if not isinstance(descriptor, dict):
+        return DescriptorFault("action.wrong-type", "deletionVector has the wrong type")
+    for name in ("storageType", "pathOrInlineDv"):
+        value = descriptor.get(name)
+        if value is None:
+            return DescriptorFault("action.missing-required", f"deletionVector.{name} is missing")
+        if not isinstance(value, str):
+            return DescriptorFault("action.wrong-type", f"deletionVector.{name} has the wrong type")
+    if not isinstance(descriptor.get("offset"), int | None):
+        return DescriptorFault("action.wrong-type", "deletionVector.offset has the wrong type")
+    return None
 
 
 def unique_id(descriptor: dict[str, Any] | None) -> str:  # Any: a descriptor as found in the log

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.deletion_vector import unique_id
+from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.stats import num_records_column
 from deltacli.errors import CommitCorrupt
 
@@ -107,6 +107,8 @@ class NarrowRows:
         paths, dv_ids, sizes, stats, cardinalities = self._adds
         for add in adds:
             vector = add.get("deletionVector")
+            if vector is not None and (fault := fault_of(vector)):
+                vector = {"cardinality": fault.text}  # no integer: named and refused by `batches`
             paths.append(add.get("path"))
             dv_ids.append(unique_id(vector) if vector else "")
             sizes.append(add.get("size", _ABSENT))
@@ -115,7 +117,8 @@ class NarrowRows:
         paths, dv_ids, timestamps = self._removes
         for remove in removes:
             paths.append(remove.get("path"))
-            dv_ids.append(unique_id(remove.get("deletionVector")))
+            vector = remove.get("deletionVector")
+            dv_ids.append(_ABSENT if vector is not None and fault_of(vector) else unique_id(vector))
             timestamps.append(remove.get("deletionTimestamp"))
 
     def part(self, first: tuple[int, int], last: tuple[int, int]) -> NarrowRows:
@@ -146,7 +149,7 @@ class NarrowRows:
         paths, dv_ids, timestamps = self._removes
         removes = [
             _path_column(paths, "remove", source),
-            pa.array(dv_ids, pa.string()),
+            _text_column(dv_ids, "remove.deletionVector", source),
             _whole_column(timestamps, "remove.deletionTimestamp", source),
         ]
         schemas = action_schemas()
@@ -202,7 +205,7 @@ def _text_column(values: Sequence[object], what: str, source: str) -> pyarrow.Ar
 
     try:
         return pa.array(values, pa.string())
-    except (pa.ArrowException, UnicodeEncodeError) as fault:
+    except (pa.ArrowException, UnicodeEncodeError, TypeError) as fault:
         raise _wrong_type(what, source, fault) from fault
 
 

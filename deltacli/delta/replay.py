@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.deletion_vector import unique_id
+from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.paths import canonical, canonical_column, decode_column
 from deltacli.errors import CommitCorrupt
 
@@ -37,7 +37,13 @@ def file_key(action: Action, source: str = "") -> str:
             hint="deltacli history {table}",
         )
     vector = action.get("deletionVector")
-    return f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}" if vector else canonical(path)
+    if vector is None:
+        return canonical(path)
+    if fault := fault_of(vector):
+        raise CommitCorrupt(
+            f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint="deltacli history {table}"
+        )
+    return f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,7 @@ def choose_segment(
     if listing.is_empty:
         raise NotATable("the log holds no commit and no complete checkpoint")
     wanted = listing.newest_version if version is None else version
-    if version is not None and version > listing.newest_version:
+    if version is not None and not 0 <= version <= listing.newest_version:
         raise _absent(listing, version)
     candidates = [c for c in listing.checkpoints if c.version <= wanted and c not in unusable]
     checkpoint = max(candidates, key=lambda instance: instance.preference, default=None)
@@ -179,7 +179,7 @@ def _readable_facts(listing: LogListing) -> dict[str, str]:
 
 def _absent(listing: LogListing, version: int) -> VersionAbsent:
     """Tell a version that never was from one whose files are gone."""
-    if version > listing.newest_version:
+    if not 0 <= version <= listing.newest_version:
         message = f"version {version} does not exist: the newest is {listing.newest_version}"
     else:
         message = f"version {version} can't be rebuilt any more: its log files are gone"

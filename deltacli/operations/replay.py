@@ -67,7 +67,7 @@ def read_tail(storage: Storage, engine: Engine, commits: Sequence[LogFile], *, o
         else:
             held.flush()
             small = _take_large(storage, engine, file, tail, remember=older_follow or index < len(commits) - 1)
-            info_is_first = bool(small) and small[0][0] == "commitInfo"
+            info_is_first = next((kind for kind, _ in stream_commit(storage, file)), "") == "commitInfo"
         tail.state.take(small, file.name)
         if index == 0:
             tail.newest_commit_info = next((action for kind, action in reversed(small) if kind == "commitInfo"), None)

@@ -20,7 +20,7 @@ from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, State
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Unreadable, VersionAbsent
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
 from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.replay import LogTail, read_tail, replay_whole
 from deltacli.storage import Storage, open_storage
@@ -127,8 +127,6 @@ class Snapshot:
 
     table: Table
     version: int
-    time: CommitTime | None
-    """When the version was committed; None where no commit file of it is left."""
     protocol: Protocol
     metadata: Metadata
     transactions: tuple[SetTransaction, ...]
@@ -137,13 +135,33 @@ class Snapshot:
     checkpoint_layout: str | None
     """`classic`, `multi-part` or `v2` (by content), None without a checkpoint."""
     sidecars: int
-    problems: tuple[str, ...]
-    """Rule ids of what had to be worked around."""
     _log: Log = field(repr=False)
     _tail: LogTail = field(repr=False)
-    _checkpoint: CheckpointContents | None = field(repr=False)
+    _problems: frozenset[str] = field(repr=False)
+    _narrow_inline: FileBatch = field(repr=False)
+    _inline: Survivors = field(repr=False)
+    """File actions that a JSON checkpoint holds itself, less what the commits after it decided."""
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
+
+    @property
+    def time(self) -> CommitTime | None:
+        """When the version was committed; None where no commit file of it is left.
+
+        Found on first use: without in-commit timestamps it depends on the times of all older commits, so where the
+        listing began at the hint, the rest is listed then.
+        """
+        return self._time_and_problem[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Rule ids of what had to be worked around."""
+        time_problem = self._time_and_problem[1]
+        return tuple(sorted(self._problems | ({time_problem} if time_problem else set())))
+
+    @cached_property
+    def _time_and_problem(self) -> tuple[CommitTime | None, str | None]:
+        return _commit_time(self)
 
     @property
     def newest_version(self) -> int:
@@ -205,31 +223,23 @@ class Snapshot:
     def _touched(self) -> TouchedFiles:
         return TouchedFiles(self._tail.seen)
 
-    @cached_property
-    def _json_survivors(self) -> Survivors:
-        """File actions that a JSON checkpoint holds itself, less what the commits after it decided."""
-        actions = self._checkpoint.json_actions if self._checkpoint else []
-        return reconcile_commit(actions, set(self._tail.seen), "checkpoint")
-
     def _tail_batches(self) -> Iterator[FileBatch]:
         yield from (FileBatch(adds=batch) for batch in self._tail.adds)
         yield from (FileBatch(removes=batch) for batch in self._tail.removes)
-        survived = self._json_survivors
-        if survived.adds or survived.removes:
-            yield FileBatch(*narrow_batches(survived.adds, survived.removes, "checkpoint"))
+        if self._inline.adds or self._inline.removes:
+            yield self._narrow_inline
 
     def _whole(self, kind: str) -> Iterator[pyarrow.RecordBatch]:
         schema = action_schemas().add if kind == "add" else action_schemas().remove
         storage, engine = self.table.storage, self.table.engine
-        older_follow = self._checkpoint is not None
+        older_follow = self.segment.checkpoint is not None
         for file, survived in replay_whole(
             storage, engine, self.segment.commits, self._tail.contested, older_follow=older_follow
         ):
             actions = survived.adds if kind == "add" else survived.removes
             if actions:
                 yield whole_actions(actions, schema, file.name)
-        survived = self._json_survivors
-        if actions := (survived.adds if kind == "add" else survived.removes):
+        if actions := (self._inline.adds if kind == "add" else self._inline.removes):
             yield whole_actions(actions, schema, "checkpoint")
         for piece in self._pieces:
             yield from read_whole(storage, piece, self._touched, kind)
@@ -261,8 +271,15 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
     tail = read_tail(table.storage, table.engine, segment.commits, older_follow=segment.checkpoint is not None)
     contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
     state = tail.state
-    if contents is not None:
-        state.take(contents.small, segment.checkpoint.files[0].name if segment.checkpoint else "")
+    survived, inline = Survivors([], []), FileBatch()
+    if contents is not None and segment.checkpoint is not None:
+        name = segment.checkpoint.files[0].name
+        try:
+            state.take(contents.small, name)
+            survived = reconcile_commit(contents.json_actions, set(tail.seen), name)
+            inline = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
+        except CommitCorrupt as fault:
+            raise CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
     if state.protocol is None:
         raise _nothing_says(segment, "protocol", "protocol.missing")
     require_readable(state.protocol, segment.version)
@@ -274,11 +291,9 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
         *(contents.pieces if contents else ()),
         *(piece for found in table.engine.run(plan, sidecars) for piece in found),
     ]
-    time, time_problem = _commit_time(table, log, segment, state, tail)
     return Snapshot(
         table=table,
         version=segment.version,
-        time=time,
         protocol=state.protocol,
         metadata=state.metadata,
         transactions=state.live_transactions,
@@ -286,10 +301,11 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
         segment=segment,
         checkpoint_layout=_layout(segment.checkpoint, contents),
         sidecars=len(sidecars),
-        problems=_problems(log, segment, state, rejected, time_problem),
+        _problems=_problems(log, segment, state, rejected),
         _log=log,
         _tail=tail,
-        _checkpoint=contents,
+        _inline=survived,
+        _narrow_inline=inline,
         _pieces=tuple(pieces),
         _unusable=dict(rejected),
     )
@@ -317,39 +333,29 @@ def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents 
 
 
 def _problems(
-    log: Log,
-    segment: LogSegment,
-    state: StateBuilder,
-    rejected: Mapping[CheckpointInstance, str],
-    time_problem: str | None,
-) -> tuple[str, ...]:
+    log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
+) -> frozenset[str]:
     found = {*log.hint_problems, *segment.problems, *rejected.values()}
     if state.protocol is not None and state.protocol.is_catalog_managed:
         found.add("catalog.unpublished-possible")
     if state.metadata is not None and state.metadata.schema_string is None:
         found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
-    if time_problem is not None:
-        found.add(time_problem)
-    return tuple(sorted(found))
+    return frozenset(found)
 
 
-def _commit_time(
-    table: Table, log: Log, segment: LogSegment, state: StateBuilder, tail: LogTail
-) -> tuple[CommitTime | None, str | None]:
+def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
     """When the version was committed: its in-commit timestamp where the version has them, else its file's time."""
-    file = log.listing.commits.get(segment.version)
+    storage, listing, tail = snapshot.table.storage, snapshot._log.listing, snapshot._tail
+    file = listing.commits.get(snapshot.version)
     if file is None:
         return None, None
-    if (
-        state.protocol is not None
-        and state.metadata is not None
-        and has_in_commit_timestamps(state.protocol, state.metadata)
-    ):
-        if segment.commits:
+    is_stamped = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+    if is_stamped:
+        if snapshot.segment.commits:
             provenance = Provenance(tail.newest_commit_info, is_first=tail.commit_info_is_first)
         else:
-            provenance = read_provenance(table.storage, file)
+            provenance = read_provenance(storage, file)
         if provenance.in_commit_timestamp is not None:
             return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
-        return file_times(log.listing.commits)[segment.version], "ict.missing"
-    return file_times(log.listing.commits)[segment.version], None
+    commits = listing.commits if listing.start_version == 0 else list_log(storage).commits
+    return file_times(commits)[snapshot.version], "ict.missing" if is_stamped else None

@@ -14,7 +14,7 @@ from deltacli.storage.local import LocalStorage
 __all__ = ["Capabilities", "FileStat", "LocalStorage", "PathKind", "Storage", "open_storage"]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_FILE_URI = re.compile(r"file:(?://(?:localhost)?)?(?=/)", re.IGNORECASE)
+_FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/)", re.IGNORECASE)
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
@@ -24,13 +24,13 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     """
     if not uri:
         raise UsageError("the table is an empty string", code="usage.table")
-    if _FILE_URI.match(uri):
-        return LocalStorage(unquote(_FILE_URI.sub("", uri), errors="surrogateescape"))
+    if local := _FILE_URI.match(uri):
+        if (local["host"] or "localhost").lower() != "localhost":
+            raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then give the path")
+        return LocalStorage(unquote(uri[local.end() :], errors="surrogateescape"))
     scheme = _SCHEME.match(uri)
     if scheme is None:
         return LocalStorage(os.path.expanduser(uri))
-    if scheme[1].lower() == "file":
-        raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then give the path")
     from deltacli.storage.remote import RemoteStorage
 
     return RemoteStorage(f"{scheme[1].lower()}://{uri[scheme.end() :]}", options or {})

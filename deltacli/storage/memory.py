@@ -41,7 +41,9 @@ class MemoryStorage:
 
     def list_directories(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""
-        rest = (path[len(prefix) :] for path in self._files if path.startswith(prefix))
+        rest = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
+        if not rest:
+            raise FileMissing(f"{self._uri}/{directory} does not exist")
         return sorted({name.split("/", 1)[0] for name in rest if "/" in name})
 
     def read(self, path: str) -> bytes:

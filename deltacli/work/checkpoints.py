@@ -218,9 +218,13 @@ def _narrow_rows(
         return actions.field(name).cast(data_type) if name in names else pa.nulls(len(actions), data_type)
 
     vectors = actions.field("deletionVector") if "deletionVector" in names else None
+    if vectors is not None and _lacks_id(vectors):
+        raise CheckpointUnreadable(
+            f"{source}: a deletion vector has no id", code="action.missing-required", facts={"file": source}
+        )
     dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
     paths = column("path", pa.string())
-    if need_paths and paths.null_count:
+    if "path" in names and paths.null_count:
         raise CheckpointUnreadable(
             f"{source}: {kind}.path is missing", code="action.missing-required", facts={"file": source}
         )
@@ -245,6 +249,14 @@ def _narrow_rows(
         )
     kept = touched.untouched(paths, dv_ids) if need_paths else None
     return rows if kept is None else rows.filter(kept)
+
+
+def _lacks_id(vectors: Any) -> bool:  # Any: struct array of descriptors
+    """True if a vector lacks its storage type or its place."""
+    import pyarrow.compute as pc
+
+    parts = ("storageType", "pathOrInlineDv")
+    return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
 
 
 def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
@@ -311,6 +323,14 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
 
     if column.type.equals(wanted):
         return column
+    if (
+        pa.types.is_map(wanted)
+        and column.type.item_type.equals(wanted.item_type)
+        and column.type.key_type.equals(wanted.key_type)
+    ):
+        # Only the names of the inner fields differ; a cast would copy every entry.
+        mask = column.is_null() if column.null_count else None
+        return pa.MapArray.from_arrays(column.offsets, column.keys, column.items, type=wanted, mask=mask)
     if pa.types.is_struct(wanted):
         present = {column.type.field(index).name for index in range(column.type.num_fields)}
         fields = [

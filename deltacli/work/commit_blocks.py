@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.commit_lines import Action, stream_actions
+from deltacli.delta.commit_lines import KNOWN_ACTIONS, Action, stream_actions
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.file_actions import action_schemas, narrow_batches
 from deltacli.delta.ndjson import parse_ndjson
-from deltacli.delta.replay import TouchedFiles, key_column
+from deltacli.delta.replay import TouchedFiles, file_key, key_column
 from deltacli.delta.segment import LogFile
 from deltacli.delta.stats import num_records_column
 from deltacli.errors import CommitCorrupt
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 4 << 20
 _TAIL_BYTES = 64 << 10
+_SMALL_KINDS = sorted(KNOWN_ACTIONS - {"add", "remove"})
+_OFFSET = 2  # the optional field of a deletion vector in `_block_schema`
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,23 +106,30 @@ def _block_schema() -> Any:  # Any: pyarrow has no types
     )
     add = pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string()), ("deletionVector", vector)])
     remove = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("deletionVector", vector)])
-    return pa.schema([("add", add), ("remove", remove)])
+    return pa.schema([("add", add), ("remove", remove), *((kind, pa.struct([])) for kind in _SMALL_KINDS)])
 
 
 def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
     """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for
     that.
     """
+    import pyarrow.compute as pc
+
     table = parse_ndjson(lines, _block_schema())
     if table is None:
         return None
     adds, removes = (_struct_of(table, kind) for kind in ("add", "remove"))
-    for actions in (adds, removes):
-        if actions.field("path").null_count:
-            return None
-    if adds.field("size").null_count or _vectors_without_cardinality(adds):
+    if any(actions.field("path").null_count or _has_odd_vectors(actions) for actions in (adds, removes)):
         return None
-    return adds, removes, len(adds) + len(removes) != table.num_rows
+    if adds.field("size").null_count:
+        return None
+    small = [table.column(kind) for kind in _SMALL_KINDS if table.column(kind).null_count < table.num_rows]
+    if not small:
+        return adds, removes, False
+    is_file_action = pc.or_(table.column("add").is_valid(), table.column("remove").is_valid())
+    if any(pc.any(pc.and_(column.is_valid(), is_file_action)).as_py() for column in small):
+        return None  # two actions on one line
+    return adds, removes, True
 
 
 def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
@@ -128,9 +137,14 @@ def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
     return column.filter(column.is_valid()) if column.null_count else column
 
 
-def _vectors_without_cardinality(adds: Any) -> bool:  # Any: pyarrow has no types
-    vectors = adds.field("deletionVector")
-    return bool(vectors.null_count < len(vectors) and vectors.flatten()[3].null_count != vectors.null_count)
+def _has_odd_vectors(actions: Any) -> bool:  # Any: pyarrow has no types
+    """True if a deletion vector lacks a part that its id or the counting needs."""
+    vectors = actions.field("deletionVector")
+    if vectors.null_count == len(vectors):
+        return False
+    return any(
+        part.null_count != vectors.null_count for index, part in enumerate(vectors.flatten()) if index != _OFFSET
+    )
 
 
 def _small_actions(lines: bytes, name: str) -> list[tuple[str, Action]]:
@@ -168,6 +182,7 @@ def _narrow_from_actions(actions: list[tuple[str, Action]], name: str, touched: 
     small = []
     for kind, action in actions:
         if kind in by_kind:
+            file_key(action, name)  # refuses what has no key
             by_kind[kind].append(action)
         else:
             small.append((kind, action))

@@ -47,6 +47,9 @@ def read_provenance(storage: Storage, file: LogFile) -> Provenance:
     else:
         data = storage.read_range(path, 0, _FIRST_READ)
     data, line, position = _first_line(storage, path, data, file.size_bytes)
+    while not line.strip() and position < len(data):
+        end = data.find(b"\n", position)
+        line, position = (data[position:], len(data)) if end < 0 else (data[position:end], end + 1)
     try:
         first = read_actions(line, file.name)
     except CommitCorrupt as corrupt:

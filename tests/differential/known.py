@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Known:
-    """What a peer does with a table: `refuses` it, `reads` what we refuse, or sees other `paths`, `sizes` or `records`."""
+    """A peer `refuses` a table, `reads` one that we refuse, or sees other `paths`, `sizes` or `records`."""
 
     peer: str
     table: str
@@ -25,11 +25,15 @@ NO_FALLBACK = "the checkpoint can't be read: we rebuild the version from the com
 NO_START = "the log begins at version 1 without a checkpoint: what was before can't be known, so we refuse"
 STRUCT_STATISTICS = "the checkpoint holds numRecords in stats_parsed alone: we read it, the peer does not"
 CATALOG = "catalog-managed: we read what is published and say so"
-RAW_PATHS = "a path is removed by its file: spelling: we compare canonical paths like Delta Spark, delta-kernel-rs compares text"
+RAW_PATHS = (
+    "a path is removed by its file: spelling: we compare canonical paths like Delta Spark, the peers compare text"
+)
 NO_FALLBACK_BY_HINT = (
     "the newest checkpoint has no metaData: we rebuild from the commits; the peers refuse, and older versions, too"
 )
-TWO_ADDS = "two adds of one path in one commit: which size counts is undefined by the protocol; we take the last, the peer the first"
+TWO_ADDS = (
+    "two adds of one path in one commit: the protocol leaves open which counts; we take the last, the peer the first"
+)
 FEATURE_LISTS = (
     "columnMapping is listed for writers only at reader version 3: against the protocol, but it does not hinder replay"
 )

@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 
 from deltacli.delta.timestamps import CommitTime, TimestampSource
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, DeltacliError, ProtocolUnsupported, Unreadable
+from deltacli.errors import (
+    CheckpointUnreadable,
+    CommitCorrupt,
+    DeltacliError,
+    ProtocolUnsupported,
+    Unreadable,
+    VersionAbsent,
+)
 from deltacli.operations.snapshot import summarize
 from tests.support import damage
 from tests.support.actions import (
@@ -360,16 +367,24 @@ def test_listing_a_damaged_checkpoint_is_an_error_never_a_shorter_list(table_bui
         list(snapshot.files())
 
 
-@pytest.mark.parametrize("column", ["add.path", "add.size"])
-def test_a_checkpointed_add_without_path_or_size_is_refused(column: str, table_builder: TableBuilder) -> None:
+@pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.V2_JSON, CheckpointKind.V2_JSON_INLINE])
+@pytest.mark.parametrize(
+    "broken",
+    [{"add": {"size": 1}}, {"add": {"path": "a"}}, {"remove": {"deletionTimestamp": 1}}, {"txn": {"appId": "a"}}],
+)
+def test_a_checkpoint_that_holds_half_an_action_is_not_used(
+    broken: Line, kind: CheckpointKind, table_builder: TableBuilder
+) -> None:
+    """
+    With the commits it is a problem; without them an error that names the checkpoint's file.
+    """
     builder = table_builder.commits(3)
-    broken = {
-        "add": {name: value for name, value in add("a", size=1)["add"].items() if name != column.partition(".")[2]}
-    }
-    builder.checkpoint(2, actions=[*builder.states[2].actions(), broken]).damaged(damage.head_cleaned(2))
+    builder.checkpoint(2, kind, actions=[*builder.states[2].actions(), broken])
 
-    with pytest.raises(CheckpointUnreadable):
-        document(open_built(builder))
+    assert builder.states[2].document(now_ms=NOW_MS) == state_document(open_built(builder))
+    with pytest.raises(CheckpointUnreadable) as raised:
+        document(open_built(builder.damaged(damage.head_cleaned(2))))
+    assert f"{2:020d}.checkpoint." in raised.value.message
 
 
 def test_large_text_in_a_checkpoints_schema_is_text(table_builder: TableBuilder) -> None:
@@ -526,6 +541,36 @@ def test_file_times_are_made_increasing(table_builder: TableBuilder) -> None:
     builder = table_builder.commit(*birth(), modified_ms=EPOCH_MS).commit(txn("a", 1), modified_ms=EPOCH_MS)
 
     assert CommitTime(EPOCH_MS + 1, TimestampSource.FILE_ADJUSTED) == open_built(builder).snapshot().time
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["near", "far"])
+def test_a_version_has_the_time_that_history_gives_it(far: bool, table_builder: TableBuilder) -> None:
+    """
+    A copied table: all files are equally old, and the walk that tells them apart begins at the earliest commit.
+    """
+    builder = table_builder.commit(*birth(), modified_ms=EPOCH_MS)
+    for number in range(5):
+        builder.commit(txn("a", number), modified_ms=EPOCH_MS)
+    builder.checkpoint(3).hint(3)
+    table = open_at(RecordingStorage(builder.in_memory(), capabilities=FAR if far else None))
+
+    assert table.history().items[0].time == table.snapshot().time
+
+
+def test_blank_lines_before_provenance_change_no_time(table_builder: TableBuilder) -> None:
+    lines = [commit_info(inCommitTimestamp=5), *ICT]
+    table = open_built(table_builder.commit(*lines, raw=b"\n \r\n" + to_bytes(lines)))
+
+    assert CommitTime(5, TimestampSource.IN_COMMIT) == table.snapshot().time == table.history().items[0].time
+
+
+@pytest.mark.parametrize("version", [-1, 3, 2**63, 10**30])
+def test_a_version_that_never_was_is_absent(version: int, table_builder: TableBuilder) -> None:
+    with pytest.raises(VersionAbsent) as raised:
+        open_built(table_builder.commits(3)).snapshot(version=version)
+
+    assert "table.version-absent" == raised.value.code
+    assert "0-2" == raised.value.facts["readable versions"]
 
 
 def test_no_error_of_a_damaged_log_is_a_bug(table_builder: TableBuilder) -> None:

@@ -11,10 +11,21 @@ from hypothesis import strategies as st
 
 from deltacli.errors import DeltacliError
 from tests.support import strategies as some
-from tests.support.actions import add, birth, deletion_vector, domain, remove, to_bytes, txn
+from tests.support.actions import (
+    add,
+    birth,
+    commit_info,
+    deletion_vector,
+    domain,
+    metadata,
+    protocol,
+    remove,
+    to_bytes,
+    txn,
+)
 from tests.support.builder import TableBuilder
 from tests.support.effort import examples
-from tests.support.reading import large_commits, live_rows, open_built, state_document, tombstone_rows
+from tests.support.reading import NOW_MS, large_commits, live_rows, open_built, state_document, tombstone_rows
 
 BLOCKS = (17, 150, 4 << 20)
 
@@ -93,11 +104,18 @@ ODD_LINES: tuple[bytes, ...] = (
 )
 
 
+STAMPED = [
+    protocol(1, 7, writer_features=["inCommitTimestamp"]),
+    metadata(configuration={"delta.enableInCommitTimestamps": "true"}),
+]
+"""In-commit timestamps are on, so that it matters whether commitInfo is the first action."""
+
+
 def plain_lines() -> st.SearchStrategy[bytes]:
     """Lines as writers write them."""
-    return st.one_of(some.adds(), some.adds(), some.removes(), some.small_actions()).map(
-        lambda line: to_bytes([line])[:-1]
-    )
+    stamps = st.builds(commit_info, inCommitTimestamp=st.integers(0, 9))
+    lines = st.one_of(some.adds(), some.adds(), some.removes(), some.small_actions(), stamps)
+    return lines.map(lambda line: to_bytes([line])[:-1])
 
 
 def outcome(builder: TableBuilder) -> tuple[Any, ...]:
@@ -105,18 +123,18 @@ def outcome(builder: TableBuilder) -> tuple[Any, ...]:
     table = open_built(builder)
     try:
         snapshot = table.snapshot()
-        return state_document(table), live_rows(snapshot), tombstone_rows(snapshot)
+        rows = live_rows(snapshot), tombstone_rows(snapshot)
+        return state_document(table), rows, snapshot.time, snapshot.problems, table.history(counts=True).items
     except DeltacliError as error:
         return type(error).__name__, error.code
 
 
 @given(st.lists(plain_lines() | plain_lines() | st.sampled_from(ODD_LINES), max_size=7), st.sampled_from([b"\n", b""]))
 @example([b"null"], b"\n")
+@example([b'{"add":{"path":"a","size":1}}', b'{"commitInfo":{"inCommitTimestamp":5}}'], b"\n")
 @examples(120)
 def test_a_large_commit_is_read_or_refused_like_a_small_one(lines: list[bytes], end: bytes) -> None:
-    builder = (
-        TableBuilder().commit(*birth(), add("old", size=5, records=1)).commit(raw=b"\n".join([b"{}", *lines]) + end)
-    )
+    builder = TableBuilder().commit(*STAMPED, add("old", size=5)).commit(raw=b"\n".join([b"{}", *lines]) + end)
     expected = outcome(builder)
 
     for block_bytes in BLOCKS:
@@ -127,7 +145,7 @@ def test_a_large_commit_is_read_or_refused_like_a_small_one(lines: list[bytes], 
 @pytest.mark.parametrize("line", ODD_LINES, ids=lambda line: line[:60].decode("latin-1"))
 def test_an_odd_line_is_read_or_refused_the_same_way(line: bytes) -> None:
     around = to_bytes([add("before", size=1, records=1)]), to_bytes([txn("after", 1), add("after", size=1)])
-    builder = TableBuilder().commit(*birth()).commit(raw=around[0] + line + b"\n" + around[1])
+    builder = TableBuilder().commit(*STAMPED).commit(raw=around[0] + line + b"\n" + around[1])
     expected = outcome(builder)
 
     for block_bytes in BLOCKS:
@@ -157,7 +175,7 @@ def test_keys_named_twice_in_a_large_commit_are_settled_like_in_a_small_one() ->
         found = state_document(open_built(builder))
 
     assert (10, 2, 20) == (live["twice"], live["first-add"], live["first-remove"])
-    assert builder.states[0].document(now_ms=1_702_419_200_000) == found
+    assert builder.states[0].document(now_ms=NOW_MS) == found
     assert 40 + 4 == found["files"]["count"]
     assert 1 == found["tombstones"]["count"]
 
@@ -174,4 +192,4 @@ def test_blocks_may_end_anywhere(block_bytes: int, has_final_newline: bool) -> N
     with large_commits(block_bytes=block_bytes):
         found = state_document(open_built(builder))
 
-    assert builder.states[0].document(now_ms=1_702_419_200_000) == found
+    assert builder.states[0].document(now_ms=NOW_MS) == found

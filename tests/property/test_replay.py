@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -190,8 +192,6 @@ def test_history_counts_what_each_commit_holds(data: st.DataObject) -> None:
 
 def read_lines(builder: TableBuilder, version: int) -> list[str]:
     """The kinds of the actions of a commit, nulls left out."""
-    import json
-
     lines = builder.files[commit_path(version)].data.split(b"\n")
     return [kind for line in lines if line.strip() for kind, action in json.loads(line).items() if action is not None]
 
@@ -202,8 +202,6 @@ def test_the_writing_of_a_commit_does_not_matter(lines: list[dict[str, object]],
     """
     CRLF, blank lines, no LF at the end, blanks between tokens, actions over several lines: one and the same commit.
     """
-    import json
-
     usual = to_bytes(lines)
     ending = data.draw(st.sampled_from([b"\n", b"\r\n", b"\n\n", b"\n \t\n"]))
     indent = data.draw(st.sampled_from([None, 2]))

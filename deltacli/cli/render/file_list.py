@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column, unknown_column, write_csv, write_table
-from deltacli.cli.render.json import envelope, write_document_with_items, write_encoded_lines
+from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
 from deltacli.cli.term import Style
 from deltacli.quantities import format_count, format_moment, format_size
 
@@ -54,15 +55,12 @@ def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: Fi
     batches = cutter.cut(_batches(snapshot, listing))
     match run.format:
         case OutputFormat.NDJSON:
-            write_encoded_lines(
-                sink, (_encoded(kind, batch) for kind, batch in batches), complete=True
-            ) if not limit else _write_cut(sink, batches, cutter)
+            blocks = snapshot.table.engine.run(partial(_encode, end="}\n"), batches)
+            write_encoded_lines(sink, blocks, was_cut=lambda: cutter.was_cut)
         case OutputFormat.JSON:
-            held = list(batches) if limit else batches
-            document = envelope("deltacli.files", snapshot.table.uri, complete=not cutter.was_cut) | {
-                "version": snapshot.version
-            }
-            write_document_with_items(sink, document, (_encoded(kind, batch) for kind, batch in held))
+            blocks = snapshot.table.engine.run(partial(_encode, end="},\n"), batches)
+            document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
+            write_document_with_items(sink, document, blocks, was_cut=lambda: cutter.was_cut)
         case OutputFormat.CSV:
             columns = _exact_columns(listing)
             write_csv(sink, columns, (row for kind, batch in batches for row in _rows(kind, batch)))
@@ -113,27 +111,14 @@ def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, An
                 yield kind, batch if names is None else batch.select(names)
 
 
-def _encoded(kind: str, batch: Any) -> list[bytes]:  # Any: RecordBatch
-    """A batch as one block of NDJSON items, encoded in columns."""
-    return [line.encode("utf-8", "surrogateescape") for line in json_items(kind, batch).to_pylist()]
+def _encode(kind_and_batch: tuple[str, Any], *, end: str) -> EncodedItems:  # Any: RecordBatch
+    """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
+    from deltacli.delta.arrow_json import json_lines
 
-
-def json_items(kind: str, batch: Any) -> Any:  # Any: RecordBatch in, StringArray out
-    """Each row as the JSON text of its item: `{"type":"add","path":…}`, absent fields left out."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    from deltacli.delta.arrow_json import json_column
-
-    body = json_column(pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema)))
-    rest = pc.utf8_slice_codeunits(body, 1)
-    head = pc.if_else(pc.equal(rest, "}"), f'{{"type":"{kind}"', f'{{"type":"{kind}",')
-    return pc.binary_join_element_wise(head, rest, "")
-
-
-def _write_cut(sink: BinaryIO, batches: Iterator[tuple[str, Any]], cutter: _Cutter) -> None:
-    held = [_encoded(kind, batch) for kind, batch in batches]
-    write_encoded_lines(sink, held, complete=not cutter.was_cut)
+    kind, batch = kind_and_batch
+    lines = json_lines(batch, f'{{"type":"{kind}"', end)
+    first, last = memoryview(lines.buffers()[1]).cast("i")[lines.offset : lines.offset + len(lines) + 1 : len(lines)]
+    return EncodedItems(len(lines), memoryview(lines.buffers()[2])[first:last])
 
 
 def _rows(kind: str, batch: Any) -> Iterator[dict[str, Any]]:  # Any: RecordBatch

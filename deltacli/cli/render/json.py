@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import orjson
@@ -31,39 +32,45 @@ def write_document(sink: BinaryIO, document: Mapping[str, Any], *, indent: bool)
     sink.write(dumps(document, indent=indent) + b"\n")
 
 
-def write_document_with_items(sink: BinaryIO, document: Mapping[str, Any], blocks: Iterable[list[bytes]]) -> None:
-    """Write a document whose last field, `items`, arrives in blocks of encoded items and is never held."""
-    sink.write(dumps(document)[:-1] + b',"items":[')
+@dataclass(frozen=True, slots=True)
+class EncodedItems:
+    """A block of items as JSON texts, each followed by `,` and LF."""
+
+    count: int
+    data: memoryview
+
+
+def write_document_with_items(
+    sink: BinaryIO, document: Mapping[str, Any], blocks: Iterable[EncodedItems], *, was_cut: Callable[[], bool]
+) -> None:
+    """Write a document whose `items` arrive in blocks and are never held; `complete` follows them, when it is known."""
+    sink.write(dumps({name: value for name, value in document.items() if name != "complete"})[:-1] + b',"items":[')
     separator = b"\n"
     for block in blocks:
-        if block:
-            sink.write(separator + b",\n".join(block))
-            separator = b",\n"
-    sink.write(b"\n]}\n")
+        sink.write(separator)
+        sink.write(block.data[:-2])
+        separator = b",\n"
+    sink.write(b'\n],"complete":' + dumps(not was_cut()) + b"}\n")
 
 
 def write_lines(sink: BinaryIO, items: Iterable[Mapping[str, Any]], *, kind: str, complete: bool = True) -> None:
-    """Write NDJSON: an item a line with its `type`, then the end line; without that line a reader knows that it was
-    cut.
-    """
-    write_encoded_lines(sink, ([dumps({"type": kind, **item})] for item in items), complete=complete)
+    """Write NDJSON: an item a line with its `type`, then the end line; without it a reader knows that it was cut."""
+    count = 0
+    for item in items:
+        sink.write(dumps({"type": kind, **item}) + b"\n")
+        count += 1
+    sink.write(end_line(count, complete=complete))
 
 
-def write_encoded_lines(sink: BinaryIO, blocks: Iterable[list[bytes]], *, complete: bool = True) -> None:
-    """Write NDJSON from encoded items."""
+def write_encoded_lines(sink: BinaryIO, blocks: Iterable[EncodedItems], *, was_cut: Callable[[], bool]) -> None:
+    """Write NDJSON from blocks of texts that each end in LF."""
     count = 0
     for block in blocks:
-        count += len(block)
-        if block:
-            sink.write(b"\n".join(block) + b"\n")
-    sink.write(end_line(count, complete=complete))
+        sink.write(block.data)
+        count += block.count
+    sink.write(end_line(count, complete=not was_cut()))
 
 
 def end_line(count: int, *, complete: bool) -> bytes:
     """The line that tells a reader the output is whole."""
     return dumps({"type": "end", "complete": complete, "count": count}) + b"\n"
-
-
-def with_type(items: Iterable[Mapping[str, Any]], kind: str) -> Iterator[dict[str, Any]]:
-    """Put the `type` first."""
-    return ({"type": kind, **item} for item in items)

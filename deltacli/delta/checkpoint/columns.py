@@ -77,10 +77,10 @@ class CheckpointColumns:
     def narrow_remove(self, group: RowGroup, *, with_paths: bool) -> list[str]:
         """The leaves that counting the removes of a row group needs."""
         wanted = ["remove.deletionTimestamp"]
-        if with_paths:
-            wanted.append("remove.path")
-            if self.holds(group.index, "remove.deletionVector.storageType"):
-                wanted += [f"remove.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES]
+        if with_paths or self._nulls(group.index, "remove.path") != self._nulls(group.index, wanted[0]):
+            wanted.append("remove.path")  # half a remove shows in its missing path
+        if with_paths and self.holds(group.index, "remove.deletionVector.storageType"):
+            wanted += [f"remove.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES]
         found = [leaf for leaf in wanted if leaf in self._leaves]
         return found or ["remove.path"]
 
@@ -96,7 +96,7 @@ class CheckpointColumns:
             index,
             rows,
             has_adds=self.holds(index, "add.path"),
-            has_removes=self.holds(index, "remove.path"),
+            has_removes=self.holds(index, "remove.path") or self.holds(index, "remove.deletionTimestamp"),
             stats_are_parsed=add_nulls is not None and parsed_nulls is not None and add_nulls == parsed_nulls,
         )
 

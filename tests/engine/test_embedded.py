@@ -1,0 +1,61 @@
+"""The engine of one process: order kept, few in flight, the first error ends it."""
+
+from __future__ import annotations
+
+from threading import Barrier, Lock, current_thread
+
+import pytest
+
+from deltacli.engine.embedded import EmbeddedEngine
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 50])
+def test_results_come_in_the_order_of_the_pieces(threads: int, count: int) -> None:
+    assert [piece * piece for piece in range(count)] == list(EmbeddedEngine(threads).run(lambda x: x * x, range(count)))
+
+
+def test_pieces_run_at_the_same_time() -> None:
+    """
+    Two pieces that wait for each other.
+    """
+    meeting = Barrier(2, timeout=30)
+
+    names = set(EmbeddedEngine(2).run(lambda _: meeting.wait() is None or current_thread().name, range(2)))
+
+    assert 2 == len(names)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_few_pieces_are_taken_ahead(threads: int) -> None:
+    taken = []
+
+    def pieces() -> object:
+        for piece in range(1_000):
+            taken.append(piece)
+            yield piece
+
+    results = EmbeddedEngine(threads).run(lambda x: x, pieces())  # type: ignore[arg-type, var-annotated]
+    next(results)
+    results.close()  # type: ignore[attr-defined]
+
+    assert len(taken) <= 2 * threads + 2
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_first_piece_that_fails_ends_the_run(threads: int) -> None:
+    done = []
+    lock = Lock()
+
+    def work(piece: int) -> int:
+        if piece == 5:
+            raise ValueError(piece)
+        with lock:
+            done.append(piece)
+        return piece
+
+    with pytest.raises(ValueError, match="5"):
+        list(EmbeddedEngine(threads).run(work, range(1_000)))
+
+    assert {0, 1, 2, 3, 4} <= set(done)
+    assert len(done) < 100

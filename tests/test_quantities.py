@@ -1,0 +1,88 @@
+"""Sizes, times and ranges, read and written."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltacli.errors import UsageError
+from deltacli.quantities import format_age, format_ranges, format_size, format_timestamp, parse_timestamp, ranges_of
+from tests.support.effort import examples
+
+DAY_MS = 86_400_000
+
+
+@given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
+@examples(200)
+def test_a_written_time_reads_back(timestamp_ms: int) -> None:
+    assert timestamp_ms == parse_timestamp(format_timestamp(timestamp_ms))
+
+
+@pytest.mark.parametrize(
+    ("text", "timestamp_ms"),
+    [
+        ("1970-01-02", DAY_MS),
+        ("1970-01-01T00:00:01Z", 1_000),
+        ("1970-01-01t00:00:01z", 1_000),
+        ("1970-01-01 00:00:01", 1_000),
+        ("1970-01-01T02:00:00+02:00", 0),
+        ("1969-12-31T23:00:00-01:00", 0),
+        ("1970-01-01T00:00:00.0019", 1),
+        (" 1970-01-02 ", DAY_MS),
+    ],
+)
+def test_times_are_utc_unless_they_say_otherwise(text: str, timestamp_ms: int) -> None:
+    assert timestamp_ms == parse_timestamp(text)
+
+
+@pytest.mark.parametrize("text", ["", "now", "yesterday", "1970-13-01", "1970-01-01T25:00:00Z", "01.02.1970"])
+def test_what_is_no_time_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_timestamp(text)
+
+    assert (2, "usage.timestamp") == (raised.value.exit_code, raised.value.code)
+
+
+@pytest.mark.parametrize("timestamp_ms", [-(10**18), 10**18])
+def test_a_moment_beyond_every_calendar_is_written_as_a_number(timestamp_ms: int) -> None:
+    assert str(timestamp_ms) == format_timestamp(timestamp_ms)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3_435_973_837, "3.2 GiB"), (2**70, "1024.0 EiB")],
+)
+def test_sizes_are_written_in_powers_of_1024(size: int, text: str) -> None:
+    assert text == format_size(size)
+
+
+@pytest.mark.parametrize(
+    ("age_ms", "text"),
+    [
+        (0, "now"),
+        (999, "now"),
+        (1_000, "1 second ago"),
+        (3 * DAY_MS, "3 days ago"),
+        (-2 * 3_600_000, "in 2 hours"),
+        (800 * DAY_MS, "2 years ago"),
+    ],
+)
+def test_ages_are_written_in_the_largest_unit(age_ms: int, text: str) -> None:
+    assert text == format_age(0, age_ms)
+
+
+@given(st.sets(st.integers(0, 40)))
+@examples(100)
+def test_ranges_hold_the_numbers_and_no_other(numbers: set[int]) -> None:
+    runs = ranges_of(numbers)
+
+    assert sorted(numbers) == [number for first, last in runs for number in range(first, last + 1)]
+    assert all(before[1] + 1 < after[0] for before, after in pairwise(runs))
+
+
+def test_ranges_are_written_short() -> None:
+    assert "0-9, 12, 14-20" == format_ranges([12, *range(10), *range(14, 21)])
+    assert "none" == format_ranges([])
