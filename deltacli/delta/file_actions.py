@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli.delta.action_faults import missing, wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.stats import num_records_column
-from deltacli.errors import CommitCorrupt
 
 if TYPE_CHECKING:
     import pyarrow
@@ -145,7 +145,7 @@ class NarrowRows:
             _whole_column(cardinalities, "add.deletionVector.cardinality", source),
         ]
         if adds[2].null_count:
-            raise _missing("add.size", source)
+            raise missing("add.size", source)
         paths, dv_ids, timestamps = self._removes
         removes = [
             _path_column(paths, "remove", source),
@@ -189,14 +189,14 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
         try:
             columns.append(pa.array(values, field.type))
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
-            raise _wrong_type(field.name, source, fault) from fault
+            raise wrong_type(field.name, str(fault), source) from fault
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _path_column(paths: Sequence[object], kind: str, source: str) -> pyarrow.Array:
     column = _text_column(paths, f"{kind}.path", source)
     if column.null_count:
-        raise _missing(f"{kind}.path", source)
+        raise missing(f"{kind}.path", source)
     return column
 
 
@@ -206,7 +206,7 @@ def _text_column(values: Sequence[object], what: str, source: str) -> pyarrow.Ar
     try:
         return pa.array(values, pa.string())
     except (pa.ArrowException, UnicodeEncodeError, TypeError) as fault:
-        raise _wrong_type(what, source, fault) from fault
+        raise wrong_type(what, str(fault), source) from fault
 
 
 def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.Array:
@@ -214,25 +214,10 @@ def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.A
 
     odd = next((value for value in values if value is not None and type(value) is not int), None)
     if odd is _ABSENT:
-        raise _missing(what, source)
+        raise missing(what, source)
     try:
         if odd is not None:
             raise OverflowError(f"found {odd!r}, expected an integer of 64 bits")  # orjson reads larger ones as floats
         return pa.array(values, pa.int64())
     except (pa.ArrowException, OverflowError) as fault:
-        raise _wrong_type(what, source, fault) from fault
-
-
-def _missing(what: str, source: str) -> CommitCorrupt:
-    return CommitCorrupt(
-        f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}"
-    )
-
-
-def _wrong_type(what: str, source: str, fault: Exception) -> CommitCorrupt:
-    return CommitCorrupt(
-        f"{source}: {what} has the wrong type",
-        code="action.wrong-type",
-        facts={"found": str(fault)[:120]},
-        hint="deltacli history {table}",
-    )
+        raise wrong_type(what, str(fault), source) from fault

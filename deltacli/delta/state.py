@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deltacli.delta.action_faults import missing, wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
 from deltacli.delta.protocol import Protocol
-from deltacli.errors import CommitCorrupt
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def read_metadata(action: Action, source: str) -> Metadata:
     schema = action.get("schemaString")
     created = action.get("createdTime")
     if schema is not None and not isinstance(schema, str):
-        raise _wrong_type("metaData.schemaString", schema, source)
+        raise wrong_type("metaData.schemaString", repr(schema), source)
     return Metadata(
         id=str(action.get("id") or ""),
         name=_optional_text(action.get("name")),
@@ -162,25 +162,25 @@ def _features(action: Action, field_name: str, source: str) -> tuple[str, ...] |
     if names is None:
         return None
     if not isinstance(names, list):
-        raise _wrong_type(f"protocol.{field_name}", names, source)
+        raise wrong_type(f"protocol.{field_name}", repr(names), source)
     return tuple(sorted(str(name) for name in names))
 
 
 def _number(action: Action, field_name: str, kind: str, source: str) -> int:
     value = action.get(field_name)
     if value is None:
-        raise _missing(f"{kind}.{field_name}", source)
+        raise missing(f"{kind}.{field_name}", source)
     if type(value) is not int:
-        raise _wrong_type(f"{kind}.{field_name}", value, source)
+        raise wrong_type(f"{kind}.{field_name}", repr(value), source)
     return value
 
 
 def _text(action: Action, field_name: str, kind: str, source: str) -> str:
     value = action.get(field_name)
     if value is None:
-        raise _missing(f"{kind}.{field_name}", source)
+        raise missing(f"{kind}.{field_name}", source)
     if not isinstance(value, str):
-        raise _wrong_type(f"{kind}.{field_name}", value, source)
+        raise wrong_type(f"{kind}.{field_name}", repr(value), source)
     return value
 
 
@@ -195,24 +195,9 @@ def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any
     if isinstance(value, list):
         return dict(value)
     if not isinstance(value, dict):
-        raise _wrong_type(what, value, source)
+        raise wrong_type(what, repr(value), source)
     return value
 
 
 def _strings(value: object, what: str, source: str) -> dict[str, str]:
     return {str(key): "" if item is None else str(item) for key, item in _mapping(value, what, source).items()}
-
-
-def _missing(what: str, source: str) -> CommitCorrupt:
-    return CommitCorrupt(
-        f"{source}: {what} is missing", code="action.missing-required", hint="deltacli history {table}"
-    )
-
-
-def _wrong_type(what: str, value: object, source: str) -> CommitCorrupt:
-    return CommitCorrupt(
-        f"{source}: {what} has the wrong type",
-        code="action.wrong-type",
-        facts={"found": repr(value)[:80]},
-        hint="deltacli history {table}",
-    )

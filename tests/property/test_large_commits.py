@@ -118,6 +118,11 @@ def plain_lines() -> st.SearchStrategy[bytes]:
     return lines.map(lambda line: to_bytes([line])[:-1])
 
 
+def apart(lines: list[bytes]) -> list[bytes]:
+    """Give odd lines paths of their own: a fault of an add that a later one of the same key hides need not be seen."""
+    return [line.replace(b'"path":"a"', b'"path":"a%d"' % number) for number, line in enumerate(lines)]
+
+
 def outcome(builder: TableBuilder) -> tuple[Any, ...]:
     """What comes of reading the newest version: its state and rows, or the kind of error."""
     table = open_built(builder)
@@ -134,7 +139,8 @@ def outcome(builder: TableBuilder) -> tuple[Any, ...]:
 @example([b'{"add":{"path":"a","size":1}}', b'{"commitInfo":{"inCommitTimestamp":5}}'], b"\n")
 @examples(120)
 def test_a_large_commit_is_read_or_refused_like_a_small_one(lines: list[bytes], end: bytes) -> None:
-    builder = TableBuilder().commit(*STAMPED, add("old", size=5)).commit(raw=b"\n".join([b"{}", *lines]) + end)
+    data = b"\n".join([b"{}", *apart(lines)]) + end
+    builder = TableBuilder().commit(*STAMPED, add("old", size=5)).commit(raw=data)
     expected = outcome(builder)
 
     for block_bytes in BLOCKS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -139,70 +139,44 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
     """The columns for the eye; the path last, because it is longest."""
     if listing.columns is not None:
         return [_exact_column(name) for name in listing.columns]
-
-    def moment(name: str) -> Any:  # Any: Callable
-        return lambda row: format_moment(row[name]) if row.get(name) is not None else ""
-
     columns: list[Column[dict[str, Any]]] = []
     if len(listing.kinds) > 1:
         columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
-    columns.append(
-        Column(
-            "size",
-            lambda row: row.get("size"),
-            text=lambda row: format_size(row["size"]) if row.get("size") is not None else "",
-            right=True,
-            priority=1,
-            least=9,
-        )
-    )
+    columns.append(_number_column("size", lambda row: row.get("size"), format_size, priority=1, least=9))
     if "add" in listing.kinds:
-        columns.append(
-            Column(
-                "records",
-                _records,
-                text=lambda row: format_count(found) if (found := _records(row)) is not None else "",
-                right=True,
-                priority=3,
-                least=7,
-            )
-        )
-        columns.append(
-            Column(
-                "deletedRows",
-                _deleted,
-                text=lambda row: format_count(found) if (found := _deleted(row)) is not None else "",
-                right=True,
-                priority=4,
-                least=7,
-                title="deleted",
-            )
-        )
-        columns.append(
-            Column(
-                "modificationTime",
-                lambda row: row.get("modificationTime"),
-                text=moment("modificationTime"),
-                priority=5,
-                least=19,
-                title="modified (UTC)",
-                style=lambda _: Style.QUIET,
-            )
-        )
+        columns.append(_number_column("records", _records, format_count, priority=3))
+        columns.append(_number_column("deletedRows", _deleted, format_count, priority=4, title="deleted"))
+        columns.append(_moment_column("modificationTime", "modified (UTC)"))
     if "remove" in listing.kinds:
-        columns.append(
-            Column(
-                "deletionTimestamp",
-                lambda row: row.get("deletionTimestamp"),
-                text=moment("deletionTimestamp"),
-                priority=5,
-                least=19,
-                title="deleted (UTC)",
-                style=lambda _: Style.QUIET,
-            )
-        )
+        columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
     columns.append(Column("path", lambda row: row["path"], priority=1, least=24, keep_end=True))
     return columns
+
+
+def _number_column(
+    name: str,
+    value: Callable[[dict[str, Any]], int | None],
+    written: Callable[[int], str],
+    *,
+    priority: int,
+    least: int = 7,
+    title: str | None = None,
+) -> Column[dict[str, Any]]:
+    def text(row: dict[str, Any]) -> str:
+        found = value(row)
+        return "" if found is None else written(found)
+
+    return Column(name, value, text=text, right=True, priority=priority, least=least, title=title)
+
+
+def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
+    def text(row: dict[str, Any]) -> str:
+        found = row.get(name)
+        return "" if found is None else format_moment(found)
+
+    return Column(
+        name, lambda row: row.get(name), text=text, priority=5, least=19, title=title, style=lambda _: Style.QUIET
+    )
 
 
 def _records(row: dict[str, Any]) -> int | None:
