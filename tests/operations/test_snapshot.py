@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from deltacli.errors import (
     VersionAbsent,
 )
 from deltacli.operations.snapshot import summarize
+from deltacli.storage import FileStat
 from tests.support import damage
 from tests.support.actions import (
     Line,
@@ -488,6 +490,33 @@ def test_a_snapshot_reads_only_the_commits_after_its_checkpoint(table_builder: T
 
     assert [HINT, f"{LOG}/{11:020d}.json", f"{LOG}/{10:020d}.json"] == storage.touched("read")
     assert [f"{LOG}/{9:020d}.checkpoint.parquet"] == storage.touched("open")
+
+
+def test_a_cleanup_between_the_listing_and_the_reading_is_survived(table_builder: TableBuilder) -> None:
+    """
+    Another process wrote a checkpoint and deleted what it covers, right after we had listed the log.
+    """
+    builder = table_builder.commits(6)
+    before = builder.in_memory()
+    after = builder.checkpoint(4).damaged(damage.head_cleaned(4)).in_memory()
+
+    class Cleaned(RecordingStorage):
+        def read(self, path: str) -> bytes:
+            return before.read(path) if path.endswith(f"{5:020d}.json") else after.read(path)
+
+        def open(self, path: str) -> Any:  # Any: as in the port
+            return after.open(path)
+
+        def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+            self.calls["list_from"] += 1
+            return (before if self.calls["list_from"] == 1 else after).list_from(directory, start)
+
+    storage = Cleaned(before)
+
+    found = document(open_at(storage))
+
+    assert builder.states[5].document(now_ms=NOW_MS)["files"] == found["files"]
+    assert (2, 4) == (storage.calls["list_from"], found["logSegment"]["checkpoint"]["version"])
 
 
 # When a version was committed
