@@ -1,6 +1,6 @@
 """deltacli against deltalake on the same tables in the same run: whole processes, medians, ratios.
 
-  python3 benchmarks/run.py --peer-python .venv-peers/bin/python [--adds 1000000] [--commits 10000] [-n 5]
+  .venv/bin/python benchmarks/run.py --peer-python .venv-peers/bin/python [--adds 1000000] [--commits 10000] [-n 5]
 
 Run it with the Python of the environment that has deltacli. The tables are synthetic and kept in a temporary directory.
 Absolute times say little on a shared machine; the ratios are steady to about a tenth.
