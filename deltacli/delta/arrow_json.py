@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
-_CONTROL = bytes(range(0x20))
+_SEPARATOR = "\x7f"
+"""The one ASCII character that is neither printed nor escaped in JSON."""
 
 
 def json_column(column: pyarrow.Array) -> pyarrow.Array:
     """Return each value as JSON text: any array in, string array out, null where the value is null."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_struct(kind):
@@ -30,13 +32,13 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(_escaped(column.cast(pa.string())))
+        return _quoted(_escaped(pc.cast(column, pa.string())))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.string())
+        return pc.cast(column, pa.string())
     if pa.types.is_floating(kind):
         return _json_floats(column)
     if pa.types.is_timestamp(kind):
-        text = pc.replace_substring(column.cast(pa.string()), " ", "T")
+        text = pc.replace_substring(pc.cast(column, pa.string()), " ", "T")
         is_int96 = kind.unit == "ns" and kind.tz is None  # INT96 holds instants, but says so nowhere
         return _quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
     if pa.types.is_null(kind):
@@ -46,7 +48,7 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
             [None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()],
             pa.string(),
         )
-    return _quoted(column.cast(pa.string()))  # dates and times
+    return _quoted(pc.cast(column, pa.string()))  # dates and times
 
 
 def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:
@@ -54,7 +56,6 @@ def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array
 
     `head` opens the object and holds at least one field: `{"type":"add"`.
     """
-    import pyarrow.compute as pc
 
     parts = _field_parts([(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)])
     return pc.binary_join_element_wise(*_with_literals([head, *parts, end], len(batch)), "")
@@ -63,19 +64,17 @@ def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array
 def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
     """`{"a":1,"c":2}`: each field brings its own leading comma, so that absent ones leave no trace."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = [column.type.field(index).name for index in range(column.type.num_fields)]
     parts = _field_parts(list(zip(names, column.flatten(), strict=True)))
     body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*_with_literals(parts, len(column)), ""), 1)
     text = pc.binary_join_element_wise("{", body, "}", "")
-    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    return text if column.null_count == 0 else pc.if_else(pc.is_valid(column), text, pa.scalar(None, pa.string()))
 
 
 def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.Array]:
     """The pieces of an object's fields in order: literals and columns; a column with nulls carries its own name."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     parts: list[str | pyarrow.Array] = []
     for name, column in fields:
@@ -110,7 +109,6 @@ def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | py
 def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
     """`{"k":"v"}`; a null value is written, because it means something (a null partition value)."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if len(column) == 0:
         return pa.array([], pa.string())
@@ -121,28 +119,26 @@ def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
     entries = pc.binary_join_element_wise(keys, values, ":")
     relative = pc.subtract(offsets, pa.scalar(first, offsets.type))
     text = pc.binary_join_element_wise("{", pc.binary_join(pa.ListArray.from_arrays(relative, entries), ","), "}", "")
-    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    return text if column.null_count == 0 else pc.if_else(pc.is_valid(column), text, pa.scalar(None, pa.string()))
 
 
 def _join_items(
     items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str
 ) -> pyarrow.Array:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(lengths), pa.int32())])
     filled = pc.coalesce(items, pa.scalar(null_item))
     text = pc.binary_join_element_wise(start, pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), end, "")
-    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    return text if column.null_count == 0 else pc.if_else(pc.is_valid(column), text, pa.scalar(None, pa.string()))
 
 
 def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
     """NaN and the infinities as strings, the way statistics spell them."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    text = column.cast(pa.string())
+    text = pc.cast(column, pa.string())
     finite = pc.is_finite(column)
     if pc.all(pc.fill_null(finite, True)).as_py():
         return text
@@ -151,21 +147,39 @@ def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
 
 
 def _quoted(text: pyarrow.Array) -> pyarrow.Array:
-    import pyarrow.compute as pc
 
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
 def _escaped(text: pyarrow.Array) -> pyarrow.Array:
-    """Escape quotes, backslashes and control characters; a column without any is handed back as it is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+    """Escape quotes, backslashes and control characters; a column without any is handed back as it is.
 
+    The column is escaped as one string, which orjson does at the speed of memory, with a separator that JSON leaves as
+    it is between the values: half the time of replacing value by value in Arrow.
+    """
+    import pyarrow as pa
+
+    raw = _characters(text)
+    if '"' not in raw and len(orjson.dumps(raw)) == len(raw.encode()) + 2:
+        return text
+    if _SEPARATOR in raw:
+        return pa.array(
+            [None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string()
+        )
+    whole = pa.ListArray.from_arrays(pa.array([0, len(text)], pa.int32()), pc.fill_null(text, ""))
+    joined = pc.binary_join(whole, _SEPARATOR)
+    escaped = orjson.dumps(_characters(joined))
+    ends = pa.array([1, len(escaped) - 1], pa.int32()).buffers()[1]
+    one = pa.StringArray.from_buffers(1, ends, pa.py_buffer(escaped))
+    values = pc.split_pattern(one, _SEPARATOR).flatten()
+    return values if text.null_count == 0 else pc.if_else(pc.is_valid(text), values, pa.scalar(None, pa.string()))
+
+
+def _characters(text: pyarrow.Array) -> str:
+    """The values of a string column end to end."""
     data = text.buffers()[2]
-    raw = data.to_pybytes() if data is not None else b""
-    if len(raw.translate(None, _CONTROL)) == len(raw):
-        escaped = pc.replace_substring(text, "\\", "\\\\") if b"\\" in raw else text
-        return pc.replace_substring(escaped, '"', '\\"') if b'"' in raw else escaped
-    return pa.array(
-        [None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string()
-    )
+    if data is None or len(text) == 0:
+        return ""
+    ends = memoryview(text.buffers()[1]).cast("i")
+    first, last = ends[text.offset], ends[text.offset + len(text)]
+    return str(memoryview(data)[first:last], "utf-8")
