@@ -32,6 +32,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "find_substring": ("find_substring", 1, "MatchSubstringOptions"),
     "greater": ("greater", 2, None),
     "if_else": ("if_else", 3, None),
+    "indices_nonzero": ("indices_nonzero", 1, None),
     "invert": ("invert", 1, None),
     "is_in": ("is_in", 1, "SetLookupOptions"),
     "is_valid": ("is_valid", 1, None),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 _ROWS_A_BATCH = 16_384
+_WHOLE_ROWS_A_BATCH = 8_192
+_FEW_DROPPED = 4
 _BUFFER_BYTES = 1 << 20
 """Column chunks are read through a buffer this large, never whole: a row group of 250,000 adds would take 30 MB a
 thread.
@@ -286,16 +289,26 @@ def read_whole(
         if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
             wanted.append("add.stats_parsed")
         for batch in file.iter_batches(
-            batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
+            batch_size=_WHOLE_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
         ):
             rows = _whole_rows(batch, kind, schema)
             if rows is not None:
-                kept = (
-                    touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
-                    if len(touched)
-                    else None
-                )
-                yield rows if kept is None else pc.filter(rows, kept)
+                if len(touched):
+                    kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    yield from _kept_runs(rows, kept)
+                else:
+                    yield rows
+
+
+def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+    """The rows that `kept` names (None: all): slices between the few that it drops, a copy where it drops many."""
+    if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
+        yield pc.filter(rows, kept)
+        return
+    dropped = [] if kept is None else pc.indices_nonzero(pc.invert(kept)).to_pylist()
+    for before, after in pairwise([-1, *dropped, rows.num_rows]):
+        if after - before > 1:
+            yield rows.slice(before + 1, after - before - 1)
 
 
 def _whole_rows(batch: Any, kind: str, schema: Any) -> Any:  # Any: pyarrow has no types
