@@ -16,6 +16,7 @@ from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
 from tools.fish_completion import render_fish
 from tools.man_pages import render_man_pages
+from tools.schemas import render_schemas
 from tools.zsh_completion import render_zsh
 
 __all__ = ["files", "read_commands"]
@@ -87,6 +88,7 @@ def files() -> dict[str, str]:
         "docs/commands.md": render_reference(root, environment),
         "docs/scripting.md": fill(scripting, tables),
         **{f"docs/man/{name}": page for name, page in pages.items()},
+        **{f"docs/schemas/{name}": text for name, text in render_schemas().items()},
     }
 
 
