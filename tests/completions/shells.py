@@ -54,8 +54,8 @@ bindkey '^T' list-choices
 
 
 def need(program: str, package: str) -> None:
-    """Skip the test where a program is absent, unless the gate demands it."""
-    if shutil.which(program):
+    """Skip the test where a program (or a file) is absent, unless the gate demands it."""
+    if shutil.which(program) or Path(program).is_file():
         return
     reason = f"{program} is not installed: apt-get install {package}"
     if os.environ.get("DELTACLI_REQUIRE_SHELLS") == "1":
@@ -117,6 +117,8 @@ def bash(home: Path, *, package: bool = False, files: Path = FILES) -> Iterator[
     """Yield a bash that has sourced the completion, with or without the package bash-completion."""
     need("bash", "bash")
     script = home / ".bashrc-test"
+    if package:
+        need(str(BASH_COMPLETION), "bash-completion")
     loaded = f". {BASH_COMPLETION}\n" if package else ""
     script.write_text(f"{_BASH}{loaded}. '{files}/deltacli.bash'\n{_PRINTS}\n")
     with _running(home, "bash", "--noprofile", "--rcfile", str(script), "-i") as shell:

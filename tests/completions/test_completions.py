@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.completions.shells import BASH_COMPLETION, FILES, bash, fish, zsh
+from tests.completions.shells import FILES, bash, fish, zsh
 from tools.bash_completion import render_bash
 from tools.command_tree import Argument, Command, Kind, Option, Value, read_commands
 from tools.fish_completion import render_fish
@@ -40,8 +40,6 @@ def matcher(shell: str, home: Path, files: Path) -> Iterator[Matches]:
             with bash(home, files=files) as found:
                 yield found.matches
         case "bash with bash-completion":
-            if not BASH_COMPLETION.exists():
-                pytest.skip(f"{BASH_COMPLETION} does not exist: apt-get install bash-completion")
             with bash(home, package=True, files=files) as found:
                 yield found.matches
         case "zsh":
