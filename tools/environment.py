@@ -25,20 +25,33 @@ MEANINGS = {
 """What a variable means that is not simply the default of an option; only those that are read are written anywhere."""
 
 
+CLOUDS = {
+    "AWS_": "credentials, profile, region and endpoint of S3, as every client of it reads them",
+    "AZURE_": "credentials and account of Azure, as every client of it reads them",
+    "GOOGLE_": "credentials and project of Google Cloud, as every client of it reads them",
+}
+"""Variables that belong to a store: the stores' libraries read them, whether or not our code does, too."""
+
+
 def read_environment(root: Command) -> dict[str, str]:
-    """Return each variable with its meaning, sorted. Ends the program at one that is read and nowhere explained."""
+    """Return each variable with its meaning, those of the stores last.
+
+    Ends the program at one that is read and nowhere explained.
+    """
     defaults = {
         variable: option for command in root.walk() for option in command.options for variable in variables_of(option)
     }
     found = {}
     for name in sorted({*_read_names(), *(option.variable for option in defaults.values() if option.variable)}):
+        if name.startswith(tuple(CLOUDS)):
+            continue
         if name in MEANINGS:
             found[name] = MEANINGS[name]
         elif name in defaults:
             found[name] = f"default of `{max(defaults[name].spellings, key=len)}`"
         else:
             raise SystemExit(f"error: the code reads {name}: say in tools/environment.py what it means")
-    return found
+    return found | {f"{prefix}…": meaning for prefix, meaning in CLOUDS.items()}
 
 
 def variables_of(option: Option) -> set[str]:
@@ -66,4 +79,4 @@ def _read_names() -> Iterator[str]:
 
 
 def _is_environment(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in ("os.environ", "environ")
+    return isinstance(node, ast.Attribute | ast.Name) and ast.unparse(node) in ("os.environ", "environ", "environment")

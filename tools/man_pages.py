@@ -87,7 +87,7 @@ def _environment(environment: Mapping[str, str]) -> list[str]:
     lines = [".SH ENVIRONMENT"]
     for name, meaning in environment.items():
         lines += [".TP", f"\\fB{_text(name)}\\fR", _line(meaning)]
-    return [*lines, ".PP", "Stores are opened with their own variables, profiles and roles."]
+    return lines
 
 
 def _examples(text: str) -> list[str]:
