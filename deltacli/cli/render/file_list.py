@@ -61,6 +61,8 @@ def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: Fi
         case OutputFormat.JSON:
             blocks = snapshot.table.engine.run(partial(_encode, end="},\n"), read_ahead(batches))
             document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
+            if listing.columns is not None:
+                document["columns"] = list(listing.columns)
             write_document_with_items(sink, document, blocks, was_cut=lambda: cutter.was_cut)
         case OutputFormat.CSV:
             columns = _exact_columns(listing)
