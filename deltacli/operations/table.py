@@ -241,8 +241,8 @@ class Snapshot:
                 yield whole_actions(actions, schema, file.name)
         if actions := (self._inline.adds if kind == "add" else self._inline.removes):
             yield whole_actions(actions, schema, "checkpoint")
-        for piece in self._pieces:
-            yield from read_whole(storage, piece, self._touched, kind)
+        read = partial(read_whole, storage, touched=self._touched, kind=kind)
+        yield from engine.stream(read, self._pieces)
 
 
 def _count_batch(
