@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deltacli.delta.commit_lines import KNOWN_ACTIONS, Action, stream_actions
+from deltacli.delta.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.file_actions import action_schemas, narrow_batches
 from deltacli.delta.ndjson import parse_ndjson
@@ -55,7 +55,10 @@ def plan_blocks(file: LogFile) -> list[CommitBlock]:
 
 
 def read_lines(storage: Storage, block: CommitBlock) -> bytes:
-    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is."""
+    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is.
+
+    Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held.
+    """
     path, size = commit_location(block.file), block.file.size_bytes
     lead = 1 if block.offset else 0  # one byte before, to see whether the block begins a line
     data = storage.read_range(path, block.offset - lead, block.length + lead)
@@ -73,6 +76,8 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
         cut = more.find(b"\n")
         tail.append(more if cut < 0 else more[: cut + 1])
         end += len(tail[-1])
+        if end - block.offset > block.length + MAX_LINE_BYTES:
+            raise line_too_long(block.file.name)
     return b"".join([data[start:], *tail])
 
 

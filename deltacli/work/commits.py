@@ -43,7 +43,7 @@ def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action
     """Yield the actions of a commit of any size, in file order. Raises CommitCorrupt."""
     require_bytes(file)
     if is_large(file):
-        yield from stream_actions(split_lines(_read_blocks(storage, file)), file.name)
+        yield from stream_actions(split_lines(_read_blocks(storage, file), file.name), file.name)
     else:
         yield from read_actions(storage.read(commit_location(file)), file.name)
 
