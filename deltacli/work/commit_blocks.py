@@ -16,7 +16,7 @@ from deltacli.delta.segment import LogFile
 from deltacli.delta.stats import num_records_column
 from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
-from deltacli.work.commits import commit_location
+from deltacli.work.commits import commit_location, require_whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -62,6 +62,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
     path, size = commit_location(block.file), block.file.size_bytes
     lead = 1 if block.offset else 0  # one byte before, to see whether the block begins a line
     data = storage.read_range(path, block.offset - lead, block.length + lead)
+    require_whole(block.file, len(data), min(block.length + lead, size - block.offset + lead))
     start = data.find(b"\n") + 1 if lead else 0
     if lead and start == 0:
         return b""
@@ -71,8 +72,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
     tail: list[bytes] = []
     while end < size and not (tail[-1] if tail else data).endswith(b"\n"):
         more = storage.read_range(path, end, _TAIL_BYTES)
-        if not more:
-            break
+        require_whole(block.file, len(more), 1)
         cut = more.find(b"\n")
         tail.append(more if cut < 0 else more[: cut + 1])
         end += len(tail[-1])

@@ -54,6 +54,8 @@ def read_provenance(storage: Storage, file: LogFile) -> Provenance:
         data = storage.read(path)
     else:
         data = storage.read_range(path, 0, _FIRST_READ)
+    if not data:
+        return Provenance(problem="commit.empty")
     try:
         data, line, position = _first_line(storage, path, data, file)
     except CommitCorrupt as corrupt:
