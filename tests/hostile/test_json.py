@@ -29,8 +29,7 @@ def verdict(data: bytes) -> object:
     try:
         return table.snapshot().counts()[0].count
     except DeltacliError as error:
-        assert f"{1:020d}.json" in error.message
-        return error.code
+        return error.code if f"{1:020d}.json" in error.message else f"no file is named: {error}"
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,7 @@ def test_values_keep_their_odd_characters_in_json() -> None:
     ids=["open", "structs", "arrays", "metadata"],
 )
 def test_a_deeply_nested_schema_is_refused(text: str) -> None:
-    with pytest.raises(DeltacliError, match="nested too deeply|not JSON") as raised:
+    with pytest.raises(DeltacliError, match=r"nested too deeply|not JSON") as raised:
         parse_schema(text)
 
     assert "schema.bad-json" == raised.value.code
