@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -101,7 +101,7 @@ class Table:
             if log.listing.start_version == 0:
                 raise
             # A listing that began at the hint does not show older starts, nor all that can be read.
-            return self._rebuild(replace(log, listing=list_log(self.storage)), version, rejected)
+            return self._rebuild(log._replace(listing=list_log(self.storage)), version, rejected)
 
     def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
         first_fault: CheckpointUnreadable | None = None
