@@ -43,6 +43,7 @@ class RemoteStorage:
         except (ImportError, ValueError) as fault:
             raise scheme_unavailable(scheme) from fault
         url = f"{scheme}://{rest}"
+        self._root = url
         self._fs, self._root = self._ask(
             lambda: fsspec.core.url_to_fs(url, **{"use_listings_cache": False, "skip_instance_cache": True, **options}),
             url,
@@ -115,7 +116,7 @@ class RemoteStorage:
 
     def _ask(self, call: Callable[[], Answer], place: str) -> Answer:
         """Make one call of the file system and turn its faults into ours."""
-        place = without_secrets(place)
+        place = self.uri + place.removeprefix(self._root)
         try:
             return call()
         except FileNotFoundError as fault:
