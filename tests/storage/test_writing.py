@@ -15,7 +15,7 @@ import pytest
 from deltacli.errors import FileMissing
 from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathKind, Storage
 from tests.storage.stores import WRITABLE, Place
-from tests.support.racing import Race, half_seen, payload
+from tests.support.racing import Onlooker, Race, payload
 
 ROUNDS = 200
 
@@ -55,19 +55,21 @@ def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place) ->
             outcomes.append(storage.put_if_absent(f"race/{number:03d}", payload(racer, number)))
         return outcomes
 
-    def watch() -> list[str]:
-        seen: list[str] = []
+    onlooker = Onlooker(storage, "race")
+
+    def watch() -> None:
         while not done.is_set():
-            seen += half_seen(storage, "race")
-        return seen
+            onlooker.look()
 
     with ThreadPoolExecutor(17) as pool:
         watching = pool.submit(watch)
         rounds = list(zip(*pool.map(create, range(16)), strict=True))
         done.set()
+        watching.result()
 
     assert [Counter({Created(): 1, Existed(): 15})] * ROUNDS == [Counter(outcomes) for outcomes in rounds]
-    assert [] == watching.result()
+    assert [] == onlooker.halves
+    assert onlooker.looks > 0
     winners = [outcomes.index(Created()) for outcomes in rounds]
     assert [payload(winner, number) for number, winner in enumerate(winners)] == [
         storage.read(f"race/{number:03d}") for number in range(ROUNDS)

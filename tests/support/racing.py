@@ -17,19 +17,27 @@ def payload(racer: int, number: int) -> bytes:
     return f"{racer:03d}.{number:05d};".encode() * 10_000
 
 
-def half_seen(storage: Storage, directory: str) -> list[str]:
-    """Read the newest files that are there and return those that are not one racer's whole payload."""
-    try:
-        names = [stat.name for stat in storage.list_from(directory, "0")]  # what is unfinished begins with a dot
-    except FileMissing:
-        return []
-    found = []
-    for name in names[-3:]:
-        data = storage.read(f"{directory}/{name}")
-        racer = int(data[:3] or -1)
-        if data != payload(racer, int(name)):
-            found.append(name)
-    return found
+class Onlooker:
+    """Reads the newest file whenever it looks. `halves` are the names of those that were not one racer's payload."""
+
+    def __init__(self, storage: Storage, directory: str) -> None:
+        self._storage, self._directory = storage, directory
+        self._newest = "0"  # what is unfinished begins with a dot, which is lower
+        self.halves: list[str] = []
+        self.looks = 0
+
+    def look(self) -> None:
+        """Look once."""
+        try:
+            names = [stat.name for stat in self._storage.list_from(self._directory, self._newest)]
+        except FileMissing:
+            return
+        if names:
+            self._newest = names[-1]
+            data = self._storage.read(f"{self._directory}/{self._newest}")
+            if data != payload(int(data[:3] or -1), int(self._newest)):
+                self.halves.append(self._newest)
+            self.looks += 1
 
 
 @dataclass(frozen=True)
@@ -94,13 +102,11 @@ def _race(uri: str, racer: int, rounds: int, together: Barrier, answers: Any) ->
     answers.put((racer, outcomes))
 
 
-def _watch(uri: str, done: Event, answers: Any) -> None:
-    halves, looks = [], 0
+def _watch(uri: str, done: Event, seen: Any) -> None:
+    onlooker = Onlooker(open_storage(uri), "race")
     try:
-        storage = open_storage(uri)
         while not done.is_set():
-            halves += half_seen(storage, "race")
-            looks += 1
+            onlooker.look()
     except Exception as fault:  # noqa: BLE001
-        halves.append(repr(fault))
-    answers.put((halves, looks))
+        onlooker.halves.append(repr(fault))
+    seen.put((onlooker.halves, onlooker.looks))
