@@ -40,7 +40,7 @@ def is_file(descriptor: int, *_: object) -> bool:
     return not is_directory(descriptor)
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[str, int, dict[str, Any], type[StorageFailed]]] = {  # Any: options of `failing`
     "no space for the name": ("open", errno.ENOSPC, {}, StorageFailed),
     "read-only file system": ("open", errno.EROFS, {}, PermissionRefused),
     "not allowed": ("open", errno.EACCES, {}, PermissionRefused),
