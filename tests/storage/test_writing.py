@@ -50,9 +50,14 @@ def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place) ->
 
     def create(racer: int) -> list[Creation]:
         outcomes = []
-        for number in range(ROUNDS):
-            together.wait()
-            outcomes.append(storage.put_if_absent(f"race/{number:03d}", payload(racer, number)))
+        try:
+            for number in range(ROUNDS):
+                together.wait()
+                outcomes.append(storage.put_if_absent(f"race/{number:03d}", payload(racer, number)))
+        except BaseException:
+            done.set()
+            together.abort()  # the others need not wait for this one
+            raise
         return outcomes
 
     onlooker = Onlooker(storage, "race")
