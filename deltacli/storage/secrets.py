@@ -10,11 +10,13 @@ _SIGNED = re.compile(
     r"((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token)=)[^&\s\"']+", re.I
 )
 
+_SHORTEST_SECRET = 8  # a shorter one would blank out parts of ordinary words
+
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without passwords in URLs, signatures, and these very strings."""
     for secret in secrets:
-        if secret:
+        if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "\u2026")
     return _SIGNED.sub("\\1\u2026", _PASSWORD.sub("\\1:\u2026@", text))
 

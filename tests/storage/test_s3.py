@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -165,6 +166,19 @@ def test_the_condition_is_proved_once(s3: S3Server, bucket: str) -> None:
 
     assert (2, 5) == (s3.asked("PUT", "/t/_delta_log/."), s3.asked("PUT"))
     assert ["t/_delta_log/0", "t/_delta_log/1", "t/_delta_log/2"] == s3.keys(bucket)
+
+
+def test_aws_is_not_asked_for_a_proof(s3: S3Server, bucket: str) -> None:
+    through = json.dumps({"proxies": {"http": s3.url}})
+    options = {
+        "endpoint_url": "http://s3.us-east-1.amazonaws.com",
+        "config_kwargs": through,
+        "addressing_style": "path",
+    }
+
+    outcome = open_storage(f"s3://{bucket}/t", options).put_if_absent("new", b"")
+
+    assert (Created(), ["PUT"]) == (outcome, [method for method, _, _ in s3.requests])
 
 
 def test_deleting_takes_a_thousand_a_request_and_says_what_failed(s3: S3Server, bucket: str, store: S3Storage) -> None:
