@@ -8,9 +8,13 @@
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
+# │   └── NoAtomicCreate               the store can't create a file for one of many writers: it is read-only
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
 # ├── StorageFailed                7   network, permission, credentials, throttling, no space
+# │   ├── FileMissing                  a file that something names is not there
+# │   ├── PermissionRefused            access denied
+# │   └── CredentialsMissing           nothing to ask for access with
 # └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
 """One tree of errors: the class is the fact, the branch is the exit code."""
 
@@ -123,6 +127,12 @@ class Refused(DeltacliError):
     code = "refused"
 
 
+class NoAtomicCreate(Refused):
+    """The store can't promise that of two writers of one file one is refused."""
+
+    code = "storage.no-atomic-create"
+
+
 class StorageFailed(DeltacliError):
     """The store did not answer, or would not."""
 
@@ -140,3 +150,9 @@ class PermissionRefused(StorageFailed):
     """The store, or the file system, does not let us read or write."""
 
     code = "storage.permission"
+
+
+class CredentialsMissing(StorageFailed):
+    """No link of the cloud's credential chain has anything to sign with."""
+
+    code = "storage.credentials"

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+
 import pytest
 
 from tests.support.builder import TableBuilder
+from tests.support.s3 import S3Server, running
 
 
 @pytest.fixture
 def table_builder() -> TableBuilder:
     """An empty description of a table."""
     return TableBuilder()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """An S3 on loopback, one a session (and one a worker of xdist)."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_server: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """The same, with an environment that leads there and a clean log of requests."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name, value in s3_server.environment.items():
+        monkeypatch.setenv(name, value)
+    s3_server.requests.clear()
+    return s3_server

@@ -228,6 +228,8 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         "--limit",
         "--columns",
     }
+    from deltacli.storage.secrets import without_secrets
+
     skip = False
     for word in arguments[1:]:
         if skip:
@@ -235,7 +237,7 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         elif word in valued:
             skip = True
         elif not word.startswith("-"):
-            return word
+            return without_secrets(word)
     return None
 
 

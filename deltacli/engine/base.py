@@ -12,12 +12,15 @@ Result = TypeVar("Result")
 class Engine(Protocol):
     """Runs pieces of work, several at a time."""
 
-    def run(self, work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
+    def run(
+        self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
+    ) -> Iterator[Result]:
         """Yield the result of every piece, in the order of the pieces; few are in flight at a time, so results can be
         large.
 
         The first piece that raises ends the run with its error; a caller that stops early stops the pieces that have
-        not begun.
+        not begun. `at_once` is how many are useful at a time, for pieces that wait for a store instead of computing;
+        default: what suits computing.
         """
 
     def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:

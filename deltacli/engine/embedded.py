@@ -17,15 +17,21 @@ if TYPE_CHECKING:
 
 
 class EmbeddedEngine:
-    """Runs pieces in `threads` threads (default: one a processor), at most two pieces a thread in flight."""
+    """Runs pieces in `threads` threads (default: one a processor), at most two pieces a thread in flight.
+
+    Pieces that wait for a store get as many threads as they can use instead, and one piece a thread is in flight.
+    """
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or os.cpu_count() or 1
 
-    def run(self, work: Callable[[Piece], Result], pieces: Iterable[Piece]) -> Iterator[Result]:
+    def run(
+        self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
+    ) -> Iterator[Result]:
+        threads, in_flight = (self.threads, 2 * self.threads) if at_once is None else (at_once, at_once)
         remaining = iter(pieces)
         first = list(islice(remaining, 2))
-        if self.threads == 1 or len(first) < 2:
+        if threads == 1 or len(first) < 2:
             for piece in first:
                 yield work(piece)
             for piece in remaining:
@@ -33,9 +39,9 @@ class EmbeddedEngine:
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        with ThreadPoolExecutor(self.threads) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             flying: deque[Future[Result]] = deque(pool.submit(work, piece) for piece in first)
-            flying.extend(pool.submit(work, piece) for piece in islice(remaining, 2 * self.threads - 2))
+            flying.extend(pool.submit(work, piece) for piece in islice(remaining, in_flight - 2))
             try:
                 while flying:
                     result = flying.popleft().result()

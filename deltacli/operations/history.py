@@ -122,7 +122,7 @@ def read_history(storage: Storage, engine: Engine, *, limit: int = 0, counts: bo
     chosen = newest_first[:limit] if limit else newest_first
     read = partial(_read_item, storage, times=times, counts=counts)
     files = (listing.commits[version] for version in chosen)
-    items = tuple(engine.run(read, files)) if storage.capabilities.parallel_reads else tuple(map(read, files))
+    items = tuple(engine.run(read, files, at_once=storage.capabilities.parallel_reads))
     return History(storage.uri, items, len(newest_first), gaps_of(listing))
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
 from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
 from deltacli.delta.segment import LogListing, make_log_file, read_listing
-from deltacli.errors import DeltacliError, FileMissing, NotATable, StorageFailed, UsageError
+from deltacli.errors import DeltacliError, FileMissing, NotATable, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage import PathKind, Storage
 
 _FIRST_VERSIONED_NAME = "0"
@@ -85,7 +85,9 @@ def _hint(storage: Storage) -> Hint | BadHint | None:
         data = storage.read_range(f"{LOG_DIRECTORY}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
     except FileMissing:
         return None
-    except StorageFailed:
+    except StorageFailed as fault:
+        if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
+            raise  # the listing would wait for the same fault again
         return BadHint("hint.bad-json")
     return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from deltacli.work.commit_blocks import NarrowBlock
 
 _ACTIONS_A_BATCH = 8_192
+_BYTES_READ_AHEAD = 64 << 20
+"""What commits that are read at the same time may hold together."""
 
 
 @dataclass(slots=True)
@@ -110,8 +112,9 @@ def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> I
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
         return file, None if is_large(file) else read_commit(storage, file)
 
-    newest_first = reversed(commits)
-    return engine.run(read, newest_first) if storage.capabilities.parallel_reads else map(read, newest_first)
+    largest = max((file.size_bytes for file in commits if not is_large(file)), default=0)
+    at_once = min(storage.capabilities.parallel_reads, max(1, _BYTES_READ_AHEAD // max(1, largest)))
+    return engine.run(read, reversed(commits), at_once=at_once)
 
 
 class _Held:

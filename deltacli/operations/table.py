@@ -287,10 +287,9 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
         raise _nothing_says(segment, "metaData", "metadata.missing")
     plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
     sidecars = contents.sidecars if contents else ()
-    pieces = [
-        *(contents.pieces if contents else ()),
-        *(piece for found in table.engine.run(plan, sidecars) for piece in found),
-    ]
+    reads = table.storage.capabilities.parallel_reads  # a footer is small: on a far store reading it is waiting
+    planned = table.engine.run(plan, sidecars, at_once=reads if reads > 1 else None)
+    pieces = [*(contents.pieces if contents else ()), *(piece for found in planned for piece in found)]
     return Snapshot(
         table=table,
         version=segment.version,

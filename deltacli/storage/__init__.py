@@ -8,13 +8,43 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from deltacli.errors import UsageError
-from deltacli.storage.base import Capabilities, FileStat, PathKind, Storage
+from deltacli.storage.base import (
+    Capabilities,
+    Created,
+    Creation,
+    Deleted,
+    Deletion,
+    Existed,
+    Failed,
+    FileStat,
+    Missing,
+    PathKind,
+    Storage,
+    Unknown,
+)
 from deltacli.storage.local import LocalStorage
 
-__all__ = ["Capabilities", "FileStat", "LocalStorage", "PathKind", "Storage", "open_storage"]
+__all__ = [
+    "Capabilities",
+    "Created",
+    "Creation",
+    "Deleted",
+    "Deletion",
+    "Existed",
+    "Failed",
+    "FileStat",
+    "LocalStorage",
+    "Missing",
+    "PathKind",
+    "Storage",
+    "Unknown",
+    "open_storage",
+]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/)", re.IGNORECASE)
+
+_S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 
 
 def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
@@ -31,6 +61,11 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     scheme = _SCHEME.match(uri)
     if scheme is None:
         return LocalStorage(os.path.expanduser(uri))
+    name, rest = scheme[1].lower(), uri[scheme.end() :]
+    if name in _S3_SCHEMES:
+        from deltacli.storage.s3 import S3Storage
+
+        return S3Storage(f"{name}://{rest}", options or {})
     from deltacli.storage.remote import RemoteStorage
 
-    return RemoteStorage(f"{scheme[1].lower()}://{uri[scheme.end() :]}", options or {})
+    return RemoteStorage(f"{name}://{rest}", options or {})

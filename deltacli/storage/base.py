@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
+
+from deltacli.errors import NoAtomicCreate
+
+MANY_READS = 16
+"""Reads at a time on a store behind a network: they wait, so more than processors, yet few for file descriptors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +33,70 @@ class Capabilities:
     """What a store can do, so that nobody has to ask for its name.
 
     `cheap_listing`: a whole directory costs one call, so there is nothing to save by starting in the middle.
-    `parallel_reads`: a read waits for a network, so several at a time are faster than one after the other.
+    `parallel_reads`: how many reads are useful at a time: many where a read waits for a network, else 1.
+    `atomic_create`: of all who create one name, one wins and nobody sees half a file. Without it a store is read-only.
     """
 
     cheap_listing: bool
-    parallel_reads: bool
+    parallel_reads: int
+    atomic_create: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The file was absent and is there now, whole and durable."""
+
+
+@dataclass(frozen=True, slots=True)
+class Existed:
+    """Somebody has that name already; nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The file may be there, whole, or not at all: only reading it back tells."""
+
+    cause: str
+
+
+Creation = Created | Existed | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """The file is gone. Stores that don't tell say this of a file that never was, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There was no such file: as good as deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The file is still there, or may be."""
+
+    reason: str
+
+
+Deletion = Deleted | Missing | Failed
+
+
+def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
+    """The refusal to write to a store where two writers could both believe to have created one file."""
+    return NoAtomicCreate(
+        "a store that can't create atomically is read-only",
+        facts={"store": uri, "why": why},
+        hint="write through a local path, or s3:// on a store that honours If-None-Match",
+    )
 
 
 class Storage(Protocol):
     """The files below one root. Paths are relative to it, with `/` between their parts and no percent-encoding.
 
     Every method raises FileMissing where the thing named is absent, PermissionRefused where access is denied and
-    StorageFailed for any other fault of the store; nothing else leaves a back end.
+    StorageFailed for any other fault of the store, and what writes raises NoAtomicCreate where the store can't create
+    atomically; nothing else leaves a back end. Every method may be called by many threads at a time.
     """
 
     @property
@@ -70,3 +127,21 @@ class Storage(Protocol):
 
     def kind_of(self, path: str) -> PathKind:
         """Tell what lies at `path`; an object store has no empty directories."""
+
+    def stat(self, path: str) -> FileStat:
+        """Tell name, size and time of one file."""
+
+    def put_if_absent(self, path: str, data: bytes) -> Creation:
+        """Create the file unless its name is taken; of many who try one is told Created.
+
+        Nobody ever sees half of it. Directories above it are made. What is raised left nothing behind.
+        """
+
+    def put(self, path: str, data: bytes) -> None:
+        """Put the file in place of whatever was there; readers see the old one or the new one, whole."""
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        """Yield what became of each path, each once and in the order given; in bulk where the store can.
+
+        Paths are taken as they are needed, so there may be millions. Stopping early leaves the rest undeleted.
+        """

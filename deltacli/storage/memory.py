@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from threading import Lock
 from typing import Any
 
 from deltacli.errors import FileMissing
-from deltacli.storage.base import Capabilities, FileStat, PathKind
+from deltacli.storage.base import (
+    Capabilities,
+    Created,
+    Creation,
+    Deleted,
+    Deletion,
+    Existed,
+    FileStat,
+    Missing,
+    PathKind,
+)
 
 
 class MemoryStorage:
@@ -16,6 +27,7 @@ class MemoryStorage:
     def __init__(self, name: str = "table") -> None:
         self._uri = f"memory://{name}"
         self._files: dict[str, tuple[bytes, int]] = {}
+        self._lock = Lock()
 
     @property
     def uri(self) -> str:
@@ -23,34 +35,54 @@ class MemoryStorage:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=True, parallel_reads=False)
+        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
 
     def write(self, path: str, data: bytes, *, modified_ms: int = 0) -> None:
         """Put a file in place, whole, over whatever was there."""
-        self._files[path] = (data, modified_ms)
+        with self._lock:
+            self._files[path] = (data, modified_ms)
+
+    def put(self, path: str, data: bytes) -> None:
+        self.write(path, data)
+
+    def put_if_absent(self, path: str, data: bytes) -> Creation:
+        with self._lock:
+            if path in self._files:
+                return Existed()
+            self._files[path] = (data, 0)
+            return Created()
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        for path in paths:
+            with self._lock:
+                found = self._files.pop(path, None)
+            yield path, Missing() if found is None else Deleted()
+
+    def stat(self, path: str) -> FileStat:
+        data, modified_ms = self._get(path)
+        return FileStat(path.rsplit("/", 1)[-1], len(data), modified_ms)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = f"{directory}/" if directory else ""
-        names = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
-        if not names:
+        with self._lock:
+            files = {path[len(prefix) :]: file for path, file in self._files.items() if path.startswith(prefix)}
+        if not files:
             raise FileMissing(f"{self._uri}/{directory} does not exist")
-        for name in sorted(names, key=lambda name: name.encode("utf-8", "surrogateescape")):
+        for name in sorted(files, key=lambda name: name.encode("utf-8", "surrogateescape")):
             if "/" not in name and name >= start:
-                data, modified_ms = self._files[prefix + name]
+                data, modified_ms = files[name]
                 yield FileStat(name, len(data), modified_ms)
 
     def list_directories(self, directory: str) -> list[str]:
         prefix = f"{directory}/" if directory else ""
-        rest = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
+        with self._lock:
+            rest = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
         if not rest:
             raise FileMissing(f"{self._uri}/{directory} does not exist")
         return sorted({name.split("/", 1)[0] for name in rest if "/" in name})
 
     def read(self, path: str) -> bytes:
-        try:
-            return self._files[path][0]
-        except KeyError:
-            raise FileMissing(f"{self._uri}/{path} does not exist") from None
+        return self._get(path)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         return self.read(path)[offset : offset + length]
@@ -59,7 +91,14 @@ class MemoryStorage:
         return io.BytesIO(self.read(path))
 
     def kind_of(self, path: str) -> PathKind:
-        if path in self._files:
-            return PathKind.FILE
         prefix = f"{path}/" if path else ""
-        return PathKind.DIRECTORY if any(name.startswith(prefix) for name in self._files) else PathKind.MISSING
+        with self._lock:
+            if path in self._files:
+                return PathKind.FILE
+            return PathKind.DIRECTORY if any(name.startswith(prefix) for name in self._files) else PathKind.MISSING
+
+    def _get(self, path: str) -> tuple[bytes, int]:
+        try:
+            return self._files[path]
+        except KeyError:
+            raise FileMissing(f"{self._uri}/{path} does not exist") from None

@@ -1,16 +1,18 @@
-"""Any file system that fsspec knows: object stores, HDFS, SSH, its own `memory://`.
+"""Any file system that fsspec knows: object stores, HDFS, SSH, its own `memory://`. Read-only.
 
-Credentials are the store's own chain.
+None of them is verified to create atomically, and fsspec's own exclusive modes check first and write then. A store
+becomes writable when it gets a back end of its own that passes the contract. Credentials are the store's own chain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.storage.base import Capabilities, FileStat, PathKind
+from deltacli.storage.base import MANY_READS, Capabilities, Creation, Deletion, FileStat, PathKind, no_atomic_create
+from deltacli.storage.secrets import StoreFault, without_secrets
 
 Answer = TypeVar("Answer")
 
@@ -27,8 +29,6 @@ EXTRAS = {
 }
 """Scheme -> the extra of this package that brings its file system."""
 
-_ALIASES = {"s3a": "s3", "s3n": "s3"}  # Hadoop's names for the same store
-
 
 class RemoteStorage:
     """Files below a URI of an fsspec file system, opened without its listing cache."""
@@ -39,10 +39,11 @@ class RemoteStorage:
         self._uri = uri.rstrip("/")
         scheme, _, rest = self._uri.partition("://")
         try:
-            fsspec.get_filesystem_class(_ALIASES.get(scheme, scheme))
+            fsspec.get_filesystem_class(scheme)
         except (ImportError, ValueError) as fault:
-            raise _scheme_unavailable(scheme) from fault
-        url = f"{_ALIASES.get(scheme, scheme)}://{rest}"
+            raise scheme_unavailable(scheme) from fault
+        url = f"{scheme}://{rest}"
+        self._root = url
         self._fs, self._root = self._ask(
             lambda: fsspec.core.url_to_fs(url, **{"use_listings_cache": False, "skip_instance_cache": True, **options}),
             url,
@@ -51,11 +52,11 @@ class RemoteStorage:
 
     @property
     def uri(self) -> str:
-        return self._uri
+        return without_secrets(self._uri)
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=False, parallel_reads=True)
+        return Capabilities(cheap_listing=False, parallel_reads=MANY_READS, atomic_create=False)
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         place = self._at(directory)
@@ -90,23 +91,44 @@ class RemoteStorage:
             return PathKind.MISSING
         return PathKind.DIRECTORY if entry["type"] == "directory" else PathKind.FILE
 
+    def stat(self, path: str) -> FileStat:
+        place = self._at(path)
+        entry = self._ask(lambda: self._fs.info(place), place)
+        if entry["type"] != "file":
+            raise FileMissing(f"{without_secrets(place)} is not a file")
+        return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
+
+    def put_if_absent(self, path: str, data: bytes) -> Creation:  # noqa: ARG002
+        self._refuse()
+
+    def put(self, path: str, data: bytes) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:  # noqa: ARG002
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        scheme = self._uri.partition("://")[0]
+        raise no_atomic_create(self.uri, f"nothing is known of atomic creation on {scheme}:// through fsspec")
+
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
     def _ask(self, call: Callable[[], Answer], place: str) -> Answer:
         """Make one call of the file system and turn its faults into ours."""
+        place = self.uri + place.removeprefix(self._root)
         try:
             return call()
         except FileNotFoundError as fault:
-            raise FileMissing(f"{place} does not exist") from fault
+            raise FileMissing(f"{place} does not exist") from StoreFault.of(fault)
         except PermissionError as fault:
+            said = StoreFault.of(fault)
             raise PermissionRefused(
-                f"{place} can't be read: the store refuses access", facts={"store says": str(fault)}
-            ) from fault
+                f"{place} can't be read: the store refuses access", facts={"store says": str(said)}
+            ) from said
         except (OSError, TimeoutError) as fault:
-            raise StorageFailed(
-                f"{place} can't be read", facts={"store says": str(fault) or type(fault).__name__}
-            ) from fault
+            said = StoreFault.of(fault)
+            raise StorageFailed(f"{place} can't be read", facts={"store says": str(said)}) from said
 
 
 def _modified_ms(entry: Mapping[str, Any]) -> int:
@@ -120,7 +142,8 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
     return 0
 
 
-def _scheme_unavailable(scheme: str) -> UsageError:
+def scheme_unavailable(scheme: str) -> UsageError:
+    """The error for a scheme whose extra is not installed, or that nobody knows."""
     if scheme in EXTRAS:
         extra = EXTRAS[scheme]
         return UsageError(

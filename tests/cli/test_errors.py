@@ -152,7 +152,7 @@ def test_a_moment_before_the_table_and_one_after_it(table: Path) -> None:
         (("snapshot", "t", "--files", "--columns", "pth"), ("'pth'", "did you mean 'path'?")),
         (("snapshot", "t", "--columns", "path"), ("--files",)),
         (("history", "gopher://host/t"), ("gopher://", "not supported")),
-        (("history", "s3://bucket/t"), ("the extra 's3'", "pip install 'deltacli[s3]'")),
+        (("history", "gs://bucket/t"), ("the extra 'gcs'", "pip install 'deltacli[gcs]'")),
         (("history", ""), ("empty",)),
         (("history", "t", "--storage-option", "aws_secret_access_key=abc"), ("process list",)),
         (("histroy", "t"), ("histroy", "history")),

@@ -27,6 +27,14 @@ def test_pieces_run_at_the_same_time() -> None:
     assert 2 == len(names)
 
 
+def test_pieces_that_wait_for_a_store_run_in_more_threads_than_processors() -> None:
+    meeting = Barrier(8, timeout=30)
+
+    results = EmbeddedEngine(1).run(lambda piece: (meeting.wait(), piece)[1], range(16), at_once=8)
+
+    assert list(range(16)) == list(results)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 def test_few_pieces_are_taken_ahead(threads: int) -> None:
     taken = []

@@ -1,17 +1,15 @@
-"""What every back end guarantees, asked of all of them."""
+"""What every back end guarantees to readers, asked of all of them."""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
-from pathlib import Path
 
-import fsspec
 import pytest
 
-from deltacli.errors import FileMissing, StorageFailed
-from deltacli.storage import LocalStorage, PathKind, Storage
-from deltacli.storage.memory import MemoryStorage
-from deltacli.storage.remote import RemoteStorage
+from deltacli.errors import FileMissing
+from deltacli.storage import PathKind, Storage
+from tests.storage.stores import READABLE, Place
 
 FILES = {
     "_delta_log/00000000000000000000.json": b"zero",
@@ -26,37 +24,17 @@ FILES = {
     "data.parquet": b"data",
 }
 
-Place = Callable[[dict[str, bytes]], Storage]
+
+@pytest.fixture(params=list(READABLE))
+def place(request: pytest.FixtureRequest) -> Place:
+    """Every kind of store, empty."""
+    return READABLE[request.param](request)
 
 
-def local(files: dict[str, bytes], tmp_path: Path) -> Storage:
-    for path, data in files.items():
-        place = tmp_path / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
-    return LocalStorage(str(tmp_path))
-
-
-def memory(files: dict[str, bytes], tmp_path: Path) -> Storage:
-    storage = MemoryStorage()
-    for path, data in files.items():
-        storage.write(path, data)
-    return storage
-
-
-def remote(files: dict[str, bytes], tmp_path: Path) -> Storage:
-    root = f"/{tmp_path.parent.name}-{tmp_path.name}"
-    system = fsspec.filesystem("memory")
-    for path, data in files.items():
-        system.pipe_file(f"{root}/{path}", data)
-    return RemoteStorage(f"memory:/{root}", {})
-
-
-@pytest.fixture(params=[local, memory, remote], ids=["local", "memory", "remote"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+@pytest.fixture
+def storage(place: Place) -> Storage:
     """A store that holds FILES."""
-    found: Storage = request.param(FILES, tmp_path)
-    return found
+    return place.holding(FILES)
 
 
 def names(storage: Storage, directory: str, start: str = "") -> list[str]:
@@ -97,15 +75,12 @@ def test_a_listing_tells_sizes(storage: Storage) -> None:
     assert [4, 0, 12] == [stat.size_bytes for stat in storage.list_from("_delta_log")][:3]
 
 
-def test_nothing_is_cached_between_two_listings(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    for place in (local, remote):
-        before = names(place({"d/a": b""}, tmp_path), "d")
-        storage = place({"d/a": b""}, tmp_path)
-        names(storage, "d")
-        place({"d/b": b""}, tmp_path)
+def test_nothing_is_cached_between_two_listings(place: Place) -> None:
+    before = names(place.holding({"d/a": b""}), "d")
+    place.put({"d/b": b""})
 
-        assert ["a"] == before
-        assert ["a", "b"] == names(storage, "d")
+    assert ["a"] == before
+    assert ["a", "b"] == names(place.storage, "d")
 
 
 def test_directories_are_listed_by_name(storage: Storage) -> None:
@@ -131,7 +106,39 @@ def test_an_empty_file_is_empty(storage: Storage) -> None:
     assert b"" == storage.read_range("_delta_log/00000000000000000001.json", 0, 10)
 
 
-@pytest.mark.parametrize("verb", ["list_from", "list_directories", "read", "read_range", "open"])
+def test_a_file_tells_its_size(storage: Storage) -> None:
+    listed = {stat.name: stat for stat in storage.list_from("p=a b%20c")}
+
+    assert listed["😀.parquet"] == storage.stat("p=a b%20c/😀.parquet")
+    assert 256 == listed["😀.parquet"].size_bytes
+
+
+def test_a_big_file_is_read_across_any_boundary(place: Place) -> None:
+    data = random.Random(1).randbytes(1 << 20) * 64
+    storage = place.holding({"big": data})
+    edges = [0, (1 << 20) - 3, (5 << 20) - 1, (64 << 20) - 70_000, (64 << 20) - 5]
+
+    with storage.open("big") as file:
+        found = []
+        for edge in edges:
+            file.seek(edge)
+            found.append(file.read(100_000))
+
+    assert [data[edge : edge + 100_000] for edge in edges] == found
+    assert data[3 : (9 << 20) + 3] == storage.read_range("big", 3, 9 << 20)
+    assert data == storage.read("big")
+
+
+def test_odd_names_are_names(place: Place) -> None:
+    odd = place.odd_names
+    storage = place.holding({f"d/{name}": name.encode() for name in odd})
+
+    assert sorted(odd, key=str.encode) == names(storage, "d")
+    assert [name.encode() for name in odd] == [storage.read(f"d/{name}") for name in odd]
+    assert [name.encode()[:1] for name in odd] == [storage.read_range(f"d/{name}", 0, 1) for name in odd]
+
+
+@pytest.mark.parametrize("verb", ["list_from", "list_directories", "read", "read_range", "open", "stat"])
 def test_what_is_absent_is_file_missing(verb: str, storage: Storage) -> None:
     calls: dict[str, Callable[[], object]] = {
         "list_from": lambda: list(storage.list_from("nowhere")),
@@ -139,6 +146,7 @@ def test_what_is_absent_is_file_missing(verb: str, storage: Storage) -> None:
         "read": lambda: storage.read("nowhere/file"),
         "read_range": lambda: storage.read_range("nowhere/file", 0, 1),
         "open": lambda: storage.open("nowhere/file"),
+        "stat": lambda: storage.stat("nowhere/file"),
     }
 
     with pytest.raises(FileMissing) as raised:
@@ -157,46 +165,3 @@ def test_the_kind_of_a_path(storage: Storage) -> None:
 def test_the_uri_is_absolute_and_without_a_slash_at_its_end(storage: Storage) -> None:
     assert "://" in storage.uri
     assert not storage.uri.endswith("/")
-
-
-class BrokenSystem:
-    """A file system whose every call fails in the same way."""
-
-    def __init__(self, fault: Exception) -> None:
-        self._fault = fault
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        def fail(*arguments: object, **options: object) -> object:
-            raise self._fault
-
-        return fail
-
-
-@pytest.mark.parametrize(
-    ("fault", "code", "exit_code"),
-    [
-        (FileNotFoundError("x"), "storage.file-missing", 7),
-        (PermissionError("denied"), "storage.permission", 7),
-        (OSError("reset"), "storage.failed", 7),
-        (TimeoutError(), "storage.failed", 7),
-        (ConnectionError("refused"), "storage.failed", 7),
-    ],
-)
-@pytest.mark.parametrize("verb", ["list_from", "list_directories", "read", "read_range", "open"])
-def test_faults_of_a_remote_store_become_ours(
-    verb: str, fault: Exception, code: str, exit_code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    storage = remote({"a": b""}, tmp_path)
-    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
-    calls: dict[str, Callable[[], object]] = {
-        "list_from": lambda: list(storage.list_from("")),
-        "list_directories": lambda: storage.list_directories(""),
-        "read": lambda: storage.read("a"),
-        "read_range": lambda: storage.read_range("a", 0, 1),
-        "open": lambda: storage.open("a"),
-    }
-
-    with pytest.raises(StorageFailed) as raised:
-        calls[verb]()
-
-    assert (code, exit_code) == (raised.value.code, raised.value.exit_code)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from threading import Lock
+from collections.abc import Iterable, Iterator
+from threading import Barrier, Lock
 from typing import Any
 
-from deltacli.storage import Capabilities, FileStat, PathKind, Storage
+from deltacli.storage import Capabilities, Creation, Deletion, FileStat, PathKind, Storage
 
-NEAR = Capabilities(cheap_listing=True, parallel_reads=False)
-FAR = Capabilities(cheap_listing=False, parallel_reads=True)
+NEAR = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
+FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
 
 
 class RecordingStorage:
-    """Passes every call on and counts it; with `capabilities` it claims to be another kind of store."""
+    """Passes every call on and counts it; with `capabilities` it claims to be another kind of store.
 
-    def __init__(self, inner: Storage, *, capabilities: Capabilities | None = None) -> None:
+    The first `meet` reads of commits wait for each other: whoever reads one after the other fails.
+    """
+
+    def __init__(self, inner: Storage, *, capabilities: Capabilities | None = None, meet: int = 0) -> None:
+        self._meeting = Barrier(meet, timeout=60) if meet else None
+        self._to_meet = meet
         self._inner = inner
         self._capabilities = capabilities or inner.capabilities
         self.calls: Counter[str] = Counter()
@@ -46,6 +51,7 @@ class RecordingStorage:
 
     def read(self, path: str) -> bytes:
         self._note("read", path)
+        self._meet(path)
         return self._counted(self._inner.read(path))
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
@@ -59,6 +65,30 @@ class RecordingStorage:
     def kind_of(self, path: str) -> PathKind:
         self._note("kind_of", path)
         return self._inner.kind_of(path)
+
+    def stat(self, path: str) -> FileStat:
+        self._note("stat", path)
+        return self._inner.stat(path)
+
+    def put_if_absent(self, path: str, data: bytes) -> Creation:
+        self._note("put_if_absent", path)
+        return self._inner.put_if_absent(path, data)
+
+    def put(self, path: str, data: bytes) -> None:
+        self._note("put", path)
+        self._inner.put(path, data)
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        self._note("delete_many", "")
+        return self._inner.delete_many(paths)
+
+    def _meet(self, path: str) -> None:
+        if self._meeting is None or not path.endswith(".json"):
+            return
+        with self._lock:
+            waits, self._to_meet = self._to_meet > 0, self._to_meet - 1
+        if waits:
+            self._meeting.wait()
 
     def _note(self, verb: str, path: str) -> None:
         with self._lock:

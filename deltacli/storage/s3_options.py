@@ -1,0 +1,146 @@
+"""What `--storage-option` may say about S3: the names of s3fs, and those of the cloud's own variables."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.errors import UsageError
+from deltacli.storage.base import MANY_READS
+
+_CANONICAL: Mapping[str, str] = {
+    "aws_access_key_id": "key",
+    "access_key_id": "key",
+    "username": "key",
+    "aws_secret_access_key": "secret",
+    "secret_access_key": "secret",
+    "password": "secret",
+    "aws_session_token": "token",
+    "session_token": "token",
+    "aws_region": "region",
+    "aws_default_region": "region",
+    "region_name": "region",
+    "aws_profile": "profile",
+    "aws_endpoint": "endpoint_url",
+    "aws_endpoint_url": "endpoint_url",
+    "aws_endpoint_url_s3": "endpoint_url",
+    "endpoint": "endpoint_url",
+    "aws_skip_signature": "anon",
+    "skip_signature": "anon",
+}
+_KNOWN = (
+    "anon",
+    "profile",
+    "region",
+    "endpoint_url",
+    "key",
+    "secret",
+    "token",
+    "use_ssl",
+    "verify",
+    "addressing_style",
+    "requester_pays",
+    "client_kwargs",
+    "config_kwargs",
+)
+_CLIENT_NAMES: Mapping[str, str] = {
+    "region": "region_name",
+    "endpoint_url": "endpoint_url",
+    "key": "aws_access_key_id",
+    "secret": "aws_secret_access_key",
+    "token": "aws_session_token",
+}
+_TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class S3Options:
+    """What to build clients from. `client` and `config` are arguments of botocore's."""
+
+    anonymous: bool = False
+    profile: str | None = None
+    requester_pays: bool = False
+    client: Mapping[str, Any] = field(default_factory=dict)  # Any: whatever botocore takes
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must not be printed."""
+        found = [self.client.get(name) for name in ("aws_secret_access_key", "aws_session_token", "aws_access_key_id")]
+        found += [os.environ.get(name) for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
+        return tuple(str(secret) for secret in found if secret)
+
+
+def read_options(options: Mapping[str, str]) -> S3Options:
+    """Return the options as values. Raises UsageError for a name nobody knows or a value that is none of its kind."""
+    given: dict[str, str] = {}
+    for name, text in options.items():
+        known = _CANONICAL.get(name.lower(), name.lower())
+        if known not in _KNOWN:
+            raise UsageError(
+                f"--storage-option {name} means nothing to S3",
+                code="usage.storage-option",
+                facts={"known": ", ".join(_KNOWN)},
+            )
+        given[known] = text
+    client = _json(given, "client_kwargs")
+    client |= {_CLIENT_NAMES[name]: text for name, text in given.items() if name in _CLIENT_NAMES}
+    client |= {name: _truth(given, name) for name in ("use_ssl",) if name in given}
+    if "verify" in given:
+        client["verify"] = _TRUTH.get(given["verify"].lower(), given["verify"])  # or a file of certificates
+    config = {"max_pool_connections": 2 * MANY_READS, **_json(given, "config_kwargs")}
+    if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
+        # Stores that only speak S3 often don't know the newer checksum trailers, and every request is signed anyway.
+        config.setdefault("request_checksum_calculation", "when_required")
+    if "addressing_style" in given:
+        config["s3"] = {**config.get("s3", {}), "addressing_style": given["addressing_style"]}
+    return S3Options(
+        anonymous=_truth(given, "anon"),
+        profile=given.get("profile"),
+        requester_pays=_truth(given, "requester_pays"),
+        client=client,
+        config=config,
+    )
+
+
+def make_clients(options: S3Options) -> tuple[Any, Any]:  # Any: botocore makes its classes at run time
+    """Return two clients: one that repeats what failed as the cloud's library does, and one that sends once.
+
+    The credential chain is botocore's own. What it raises is left to the caller.
+    """
+    import botocore
+    import botocore.config
+    import botocore.session
+
+    session = botocore.session.Session(profile=options.profile)
+    config = dict(options.config)
+    if options.anonymous:
+        config["signature_version"] = botocore.UNSIGNED
+    once = {**config, "retries": {"mode": "standard", "total_max_attempts": 1}}
+    patient, single = (
+        session.create_client("s3", config=botocore.config.Config(**settings), **options.client)
+        for settings in (config, once)
+    )
+    return patient, single
+
+
+def _truth(given: Mapping[str, str], name: str) -> bool:
+    text = given.get(name, "false")
+    if text.lower() not in _TRUTH:
+        raise UsageError(f"--storage-option {name}={text} is neither true nor false", code="usage.storage-option")
+    return _TRUTH[text.lower()]
+
+
+def _json(given: Mapping[str, str], name: str) -> dict[str, Any]:
+    if name not in given:
+        return {}
+    try:
+        value = json.loads(given[name])
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(f"--storage-option {name} is not a JSON object", code="usage.storage-option")
+    return value

@@ -1,0 +1,86 @@
+"""The stores of the contract: each is made from files, and the ones that a race needs can be opened in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+import pytest
+
+from deltacli.storage import LocalStorage, Storage, open_storage
+from deltacli.storage.memory import MemoryStorage
+from tests.support.s3 import S3Server
+
+Files = Mapping[str, bytes]
+
+ODD_NAMES = ("a b", "50%", "%20", "%2F", "a#b", "a?b", "a?versionId=1", "a&b=<c>", "1+1", 'it\'s "so"', "ü😀", "[a]*")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One kind of store. `storage` is empty; `put` puts files in place behind its back.
+
+    `odd_names` are those it can hold; `tells_missing`: deleting tells whether the file was there.
+    """
+
+    storage: Storage
+    put: Callable[[Files], None]
+    tells_missing: bool = True
+    odd_names: tuple[str, ...] = (*ODD_NAMES, "line\nbreak")
+
+    def holding(self, files: Files) -> Storage:
+        """The store with these files in it."""
+        self.put(files)
+        return self.storage
+
+
+def local(request: pytest.FixtureRequest) -> Place:
+    root: Path = request.getfixturevalue("tmp_path")
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            place = root / path
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+
+    return Place(LocalStorage(str(root)), put)
+
+
+def memory(request: pytest.FixtureRequest) -> Place:
+    storage = MemoryStorage()
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            storage.write(path, data)
+
+    return Place(storage, put)
+
+
+def remote(request: pytest.FixtureRequest) -> Place:
+    tmp_path: Path = request.getfixturevalue("tmp_path")
+    root = f"/{tmp_path.parent.name}-{tmp_path.name}"
+    system = fsspec.filesystem("memory")
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            system.pipe_file(f"{root}/{path}", data)
+
+    return Place(open_storage(f"memory:/{root}"), put)
+
+
+def s3(request: pytest.FixtureRequest) -> Place:
+    server: S3Server = request.getfixturevalue("s3")
+    bucket = server.make_bucket()
+
+    def put(files: Files) -> None:
+        for path, data in files.items():
+            server.put(bucket, f"lake/a table/{path}", data)
+
+    # S3 allows line breaks in names; moto's routes don't.
+    return Place(open_storage(f"s3://{bucket}/lake/a table"), put, tells_missing=False, odd_names=ODD_NAMES)
+
+
+READABLE = {"local": local, "memory": memory, "remote": remote, "s3": s3}
+WRITABLE = {"local": local, "memory": memory, "s3": s3}

@@ -1,0 +1,145 @@
+"""Writing local files when the system fails in the middle: nothing, or the whole, and never a word that is not true."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.errors import NoAtomicCreate, PermissionRefused, StorageFailed
+from deltacli.storage import Created, Existed, LocalStorage, Unknown, local_write
+
+Patch = pytest.MonkeyPatch
+
+
+def failing(
+    patch: Patch, name: str, code: int, *, when: Callable[..., bool] = lambda *_: True, after: bool = False
+) -> None:
+    """Let a call of the system fail, before or `after` it did its work, `when` its arguments say so."""
+    real = getattr(os, name)
+
+    def call(*arguments: Any, **options: Any) -> Any:  # Any: as the real one
+        if not when(*arguments):
+            return real(*arguments, **options)
+        if after:
+            real(*arguments, **options)
+        raise OSError(code, os.strerror(code))
+
+    patch.setattr(os, name, call)
+
+
+def is_directory(descriptor: int, *_: object) -> bool:
+    return os.path.isdir(f"/proc/self/fd/{descriptor}")
+
+
+def is_file(descriptor: int, *_: object) -> bool:
+    return not is_directory(descriptor)
+
+
+FAULTS: dict[str, tuple[str, int, dict[str, Any], type[StorageFailed]]] = {  # Any: options of `failing`
+    "no space for the name": ("open", errno.ENOSPC, {}, StorageFailed),
+    "read-only file system": ("open", errno.EROFS, {}, PermissionRefused),
+    "not allowed": ("open", errno.EACCES, {}, PermissionRefused),
+    "disk full": ("write", errno.ENOSPC, {}, StorageFailed),
+    "disk full after some bytes": ("write", errno.ENOSPC, {"after": True}, StorageFailed),
+    "file not synced": ("fsync", errno.EIO, {"when": is_file}, StorageFailed),
+    "no space on a network, told at close": ("close", errno.EDQUOT, {"when": is_file, "after": True}, StorageFailed),
+    "link fails": ("link", errno.EIO, {}, StorageFailed),
+}
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
+@pytest.mark.parametrize("verb", ["put_if_absent", "put"])
+def test_a_fault_leaves_nothing_behind(fault: str, verb: str, tmp_path: Path, monkeypatch: Patch) -> None:
+    name, code, how, kind = FAULTS[fault]
+    storage = LocalStorage(str(tmp_path))
+    storage.put("log/before", b"")
+    failing(monkeypatch, "replace" if (verb, name) == ("put", "link") else name, code, **how)
+
+    with pytest.raises(kind) as raised:
+        getattr(storage, verb)("log/new", b"data")
+    monkeypatch.undo()
+
+    assert ["before"] == os.listdir(tmp_path / "log")
+    assert f"{tmp_path}/log/new can't be written: {os.strerror(code).lower()}" == raised.value.message
+    assert 7 == raised.value.exit_code
+
+
+def test_short_writes_are_continued(tmp_path: Path, monkeypatch: Patch) -> None:
+    real = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: real(descriptor, data[:3]))
+
+    assert Created() == LocalStorage(str(tmp_path)).put_if_absent("new", b"0123456789")
+    assert b"0123456789" == (tmp_path / "new").read_bytes()
+
+
+def test_a_directory_that_cannot_be_synced_after_the_link_leaves_the_outcome_open(
+    tmp_path: Path, monkeypatch: Patch
+) -> None:
+    failing(monkeypatch, "fsync", errno.EIO, when=is_directory)
+
+    outcome = LocalStorage(str(tmp_path)).put_if_absent("new", b"data")
+
+    assert isinstance(outcome, Unknown)
+    assert "input/output error" in outcome.cause
+    assert ["new"] == os.listdir(tmp_path)
+    assert b"data" == (tmp_path / "new").read_bytes()
+
+
+def test_a_file_system_that_syncs_directories_by_itself_is_believed(tmp_path: Path, monkeypatch: Patch) -> None:
+    failing(monkeypatch, "fsync", errno.EINVAL, when=is_directory)
+
+    assert Created() == LocalStorage(str(tmp_path)).put_if_absent("new", b"data")
+
+
+@pytest.mark.parametrize("code", [errno.EEXIST, errno.EIO])
+def test_a_link_that_was_made_though_its_answer_was_lost_is_ours(code: int, tmp_path: Path, monkeypatch: Patch) -> None:
+    failing(monkeypatch, "link", code, after=True)
+
+    assert Created() == LocalStorage(str(tmp_path)).put_if_absent("new", b"data")
+    assert ["new"] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS])
+def test_without_hard_links_a_rename_that_replaces_nothing_will_do(
+    code: int, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    failing(monkeypatch, "link", code)
+    storage = LocalStorage(str(tmp_path))
+
+    assert [Created(), Existed()] == [storage.put_if_absent("new", data) for data in (b"mine", b"theirs")]
+    assert ["new"] == os.listdir(tmp_path)
+    assert b"mine" == (tmp_path / "new").read_bytes()
+
+
+def test_without_links_and_such_renames_the_store_is_read_only(tmp_path: Path, monkeypatch: Patch) -> None:
+    failing(monkeypatch, "link", errno.EOPNOTSUPP)
+    monkeypatch.setattr(local_write, "_renameat2", lambda: None)
+
+    with pytest.raises(NoAtomicCreate) as raised:
+        LocalStorage(str(tmp_path)).put_if_absent("new", b"data")
+
+    assert (4, "storage.no-atomic-create") == (raised.value.exit_code, raised.value.code)
+    assert [] == os.listdir(tmp_path)
+
+
+def test_what_a_killed_writer_left_is_no_file_of_the_log(tmp_path: Path, monkeypatch: Patch) -> None:
+    monkeypatch.setattr(os, "unlink", lambda _: None)
+    storage = LocalStorage(str(tmp_path))
+
+    storage.put_if_absent("00000000000000000000.json", b"data")
+
+    assert 2 == len(os.listdir(tmp_path))
+    assert ["00000000000000000000.json"] == [stat.name for stat in storage.list_from("", "0")]
+
+
+def test_a_directory_is_not_deleted(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+
+    [(_, outcome)] = LocalStorage(str(tmp_path)).delete_many(["directory"])
+
+    assert "Failed(reason='it is a directory')" == repr(outcome)

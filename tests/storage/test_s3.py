@@ -1,0 +1,306 @@
+"""S3 and its oddities: pages, lost answers, conditions that nobody keeps, credentials, and what must not be printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from deltacli.errors import (
+    CredentialsMissing,
+    DeltacliError,
+    NoAtomicCreate,
+    PermissionRefused,
+    StorageFailed,
+    UsageError,
+)
+from deltacli.storage import Created, Existed, Failed, PathKind, Unknown, open_storage
+from deltacli.storage.s3 import S3Storage
+from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, half_a_body, loses_reply, says
+
+SECRET = "a-secret-nobody-may-see"
+CONFLICT = says("409 CONFLICT", "ConditionalRequestConflict")
+SLOW_DOWN = says("503 SERVICE UNAVAILABLE", "SlowDown")
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    return s3.make_bucket()
+
+
+@pytest.fixture
+def store(bucket: str) -> S3Storage:
+    """A table's store that has shown that it keeps the condition, and never waits."""
+    storage = S3Storage(f"s3://{bucket}/t", {}, pause=lambda _: None)
+    storage.put("proved", b"")
+    return storage
+
+
+def test_a_listing_starts_where_it_is_asked_and_stops_when_nobody_reads_on(s3: S3Server, bucket: str) -> None:
+    for number in range(2_500):
+        s3.put(bucket, f"t/{number:05d}", b"")
+    storage = open_storage(f"s3://{bucket}/t")
+
+    first = next(storage.list_from("", "01200"))
+    pages_for_the_first = s3.asked("GET", "start-after")
+    rest = [stat.name for stat in storage.list_from("", "01200")]
+
+    assert ("01200", 1) == (first.name, pages_for_the_first)
+    assert [f"{number:05d}" for number in range(1_200, 2_500)] == rest
+    assert 3 == s3.asked("GET", "list-type")
+
+
+def page(*names: str, token: str | None = None) -> Fault:
+    """A page of a listing of `t/`."""
+    entries = "".join(
+        f"<Contents><Key>t/{name}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+        for name in names
+    )
+    rest = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    body = f"<ListBucketResult>{entries}{rest}</ListBucketResult>".encode()
+
+    def fault(server: object, environ: object, start_response: Callable[..., object]) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [body]
+
+    return fault
+
+
+def test_pages_that_overlap_give_each_name_once(s3: S3Server, bucket: str, store: S3Storage) -> None:
+    s3.fail("GET", bucket, page("a", "b", "c", token="1"), page("b", "c", "d", token="2"), page("d", "e"))
+
+    assert ["a", "b", "c", "d", "e"] == [stat.name for stat in store.list_from("")]
+
+
+def test_a_store_that_lists_out_of_order_is_not_believed(s3: S3Server, bucket: str, store: S3Storage) -> None:
+    s3.fail("GET", bucket, page("b", "c", token="1"), page("a"))
+
+    with pytest.raises(StorageFailed) as raised:
+        list(store.list_from(""))
+
+    assert "storage.listing-disorder" == raised.value.code
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(s3: S3Server, store: S3Storage) -> None:
+    store.put("file", b"x" * 100_000)
+    s3.fail("GET", "/t/file", half_a_body, half_a_body)
+
+    assert 100_000 == len(store.read("file"))
+
+
+@pytest.mark.parametrize(
+    ("faults", "outcome", "requests"),
+    [
+        ([loses_reply], Unknown, 1),
+        ([breaks], Unknown, 1),
+        ([says("500 INTERNAL SERVER ERROR", "InternalError")], Unknown, 1),
+        ([says("503 SERVICE UNAVAILABLE", "ServiceUnavailable")], Unknown, 1),
+        ([CONFLICT], Created, 2),
+        ([SLOW_DOWN, CONFLICT], Created, 3),
+        ([says("412 PRECONDITION FAILED", "PreconditionFailed")], Existed, 1),
+    ],
+    ids=["reply lost", "connection lost", "500", "503 of something between", "409", "slow down", "412"],
+)
+def test_what_is_said_of_a_creation_is_true(
+    faults: list[Fault], outcome: type, requests: int, s3: S3Server, store: S3Storage
+) -> None:
+    """
+    Each request that may have been carried out is sent once: a second one would meet the first and take it for
+    another writer's.
+    """
+    s3.fail("PUT", "/t/new", *faults)
+
+    found = store.put_if_absent("new", b"mine")
+
+    assert outcome is type(found)
+    assert requests == s3.asked("PUT", "/t/new")
+
+
+def test_a_lost_reply_is_settled_by_reading_back(s3: S3Server, store: S3Storage) -> None:
+    s3.fail("PUT", "/t/new", loses_reply)
+
+    store.put_if_absent("new", b"mine")
+
+    assert b"mine" == store.read("new")
+
+
+@pytest.mark.parametrize("fault", [CONFLICT, SLOW_DOWN], ids=["409", "slow down"])
+def test_a_store_that_never_comes_round_has_failed(fault: Fault, s3: S3Server, store: S3Storage) -> None:
+    s3.fail("PUT", "/t/new", *[fault] * 5)
+
+    with pytest.raises(StorageFailed):
+        store.put_if_absent("new", b"mine")
+
+    assert 5 == s3.asked("PUT", "/t/new")
+    assert PathKind.MISSING is store.kind_of("new")
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [[forgets_condition] * 2, [says("501 NOT IMPLEMENTED", "NotImplemented")]],
+    ids=["ignored", "refused"],
+)
+@pytest.mark.parametrize("verb", ["put_if_absent", "put"])
+def test_a_store_that_keeps_no_condition_is_read_only(
+    verb: str, faults: list[Fault], s3: S3Server, bucket: str
+) -> None:
+    storage = open_storage(f"s3://{bucket}/t")
+    s3.fail("PUT", ".probe", *faults)
+
+    for _ in range(2):
+        with pytest.raises(NoAtomicCreate) as raised:
+            getattr(storage, verb)("_delta_log/0.json", b"")
+        assert (4, "storage.no-atomic-create") == (raised.value.exit_code, raised.value.code)
+
+    assert not storage.capabilities.atomic_create
+    assert [] == s3.keys(bucket)
+    assert len(faults) == s3.asked("PUT")
+
+
+def test_the_condition_is_proved_once(s3: S3Server, bucket: str) -> None:
+    storage = open_storage(f"s3://{bucket}/t")
+
+    for number in range(3):
+        storage.put_if_absent(f"_delta_log/{number}", b"")
+
+    assert (2, 5) == (s3.asked("PUT", "/t/_delta_log/."), s3.asked("PUT"))
+    assert ["t/_delta_log/0", "t/_delta_log/1", "t/_delta_log/2"] == s3.keys(bucket)
+
+
+def test_aws_is_not_asked_for_a_proof(s3: S3Server, bucket: str) -> None:
+    through = json.dumps({"proxies": {"http": s3.url}})
+    options = {
+        "endpoint_url": "http://s3.us-east-1.amazonaws.com",
+        "config_kwargs": through,
+        "addressing_style": "path",
+    }
+
+    outcome = open_storage(f"s3://{bucket}/t", options).put_if_absent("new", b"")
+
+    assert (Created(), ["PUT"]) == (outcome, [method for method, _, _ in s3.requests])
+
+
+def test_deleting_takes_a_thousand_a_request_and_says_what_failed(s3: S3Server, bucket: str, store: S3Storage) -> None:
+    s3.fail("POST", bucket, says("403 FORBIDDEN", "AccessDenied"))
+
+    outcomes = [outcome for _, outcome in store.delete_many(f"{number:04d}" for number in range(2_100))]
+
+    assert 3 == s3.asked("POST", "delete")
+    assert [Failed] * 1_000 == [type(outcome) for outcome in outcomes[:1_000]]
+    assert "AccessDenied" in str(outcomes[0])
+    assert Failed not in {type(outcome) for outcome in outcomes[1_000:]}
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "code"),
+    [
+        (says("403 FORBIDDEN", "AccessDenied"), PermissionRefused, "storage.permission"),
+        (says("403 FORBIDDEN", "InvalidAccessKeyId"), PermissionRefused, "storage.permission"),
+        (says("400 BAD REQUEST", "ExpiredToken"), PermissionRefused, "storage.permission"),
+        (says("404 NOT FOUND", "NoSuchBucket"), StorageFailed, "storage.bucket-missing"),
+        (
+            says("400 BAD REQUEST", "IllegalLocationConstraintException", **{"x-amz-bucket-region": "eu-north-1"}),
+            StorageFailed,
+            "storage.region",
+        ),
+        (says("500 INTERNAL SERVER ERROR", "InternalError"), StorageFailed, "storage.failed"),
+        (breaks, StorageFailed, "storage.failed"),
+    ],
+    ids=["denied", "key unknown", "token expired", "no bucket", "other region", "500", "connection lost"],
+)
+@pytest.mark.parametrize("verb", ["read", "list_from"])
+def test_faults_say_what_happened_and_what_to_do(
+    verb: str, fault: Fault, kind: type[DeltacliError], code: str, s3: S3Server, bucket: str
+) -> None:
+    storage = open_storage(f"s3://{bucket}/t")
+    calls: dict[str, Callable[[], object]] = {
+        "read": lambda: storage.read("a"),
+        "list_from": lambda: list(storage.list_from("")),
+    }
+    s3.fail("GET", bucket, fault, fault)
+
+    with pytest.raises(kind) as raised:
+        calls[verb]()
+
+    assert (code, 7) == (raised.value.code, raised.value.exit_code)
+    assert s3.url == raised.value.facts["endpoint"]
+    assert (code == "storage.failed") == (raised.value.hint is None)
+
+
+def test_nobody_at_the_endpoint(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://me:{SECRET}@127.0.0.1:1")
+    storage = open_storage("s3://bucket/t")
+
+    for call in (lambda: storage.read("a"), lambda: storage.put_if_absent("a", b"")):
+        with pytest.raises(StorageFailed) as raised:
+            call()
+        assert "storage.unreachable" == raised.value.code
+        assert "http://me:…@127.0.0.1:1" == raised.value.facts["endpoint"]
+        assert SECRET not in f"{raised.value.facts}{raised.value.__cause__}"
+
+
+def test_without_credentials_the_whole_chain_is_named(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+
+    with pytest.raises(CredentialsMissing) as raised:
+        open_storage("s3://bucket/t").read("a")
+
+    assert ("storage.credentials", 7) == (raised.value.code, raised.value.exit_code)
+    assert [
+        "AWS_ACCESS_KEY_ID unset, AWS_SECRET_ACCESS_KEY set, AWS_SESSION_TOKEN unset",
+        "AWS_WEB_IDENTITY_TOKEN_FILE unset, AWS_ROLE_ARN unset",
+        "default",
+        "/nowhere/credentials (absent), /nowhere/config (absent)",
+        "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI unset, AWS_CONTAINER_CREDENTIALS_FULL_URI unset",
+        "switched off by AWS_EC2_METADATA_DISABLED",
+    ] == list(raised.value.facts.values())[2:]
+    assert SECRET not in str(raised.value.facts)
+    assert raised.value.hint is not None
+
+
+def test_a_profile_that_is_not_there_is_named(s3: S3Server) -> None:
+    with pytest.raises(CredentialsMissing) as raised:
+        open_storage("s3://bucket/t", {"profile": "night"}).read("a")
+
+    assert "night" == raised.value.facts["profile"]
+
+
+def test_options_are_the_ones_that_others_know(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = s3.make_bucket()
+    s3.put(bucket, "t/a", b"data")
+    s3.publish(bucket, "t/a")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
+        monkeypatch.delenv(name)
+    endpoint = {"endpoint_url": s3.url, "region": "eu-north-1"}
+
+    for options in (
+        {**endpoint, "anon": "true"},
+        {**endpoint, "key": "k", "secret": SECRET, "use_ssl": "false"},
+        {"AWS_ENDPOINT": s3.url, "aws_access_key_id": "k", "aws_secret_access_key": SECRET, "AWS_REGION": "x-y-1"},
+        {"anon": "True", "client_kwargs": f'{{"endpoint_url": "{s3.url}", "region_name": "eu-north-1"}}'},
+    ):
+        assert b"data" == open_storage(f"s3a://{bucket}/t/", options).read("a")
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "code"),
+    [
+        ("s3://bucket/t", {"anno": "true"}, "usage.storage-option"),
+        ("s3://bucket/t", {"anon": "perhaps"}, "usage.storage-option"),
+        ("s3://bucket/t", {"client_kwargs": "[]"}, "usage.storage-option"),
+        ("s3://bucket/t", {"endpoint_url": "no-url"}, "usage.storage-option"),
+        ("s3://bucket/t", {"client_kwargs": '{"colour": "blue"}'}, "usage.storage-option"),
+        (f"s3://me:{SECRET}@bucket/t", {}, "usage.secret"),
+        ("s3://", {}, "usage.table"),
+        ("s3:///t", {}, "usage.table"),
+    ],
+)
+def test_what_makes_no_sense_is_a_fault_of_the_command_line(
+    uri: str, options: dict[str, str], code: str, s3: S3Server
+) -> None:
+    with pytest.raises(UsageError) as raised:
+        open_storage(uri, options).read("a")
+
+    assert (2, code) == (raised.value.exit_code, raised.value.code)
+    assert SECRET not in f"{raised.value.message}{raised.value.facts}"

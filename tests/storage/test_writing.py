@@ -1,0 +1,129 @@
+"""What every back end that writes guarantees, asked of all of them: one winner, no half files, and every deletion
+answered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, Event
+
+import pytest
+
+from deltacli.errors import FileMissing
+from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathKind, Storage
+from tests.storage.stores import WRITABLE, Place
+from tests.support.racing import Onlooker, Race, payload
+
+ROUNDS = 200
+
+
+@pytest.fixture(params=list(WRITABLE))
+def place(request: pytest.FixtureRequest) -> Place:
+    """Every kind of store that is written to, empty."""
+    return WRITABLE[request.param](request)
+
+
+def test_a_file_is_created_once(place: Place) -> None:
+    storage = place.storage
+
+    outcomes = [storage.put_if_absent("_delta_log/a b%20.json", data) for data in (b"mine", b"theirs", b"")]
+
+    assert [Created(), Existed(), Existed()] == outcomes
+    assert b"mine" == storage.read("_delta_log/a b%20.json")
+    assert storage.capabilities.atomic_create
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * (9 << 20)], ids=["empty", "big"])
+def test_put_replaces_the_whole(data: bytes, place: Place) -> None:
+    place.storage.put("deep/er/file", b"before, and longer than nothing")
+    place.storage.put("deep/er/file", data)
+
+    assert data == place.storage.read("deep/er/file")
+    assert ["file"] == [stat.name for stat in place.storage.list_from("deep/er")]
+
+
+def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place) -> None:
+    storage, together, done = place.storage, Barrier(16, timeout=120), Event()
+
+    def create(racer: int) -> list[Creation]:
+        outcomes = []
+        try:
+            for number in range(ROUNDS):
+                together.wait()
+                outcomes.append(storage.put_if_absent(f"race/{number:03d}", payload(racer, number)))
+        except BaseException:
+            done.set()
+            together.abort()  # the others need not wait for this one
+            raise
+        return outcomes
+
+    onlooker = Onlooker(storage, "race")
+
+    def watch() -> None:
+        while not done.is_set():
+            onlooker.look()
+
+    with ThreadPoolExecutor(17) as pool:
+        watching = pool.submit(watch)
+        rounds = list(zip(*pool.map(create, range(16)), strict=True))
+        done.set()
+        watching.result()
+
+    assert [Counter({Created(): 1, Existed(): 15})] * ROUNDS == [Counter(outcomes) for outcomes in rounds]
+    assert [] == onlooker.halves
+    assert onlooker.looks > 0
+    winners = [outcomes.index(Created()) for outcomes in rounds]
+    assert [payload(winner, number) for number, winner in enumerate(winners)] == [
+        storage.read(f"race/{number:03d}") for number in range(ROUNDS)
+    ]
+
+
+@pytest.mark.parametrize("place", ["local", "s3"], indirect=True)
+def test_of_eight_processes_one_creates_and_no_reader_sees_half(place: Place, tmp_path: Path) -> None:
+    with Race(place.storage.uri, racers=8, rounds=ROUNDS) as race:
+        found = race.run()
+
+    assert [["Created", *["Existed"] * 7]] * ROUNDS == [sorted(outcomes) for outcomes in found.outcomes]
+    assert [] == found.halves
+    assert found.looks > 0
+    winners = [outcomes.index("Created") for outcomes in found.outcomes]
+    assert [hashlib.sha256(payload(winner, number)).digest() for number, winner in enumerate(winners)] == [
+        hashlib.sha256(place.storage.read(f"race/{number:03d}")).digest() for number in range(ROUNDS)
+    ]
+
+
+def test_deleting_answers_for_each_path_once_and_in_order(place: Place) -> None:
+    there = [f"d/{name}" for name in place.odd_names] + [f"d/{number:04d}" for number in range(0, 2_400, 2)]
+    paths = sorted(there + [f"d/{number:04d}" for number in range(1, 2_400, 2)] + ["d/\r\x01", "none/of/these"])
+    storage = place.holding({**dict.fromkeys(there, b"1"), "stays": b""})
+
+    answers = list(storage.delete_many(iter(paths)))
+
+    gone = Missing() if place.tells_missing else Deleted()
+    found = [(path, gone if outcome == Missing() else outcome) for path, outcome in answers]
+    assert [(path, Deleted() if path in there else gone) for path in paths] == found
+    assert PathKind.FILE is storage.kind_of("stays")
+    with pytest.raises(FileMissing):
+        storage.stat(there[0])
+
+
+def test_deleting_takes_paths_as_it_goes(place: Place) -> None:
+    storage = place.holding({f"{number:05d}": b"" for number in range(3_000)})
+
+    next(storage.delete_many(f"{number:05d}" for number in range(3_000)))
+
+    assert 2_000 <= len(list(storage.list_from("")))
+
+
+def test_a_created_file_is_listed_and_read_at_once(place: Place) -> None:
+    storage: Storage = place.storage
+    storage.put_if_absent("_delta_log/0", b"zero")
+    list(storage.list_from("_delta_log"))
+
+    storage.put_if_absent("_delta_log/1", b"one")
+
+    assert [("0", 4), ("1", 3)] == [(stat.name, stat.size_bytes) for stat in storage.list_from("_delta_log")]
+    assert 3 == storage.stat("_delta_log/1").size_bytes

@@ -1,0 +1,165 @@
+"""An S3 on loopback: moto behind a lock that makes its conditional PUT atomic, with a log of requests and faults on
+demand.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Lock, Thread
+from typing import Any
+from urllib.parse import parse_qs
+from uuid import uuid4
+
+Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+"""WSGI."""
+Fault = Callable[["S3Server", dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+ENVIRONMENT: Mapping[str, str] = {
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "a-secret-nobody-may-see",
+    "AWS_REGION": "us-east-1",
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "AWS_SHARED_CREDENTIALS_FILE": "/nowhere/credentials",
+    "AWS_CONFIG_FILE": "/nowhere/config",
+    "AWS_MAX_ATTEMPTS": "1",
+}
+
+
+class S3Server:
+    """A server thread. `requests` holds method, path and query of each, in the order they came."""
+
+    def __init__(self) -> None:
+        from moto.moto_server.werkzeug_app import MotoRequestHandler, create_backend_app
+        from werkzeug.serving import make_server
+
+        logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
+        self._moto: Application = create_backend_app("s3")
+        self._writing = Lock()
+        self._noting = Lock()
+        self._faults: list[tuple[str, str, Fault]] = []
+        self.requests: list[tuple[str, str, dict[str, list[str]]]] = []
+        self._server = make_server("127.0.0.1", 0, self, threaded=True, request_handler=MotoRequestHandler)
+        self._thread = Thread(target=self._server.serve_forever, daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process needs to find it."""
+        return {**ENVIRONMENT, "AWS_ENDPOINT_URL": self.url}
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def make_bucket(self) -> str:
+        """Make an empty bucket and return its name."""
+        name = f"b-{uuid4()}"
+        self._backend.create_bucket(name, "us-east-1")
+        return name
+
+    def put(self, bucket: str, key: str, data: bytes) -> None:
+        """Put an object in place without a request."""
+        self._backend.put_object(bucket, key, data)
+
+    def publish(self, bucket: str, key: str) -> None:
+        """Let anybody read an object, signed or not."""
+        from moto.s3.models import get_canned_acl
+
+        self._backend.get_object(bucket, key).set_acl(get_canned_acl("public-read"))
+
+    def keys(self, bucket: str) -> list[str]:
+        """The keys of a bucket."""
+        return sorted(self._backend.buckets[bucket].keys)
+
+    def asked(self, method: str, part: str = "") -> int:
+        """How many requests there were of a method whose path or query holds `part`."""
+        return sum(found == method and (part in path or part in query) for found, path, query in self.requests)
+
+    def fail(self, method: str, part: str, *faults: Fault) -> None:
+        """Answer the next requests of a method, whose path holds `part`, by these faults, one each."""
+        self._faults += [(method, part, fault) for fault in faults]
+
+    def answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """What moto says. It looks for the key first and puts it later: without the lock several writers would win.
+
+        Its own refusal takes 10 ms to render, so a taken name is refused here.
+        """
+        if environ["REQUEST_METHOD"] not in ("PUT", "POST"):
+            return self._moto(environ, start_response)
+        bucket, _, key = environ["PATH_INFO"].encode("latin-1").decode()[1:].partition("/")
+        with self._writing:
+            if environ.get("HTTP_IF_NONE_MATCH") == "*" and key in self._backend.buckets[bucket].keys:
+                return says("412 PRECONDITION FAILED", "PreconditionFailed")(self, environ, start_response)
+            return list(self._moto(environ, start_response))
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        with self._noting:
+            self.requests.append((method, path, parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)))
+            found = next((entry for entry in self._faults if entry[0] == method and entry[1] in path), None)
+            if found is not None:
+                self._faults.remove(found)
+        if found is not None:
+            return found[2](self, environ, start_response)
+        return self.answer(environ, start_response)
+
+    @property
+    def _backend(self) -> Any:
+        from moto.s3.models import s3_backends
+
+        return s3_backends["123456789012"]["aws"]
+
+
+def says(status: str, code: str, message: str = "so it is", **headers: str) -> Fault:
+    """A fault that answers in the words of S3 without doing anything."""
+    body = f'<?xml version="1.0"?><Error><Code>{code}</Code><Message>{message}</Message></Error>'.encode()
+
+    def fault(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        start_response(status, [("Content-Type", "application/xml"), *headers.items()])
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+
+    return fault
+
+
+def loses_reply(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A fault that does what was asked, and then the connection breaks."""
+    list(server.answer(environ, lambda *_: None))
+    return breaks(server, environ, start_response)
+
+
+def breaks(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A fault that breaks the connection without doing anything."""
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    raise ConnectionAbortedError
+
+
+def half_a_body(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A fault that breaks the connection in the middle of the answer."""
+    body = b"".join(server.answer(environ, start_response))
+    yield body[: len(body) // 2]
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+
+
+def forgets_condition(server: S3Server, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    """A fault that takes no notice of If-None-Match, as old stores do."""
+    environ.pop("HTTP_IF_NONE_MATCH", None)
+    return server.answer(environ, start_response)
+
+
+@contextmanager
+def running() -> Iterator[S3Server]:
+    """A server for as long as it is needed."""
+    server = S3Server()
+    try:
+        yield server
+    finally:
+        server.stop()
