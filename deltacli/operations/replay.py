@@ -24,6 +24,7 @@ from deltacli.delta.segment import LogFile
 from deltacli.delta.state import StateBuilder
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
+from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
 from deltacli.work.commits import commit_location, is_large, require_bytes, stream_commit
 
@@ -51,14 +52,22 @@ class LogTail:
     """Of each large commit, the hashes of the keys that occur in it more than once."""
 
 
-def read_tail(storage: Storage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool) -> LogTail:
+def read_tail(
+    storage: Storage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    *,
+    older_follow: bool,
+    progress: Progress = SILENT,
+) -> LogTail:
     """Read the commits after a checkpoint (ascending) once and return what they decide. Raises CommitCorrupt.
 
     `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit count, too.
     """
     tail = LogTail()
     held = _Held(tail)
-    for index, (file, content) in enumerate(_contents(storage, engine, commits)):
+    contents = _contents(storage, engine, commits, progress)
+    for index, (file, content) in enumerate(contents):
         if content is not None:
             actions = read_actions(content, file.name)
             held.append(file, reconcile_commit(actions, tail.seen, file.name))
@@ -66,7 +75,8 @@ def read_tail(storage: Storage, engine: Engine, commits: Sequence[LogFile], *, o
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
         else:
             held.flush()
-            small = _take_large(storage, engine, file, tail, remember=older_follow or index < len(commits) - 1)
+            remember = older_follow or index < len(commits) - 1
+            small = _take_large(storage, engine, file, tail, remember=remember, progress=progress)
             info_is_first = next((kind for kind, _ in stream_commit(storage, file)), "") == "commitInfo"
         tail.state.take(small, file.name)
         if index == 0:
@@ -85,13 +95,14 @@ def replay_whole(
     contested: dict[int, frozenset[int]],
     *,
     older_follow: bool,
+    progress: Progress = SILENT,
 ) -> Iterator[tuple[LogFile, Survivors]]:
     """Read the same commits once more and yield their survivors with all their fields, in blocks.
 
     `contested` comes from `read_tail`.
     """
     seen: set[str] = set()
-    for index, (file, content) in enumerate(_contents(storage, engine, commits)):
+    for index, (file, content) in enumerate(_contents(storage, engine, commits, progress)):
         if content is not None:
             yield file, reconcile_commit(read_actions(content, file.name), seen, file.name)
             continue
@@ -103,7 +114,9 @@ def replay_whole(
             reconcile_commit(stream_commit(storage, file), seen, file.name)
 
 
-def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> Iterator[tuple[LogFile, bytes | None]]:
+def _contents(
+    storage: Storage, engine: Engine, commits: Sequence[LogFile], progress: Progress
+) -> Iterator[tuple[LogFile, bytes | None]]:
     """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""
 
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
@@ -111,7 +124,8 @@ def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> I
         return file, None if is_large(file) else storage.read(commit_location(file))
 
     newest_first = reversed(commits)
-    return engine.run(read, newest_first) if storage.capabilities.parallel_reads else map(read, newest_first)
+    contents = engine.run(read, newest_first) if storage.capabilities.parallel_reads else map(read, newest_first)
+    return reported(contents, progress, "reading the log", unit="commits", total=len(commits))
 
 
 class _Held:
@@ -148,14 +162,19 @@ class _Held:
 
 
 def _take_large(
-    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool
+    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Put a large commit's survivors into the tail, in columns, and return its small actions."""
     from deltacli.work.commit_blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
     try:
-        blocks = list(engine.run(read, plan_blocks(file)))
+        blocks: list[NarrowBlock] = []
+        with progress.step(f"reading commit {file.version}", unit="bytes", total=file.size_bytes) as step:
+            plan = plan_blocks(file)
+            for piece, block in zip(plan, engine.run(read, plan), strict=True):
+                blocks.append(block)
+                step.advance(min(piece.length, file.size_bytes - piece.offset))
     except CommitCorrupt:
         for _ in stream_commit(
             storage, file
