@@ -16,12 +16,14 @@ _deltacli() {
         --table-format) COMPREPLY=($(compgen -W "delta paimon" -- "$word")); return ;;
         --config) COMPREPLY=($(compgen -f -- "$word")); return ;;
         --color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
+        --progress) COMPREPLY=($(compgen -W "auto always never json" -- "$word")); return ;;
+        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
         --version) return ;;
         --timestamp) return ;;
     esac
     case "$command" in
-        history) if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "--limit --counts --columns --format --json --output --now --storage-option --table-format --config --color -q --quiet -v --verbose" -- "$word")); else COMPREPLY=($(compgen -d -- "$word")); fi ;;
-        snapshot) if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "--version --timestamp --files --tombstones --schema --counts --digest --limit --columns --format --json --output --now --storage-option --table-format --config --color -q --quiet -v --verbose" -- "$word")); else COMPREPLY=($(compgen -d -- "$word")); fi ;;
+        history) if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "--limit --counts --columns --format --json --output --now --storage-option --table-format --config --color --progress --log-format --no-pager -q --quiet -v --verbose" -- "$word")); else COMPREPLY=($(compgen -d -- "$word")); fi ;;
+        snapshot) if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "--version --timestamp --files --tombstones --schema --counts --digest --limit --columns --format --json --output --now --storage-option --table-format --config --color --progress --log-format --no-pager -q --quiet -v --verbose" -- "$word")); else COMPREPLY=($(compgen -d -- "$word")); fi ;;
         *) COMPREPLY=($(compgen -W "history snapshot --version --help" -- "$word")) ;;
     esac
 }

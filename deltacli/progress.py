@@ -58,11 +58,12 @@ def _report(
 ) -> Iterator[Item]:
     untold = 0
     with progress.step(what, unit=unit, total=total) as step:
-        for item in items:
-            yield item
-            untold += 1
-            if untold == every:
-                step.advance(untold)
-                untold = 0
-        if untold:
+        try:
+            for item in items:
+                yield item
+                untold += 1
+                if untold == every:
+                    step.advance(untold)
+                    untold = 0
+        finally:
             step.advance(untold)
