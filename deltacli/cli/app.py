@@ -73,12 +73,18 @@ def _exits(codes: Sequence[int]) -> str:
     return "\b\nExit codes:\n" + "\n".join(lines)
 
 
-def _root(
-    version: bool = typer.Option(False, "-V", "--version", help="Print the version and leave."),
-) -> None:
-    if version:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         sys.stdout.write(f"deltacli {__version__}\n")
         raise typer.Exit
+
+
+def _root(
+    _version: bool = typer.Option(
+        False, "-V", "--version", help="Print the version and leave.", is_eager=True, callback=_print_version
+    ),
+) -> None:
+    pass
 
 
 def run(argv: Sequence[str]) -> int:

@@ -144,7 +144,7 @@ class LiveProgress:
                 self._ticker.start()
 
     def _keep_looking(self) -> None:
-        while not self._closed.wait(self._painter.interval):
+        while not self._closed.wait(min(self._painter.interval, 0.5)):
             self.tick()
 
 
@@ -260,7 +260,7 @@ def describe(step: StepState, elapsed: float, width: int | None) -> str:
         if 0 < step.done < step.total:
             eta = f"ETA {_duration(elapsed * (step.total - step.done) / step.done)}"
     amount = amount if step.unit == "bytes" else f"{amount} {step.unit}"
-    rate = f"{_amount(int(step.done / elapsed), step.unit)}/s" if elapsed > 0 and step.done else None
+    rate = f"{_amount(int(step.done / elapsed), step.unit)}/s" if step.done > elapsed > 0 else None
     spent = _duration(elapsed)
     choices = (
         (step.what, amount, share, rate, spent, eta),

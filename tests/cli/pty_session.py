@@ -13,7 +13,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -69,12 +69,17 @@ class Session:
         stdin: int | None = None,
         stdout: int | None = None,
         stderr: int | None = None,
-        **environment: str,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         settings = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        settings |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", **environment, **(gate.environment if gate else {})}
+        settings |= {
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm",
+            **(environment or {}),
+            **(gate.environment if gate else {}),
+        }
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.gated" if gate else "deltacli", *map(str, arguments)],
             stdin=child if stdin is None else stdin,

@@ -158,7 +158,6 @@ class Listener:
 
     def __init__(self) -> None:
         self.steps: list[StepState] = []
-        self._live = LiveProgress(JsonPainter(), ticking=False)
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> _Remembered:
         return _Remembered(self.steps, StepState(what, unit, total))
