@@ -8,12 +8,14 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from deltacli.cli.term import cells
+from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.term import cells, shorten
 from tests.cli.pty_session import Session, gate, read_some
 from tests.cli.support import ROOT, deltacli
 
@@ -79,6 +81,9 @@ def test_progress_goes_on_beside_a_result_in_a_file_and_ends_before_one_in_a_pip
         os.close(write)
         slow.wait_for(1)
         session.read_until("reading the log  2/4 commits")
+        slow.open(1)
+        slow.wait_for(1)
+        session.read_until(ERASED)
         slow.open()
         result = b"".join(iter(lambda: read_some(read), b""))
         to_pipe = session.finish()
@@ -224,6 +229,31 @@ except Interrupted as interruption:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=ENVIRONMENT, check=False)
 
     assert (143, b"") == (done.returncode, done.stderr)
+
+
+def test_what_interrupted_frames_hold_is_let_go_before_the_end_is_reported() -> None:
+    """
+    A suspended generator of results, as when the signal falls between two of them: closing it waits for its pieces.
+    """
+    closed = []
+
+    def results() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            closed.append(True)
+
+    def consume() -> None:
+        held = results()
+        next(held)
+        raise Interrupted(signal.SIGINT)
+
+    with pytest.raises(Interrupted) as caught:
+        consume()
+    before = list(closed)
+    caught.value.unwind()
+
+    assert ([], [True]) == (before, closed)
 
 
 # Streams that somebody closed
@@ -444,6 +474,20 @@ def test_nothing_wraps_at_any_width_and_what_matters_stays(sample: Path, worldly
             word for word in seen[("history",)][0].split() if word in ("version", "operation")
         ]
         assert all(line.endswith(".parquet") for line in seen[("snapshot", "--files")][1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut", "cut_before"),
+    [
+        ("日本語", 6, "日…", "…語"),
+        ("\u1112\u1161\u11ab" * 3, 6, "\u1112\u1161\u11ab…", "…\u1112\u1161\u11ab"),
+        ("e\u0301" * 5, 5, "e\u0301" * 2 + "…", "…" + "e\u0301" * 2),
+        ("a\u200db\ufe0fcd", 4, "a\u200db\ufe0f…", "…cd"),
+    ],
+)
+def test_a_text_takes_the_cells_a_terminal_gives_it(text: str, width: int, cut: str, cut_before: str) -> None:
+    assert width == cells(text)
+    assert (text, cut, cut_before) == (shorten(text, width), shorten(text, 3), shorten(text, 3, keep_end=True))
 
 
 def test_wide_and_combining_characters_keep_columns_aligned(worldly: Path) -> None:
