@@ -4,7 +4,7 @@
   python3 dev.py demo       set up, make a sample table in ./demo, show its history and its state
   python3 dev.py test       set up and run the tests            (arguments go to pytest)
   python3 dev.py check      format, lint, types, layers, generated files
-  python3 dev.py generate   write completions and the command reference anew
+  python3 dev.py generate   write completions, manual pages, the command reference and schemas of lines anew
   python3 dev.py long       the suites that take minutes
   python3 dev.py lock       resolve requirements/*.txt anew
 

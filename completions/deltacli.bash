@@ -1,30 +1,217 @@
-# bash completion for deltacli; generated, do not edit.
-_deltacli() {
-    local word="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" command="" index
-    for ((index = 1; index < COMP_CWORD; index++)); do
-        case "${COMP_WORDS[index]}" in
-            history|snapshot) command="${COMP_WORDS[index]}"; break ;;
-        esac
-    done
-    case "$previous" in
-        --limit) return ;;
-        --columns) return ;;
-        --format) COMPREPLY=($(compgen -W "table json ndjson csv" -- "$word")); return ;;
-        --output) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        --now) return ;;
-        --storage-option) return ;;
-        --table-format) COMPREPLY=($(compgen -W "delta paimon" -- "$word")); return ;;
-        --config) COMPREPLY=($(compgen -f -- "$word")); return ;;
-        --color) COMPREPLY=($(compgen -W "auto always never" -- "$word")); return ;;
-        --progress) COMPREPLY=($(compgen -W "auto always never json" -- "$word")); return ;;
-        --log-format) COMPREPLY=($(compgen -W "text json" -- "$word")); return ;;
-        --version) return ;;
-        --timestamp) return ;;
-    esac
-    case "$command" in
-        history) if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "--limit --counts --columns --format --json --output --now --storage-option --table-format --config --color --progress --log-format --no-pager -q --quiet -v --verbose" -- "$word")); else COMPREPLY=($(compgen -d -- "$word")); fi ;;
-        snapshot) if [[ "$word" == -* ]]; then COMPREPLY=($(compgen -W "--version --timestamp --files --tombstones --schema --counts --digest --limit --columns --format --json --output --now --storage-option --table-format --config --color --progress --log-format --no-pager -q --quiet -v --verbose" -- "$word")); else COMPREPLY=($(compgen -d -- "$word")); fi ;;
-        *) COMPREPLY=($(compgen -W "history snapshot --version --help" -- "$word")) ;;
+# bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
+
+# What can stand at a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE, DIRECTORY
+# or the words it may be.
+_deltacli_load() {
+    case $1 in
+        '')
+            commands='history;-;again;Show who changed a table, when and how, newest first.
+snapshot;-;again;Show the state of a table at a version.
+'
+            options='--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-V --version;-;once;Print the version and leave.
+-h --help;-;once;Show this message and exit.
+'
+            arguments=''
+            ;;
+        'history ')
+            commands=''
+            options='--limit;TEXT;once;Rows shown, 0 = all.
+--counts;-;once;Read the file actions too, and count them and their bytes.
+--columns;TEXT;once;Only these columns, in this order.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
+        'snapshot ')
+            commands=''
+            options='--version;TEXT;once;The snapshot of this version.
+--timestamp;TEXT;once;The newest version committed at or before T (RFC 3339; a date is midnight UTC).
+--files;-;once;List the live files instead.
+--tombstones;-;once;List the tombstones instead, expired ones too.
+--schema;-;once;Show the schema as a tree instead.
+--counts;-;once;Show only the numbers of files, rows, bytes and tombstones.
+--digest;-;once;Add SHA-256 digests of the live files and tombstones.
+--limit;TEXT;once;Rows shown, 0 = all.
+--columns;TEXT;once;Only these columns, in this order.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
     esac
 }
-complete -o filenames -F _deltacli deltacli
+
+# Set `kind` to the value of an option, empty for a flag.
+_deltacli_kind_of() {
+    local spellings value often help
+    kind=''
+    while IFS=';' read -r spellings value often help; do
+        if [[ " $spellings " == *" $1 "* ]]; then
+            [[ $value == - ]] || kind=$value
+            return
+        fi
+    done <<<"$options"
+}
+
+# Read the words before the cursor: the command, the options given, the number of arguments, an option that wants a
+# value.
+_deltacli_walk() {
+    local word letter
+    for word in "$@"; do
+        if [[ -n $kind ]]; then
+            kind=''
+        elif [[ -n $no_options ]]; then
+            given=$((given + 1))
+        elif [[ $word == -- ]]; then
+            no_options=1
+        elif [[ $word == --*=* ]]; then
+            used+="${word%%=*} "
+        elif [[ $word == --* ]]; then
+            used+="$word "
+            _deltacli_kind_of "$word"
+        elif [[ $word == -?* ]]; then
+            for ((letter = 1; letter < ${#word}; letter++)); do
+                used+="-${word:letter:1} "
+                _deltacli_kind_of "-${word:letter:1}"
+                if [[ -n $kind ]]; then
+                    ((letter == ${#word} - 1)) || kind=''
+                    break
+                fi
+            done
+        elif [[ $'\n'$commands == *$'\n'"$word;"* ]]; then
+            path+="$word "
+            _deltacli_load "$path"
+        else
+            given=$((given + 1))
+        fi
+    done
+}
+
+# Offer lines of data that begin with the word; where bash lists them, with their help.
+_deltacli_offer() {
+    local spellings value often help spelling found=() helps=() index width=0
+    while IFS=';' read -r spellings value often help; do
+        for spelling in $spellings; do
+            [[ $often == once && $used == *" $spelling "* ]] && continue 2
+        done
+        for spelling in $spellings; do
+            [[ $spelling == "$word"* ]] || continue
+            found+=("$spelling")
+            helps+=("$help")
+            ((${#spelling} > width)) && width=${#spelling}
+        done
+    done <<<"$1"
+    if ((${#found[@]} > 1)) && [[ ${COMP_TYPE:-9} == 63 ]]; then
+        for ((index = 0; index < ${#found[@]}; index++)); do
+            printf -v spelling "%-${width}s  %s" "${found[index]}" "${helps[index]}"
+            COMPREPLY+=("${spelling:0:${COLUMNS:-80}-1}")
+        done
+    else
+        COMPREPLY=("${found[@]}")
+    fi
+}
+
+# Offer values; readline replaces what follows the last of its word breaks, so the part before it is left out.
+_deltacli_offer_values() {
+    local full=$2$word kept='' break head reply
+    for break in = :; do
+        if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
+            head=${full%"${full##*"$break"}"}
+            ((${#head} > ${#kept})) && kept=$head
+        fi
+    done
+    while IFS='' read -r reply; do
+        [[ -n $reply ]] || continue
+        reply=$2$reply
+        COMPREPLY+=("${reply#"$kept"}")
+    done < <(
+        case $1 in
+            TEXT) ;;
+            FILE) compgen -f -- "$word" ;;
+            DIRECTORY) compgen -d -- "$word" ;;
+            *) compgen -W "$1" -- "$word" ;;
+        esac
+    )
+    [[ $1 != FILE && $1 != DIRECTORY ]] || compopt -o filenames 2>/dev/null
+}
+
+_deltacli() {
+    local line=${COMP_LINE:0:COMP_POINT} words=() count=0 index piece rest
+    # bash cuts words at = and :, too; put them together as they stand on the line.
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        rest=${line#"${line%%[![:blank:]]*}"}
+        piece=${COMP_WORDS[index]}
+        ((index < COMP_CWORD)) || piece=$rest
+        if ((index == 0)) || [[ $rest != "$line" ]]; then
+            words[count]=$piece
+            count=$((count + 1))
+        else
+            words[count - 1]+=$piece
+        fi
+        line=${rest#"$piece"}
+    done
+    COMPREPLY=()
+    local commands options arguments path='' used=' ' kind='' given=0 no_options='' word=${words[count - 1]}
+    _deltacli_load ''
+    _deltacli_walk "${words[@]:1:count-2}"
+    if [[ -n $kind ]]; then
+        _deltacli_offer_values "$kind" ''
+    elif [[ -z $no_options && $word == --*=* ]]; then
+        _deltacli_kind_of "${word%%=*}"
+        piece=${word%%=*}=
+        word=${word#*=}
+        [[ -z $kind ]] || _deltacli_offer_values "$kind" "$piece"
+    elif [[ -z $no_options && $word == -* ]]; then
+        _deltacli_offer "$options"
+    elif [[ -n $commands ]]; then
+        _deltacli_offer "$commands"
+    else
+        for ((index = 0; index < given; index++)); do
+            [[ $arguments == again\;* ]] || arguments=${arguments#*$'\n'}
+        done
+        kind=${arguments%%$'\n'*}
+        [[ -z $kind ]] || _deltacli_offer_values "${kind#*;}" ''
+    fi
+}
+
+complete -F _deltacli deltacli

@@ -1,44 +1,125 @@
 # fish completion for deltacli; generated, do not edit.
+set -g __deltacli_commands 'history' 'snapshot'
+set -g __deltacli_valued ':--format' ':--output' ':--now' ':--storage-option' ':--table-format' ':--config' ':--color' ':--progress' ':--log-format' 'history:--limit' 'history:--columns' 'history:--format' 'history:--output' 'history:--now' 'history:--storage-option' 'history:--table-format' 'history:--config' 'history:--color' 'history:--progress' 'history:--log-format' 'snapshot:--version' 'snapshot:--timestamp' 'snapshot:--limit' 'snapshot:--columns' 'snapshot:--format' 'snapshot:--output' 'snapshot:--now' 'snapshot:--storage-option' 'snapshot:--table-format' 'snapshot:--config' 'snapshot:--color' 'snapshot:--progress' 'snapshot:--log-format'
+
+# Read the words before the cursor: the command, the options given, the number of arguments.
+function __deltacli_read
+    set -l line (commandline -cp)
+    if set -q __deltacli_line; and test "$line" = "$__deltacli_line"
+        return
+    end
+    set -g __deltacli_line $line
+    set -g __deltacli_path ''
+    set -g __deltacli_given
+    set -g __deltacli_arguments 0
+    set -l words (commandline -opc)
+    set -l wants_value 0
+    set -l no_options 0
+    for word in $words[2..-1]
+        if test $wants_value = 1
+            set wants_value 0
+        else if test $no_options = 1
+            set __deltacli_arguments (math $__deltacli_arguments + 1)
+        else if test "$word" = --
+            set no_options 1
+        else if string match -q -- '--*=*' "$word"
+            set -a __deltacli_given (string replace -r '=.*' '' -- "$word")
+        else if string match -q -- '--*' "$word"
+            set -a __deltacli_given "$word"
+            contains -- "$__deltacli_path:$word" $__deltacli_valued; and set wants_value 1
+        else if string match -q -- '-?*' "$word"
+            for letter in (string split '' -- (string sub -s 2 -- "$word"))
+                set -a __deltacli_given "-$letter"
+                set wants_value 0
+                contains -- "$__deltacli_path:-$letter" $__deltacli_valued; and set wants_value 1
+            end
+        else if contains -- (string trim -- "$__deltacli_path $word") $__deltacli_commands
+            set __deltacli_path (string trim -- "$__deltacli_path $word")
+        else
+            set __deltacli_arguments (math $__deltacli_arguments + 1)
+        end
+    end
+    # The option whose value is being written must stay, or its values would not be offered.
+    test $wants_value = 1; and set -e __deltacli_given[-1]
+end
+
+# Whether the line stands at this command, and none of these options was given.
+function __deltacli_may
+    __deltacli_read
+    test "$__deltacli_path" = "$argv[1]"; or return 1
+    for option in $argv[2..-1]
+        contains -- $option $__deltacli_given; and return 1
+    end
+    return 0
+end
+
+# Whether the line stands at this argument of this command; `+` is every one from there on.
+function __deltacli_argument
+    __deltacli_may $argv[1]; or return 1
+    if test "$argv[3]" = +
+        test $__deltacli_arguments -ge $argv[2]
+    else
+        test $__deltacli_arguments -eq $argv[2]
+    end
+end
+
 complete -c deltacli -f
-complete -c deltacli -n 'not __fish_seen_subcommand_from history snapshot' -a history -d 'Show who changed a table, when and how, newest first.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -a '(__fish_complete_directories)'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l limit -r -f -d 'Rows shown, 0 = all.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l counts -d 'Read the file actions too, and count them and their bytes.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l columns -r -f -d 'Only these columns, in this order.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l format -x -a 'table json ndjson csv' -d 'Format of stdout.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l json -d 'The same as --format json.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l output -r -F -d 'Write the result there, atomically, instead of stdout.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l now -r -f -d 'The clock, for reproducible runs.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l storage-option -r -f -d 'Passed to the store; K=@FILE reads the value from a file. Repeatable.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l table-format -x -a 'delta paimon' -d 'Do not detect the format.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l config -r -F -d 'Defaults for these options, as TOML.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l color -x -a 'auto always never' -d 'Colour on stdout.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l progress -x -a 'auto always never json' -d 'Progress on stderr; auto: on a terminal.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l log-format -x -a 'text json' -d 'Notes and errors on stderr; default: json with --format json or ndjson, else text.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -l no-pager -d 'Never show a long result in a pager.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -s q -l quiet -d 'No notes and no progress on stderr.'
-complete -c deltacli -n '__fish_seen_subcommand_from history' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
-complete -c deltacli -n 'not __fish_seen_subcommand_from history snapshot' -a snapshot -d 'Show the state of a table at a version.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -a '(__fish_complete_directories)'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l version -r -f -d 'The snapshot of this version.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l timestamp -r -f -d 'The newest version committed at or before T (RFC 3339; a date is midnight UTC).'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l files -d 'List the live files instead.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l tombstones -d 'List the tombstones instead, expired ones too.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l schema -d 'Show the schema as a tree instead.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l counts -d 'Show only the numbers of files, rows, bytes and tombstones.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l digest -d 'Add SHA-256 digests of the live files and tombstones.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l limit -r -f -d 'Rows shown, 0 = all.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l columns -r -f -d 'Only these columns, in this order.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l format -x -a 'table json ndjson csv' -d 'Format of stdout.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l json -d 'The same as --format json.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l output -r -F -d 'Write the result there, atomically, instead of stdout.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l now -r -f -d 'The clock, for reproducible runs.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l storage-option -r -f -d 'Passed to the store; K=@FILE reads the value from a file. Repeatable.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l table-format -x -a 'delta paimon' -d 'Do not detect the format.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l config -r -F -d 'Defaults for these options, as TOML.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l color -x -a 'auto always never' -d 'Colour on stdout.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l progress -x -a 'auto always never json' -d 'Progress on stderr; auto: on a terminal.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l log-format -x -a 'text json' -d 'Notes and errors on stderr; default: json with --format json or ndjson, else text.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -l no-pager -d 'Never show a long result in a pager.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -s q -l quiet -d 'No notes and no progress on stderr.'
-complete -c deltacli -n '__fish_seen_subcommand_from snapshot' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
+complete -c deltacli -n '__deltacli_argument "" 0' -a history -d 'Show who changed a table, when and how, newest first.'
+complete -c deltacli -n '__deltacli_argument "" 0' -a snapshot -d 'Show the state of a table at a version.'
+complete -c deltacli -n '__deltacli_may "" --format' -l format -r -f -a 'table json ndjson csv' -d 'Format of stdout.'
+complete -c deltacli -n '__deltacli_may "" --json' -l json -d 'The same as --format json.'
+complete -c deltacli -n '__deltacli_may "" --output' -l output -r -F -d 'Write the result there, atomically, instead of stdout.'
+complete -c deltacli -n '__deltacli_may "" --now' -l now -r -f -d 'The clock, for reproducible runs.'
+complete -c deltacli -n '__deltacli_may ""' -l storage-option -r -f -d 'Passed to the store; K=@FILE reads the value from a file. Repeatable.'
+complete -c deltacli -n '__deltacli_may "" --table-format' -l table-format -r -f -a 'delta paimon' -d 'Do not detect the format.'
+complete -c deltacli -n '__deltacli_may "" --config' -l config -r -F -d 'Defaults for these options, as TOML.'
+complete -c deltacli -n '__deltacli_may "" --color' -l color -r -f -a 'auto always never' -d 'Colour on stdout.'
+complete -c deltacli -n '__deltacli_may "" --progress' -l progress -r -f -a 'auto always never json' -d 'Progress on stderr; auto: on a terminal.'
+complete -c deltacli -n '__deltacli_may "" --log-format' -l log-format -r -f -a 'text json' -d 'Notes and errors on stderr; default: json with --format json or ndjson, else text.'
+complete -c deltacli -n '__deltacli_may "" --no-pager' -l no-pager -d 'Never show a long result in a pager.'
+complete -c deltacli -n '__deltacli_may "" -q --quiet' -s q -l quiet -d 'No notes and no progress on stderr.'
+complete -c deltacli -n '__deltacli_may ""' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
+complete -c deltacli -n '__deltacli_may "" -V --version' -s V -l version -d 'Print the version and leave.'
+complete -c deltacli -n '__deltacli_may "" -h --help' -s h -l help -d 'Show this message and exit.'
+complete -c deltacli -n '__deltacli_argument "history" 0' -f -a '(__fish_complete_directories (commandline -ct))'
+complete -c deltacli -n '__deltacli_may "history" --limit' -l limit -r -f -d 'Rows shown, 0 = all.'
+complete -c deltacli -n '__deltacli_may "history" --counts' -l counts -d 'Read the file actions too, and count them and their bytes.'
+complete -c deltacli -n '__deltacli_may "history" --columns' -l columns -r -f -d 'Only these columns, in this order.'
+complete -c deltacli -n '__deltacli_may "history" --format' -l format -r -f -a 'table json ndjson csv' -d 'Format of stdout.'
+complete -c deltacli -n '__deltacli_may "history" --json' -l json -d 'The same as --format json.'
+complete -c deltacli -n '__deltacli_may "history" --output' -l output -r -F -d 'Write the result there, atomically, instead of stdout.'
+complete -c deltacli -n '__deltacli_may "history" --now' -l now -r -f -d 'The clock, for reproducible runs.'
+complete -c deltacli -n '__deltacli_may "history"' -l storage-option -r -f -d 'Passed to the store; K=@FILE reads the value from a file. Repeatable.'
+complete -c deltacli -n '__deltacli_may "history" --table-format' -l table-format -r -f -a 'delta paimon' -d 'Do not detect the format.'
+complete -c deltacli -n '__deltacli_may "history" --config' -l config -r -F -d 'Defaults for these options, as TOML.'
+complete -c deltacli -n '__deltacli_may "history" --color' -l color -r -f -a 'auto always never' -d 'Colour on stdout.'
+complete -c deltacli -n '__deltacli_may "history" --progress' -l progress -r -f -a 'auto always never json' -d 'Progress on stderr; auto: on a terminal.'
+complete -c deltacli -n '__deltacli_may "history" --log-format' -l log-format -r -f -a 'text json' -d 'Notes and errors on stderr; default: json with --format json or ndjson, else text.'
+complete -c deltacli -n '__deltacli_may "history" --no-pager' -l no-pager -d 'Never show a long result in a pager.'
+complete -c deltacli -n '__deltacli_may "history" -q --quiet' -s q -l quiet -d 'No notes and no progress on stderr.'
+complete -c deltacli -n '__deltacli_may "history"' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
+complete -c deltacli -n '__deltacli_may "history" -h --help' -s h -l help -d 'Show this message and exit.'
+complete -c deltacli -n '__deltacli_argument "snapshot" 0' -f -a '(__fish_complete_directories (commandline -ct))'
+complete -c deltacli -n '__deltacli_may "snapshot" --version' -l version -r -f -d 'The snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "snapshot" --timestamp' -l timestamp -r -f -d 'The newest version committed at or before T (RFC 3339; a date is midnight UTC).'
+complete -c deltacli -n '__deltacli_may "snapshot" --files' -l files -d 'List the live files instead.'
+complete -c deltacli -n '__deltacli_may "snapshot" --tombstones' -l tombstones -d 'List the tombstones instead, expired ones too.'
+complete -c deltacli -n '__deltacli_may "snapshot" --schema' -l schema -d 'Show the schema as a tree instead.'
+complete -c deltacli -n '__deltacli_may "snapshot" --counts' -l counts -d 'Show only the numbers of files, rows, bytes and tombstones.'
+complete -c deltacli -n '__deltacli_may "snapshot" --digest' -l digest -d 'Add SHA-256 digests of the live files and tombstones.'
+complete -c deltacli -n '__deltacli_may "snapshot" --limit' -l limit -r -f -d 'Rows shown, 0 = all.'
+complete -c deltacli -n '__deltacli_may "snapshot" --columns' -l columns -r -f -d 'Only these columns, in this order.'
+complete -c deltacli -n '__deltacli_may "snapshot" --format' -l format -r -f -a 'table json ndjson csv' -d 'Format of stdout.'
+complete -c deltacli -n '__deltacli_may "snapshot" --json' -l json -d 'The same as --format json.'
+complete -c deltacli -n '__deltacli_may "snapshot" --output' -l output -r -F -d 'Write the result there, atomically, instead of stdout.'
+complete -c deltacli -n '__deltacli_may "snapshot" --now' -l now -r -f -d 'The clock, for reproducible runs.'
+complete -c deltacli -n '__deltacli_may "snapshot"' -l storage-option -r -f -d 'Passed to the store; K=@FILE reads the value from a file. Repeatable.'
+complete -c deltacli -n '__deltacli_may "snapshot" --table-format' -l table-format -r -f -a 'delta paimon' -d 'Do not detect the format.'
+complete -c deltacli -n '__deltacli_may "snapshot" --config' -l config -r -F -d 'Defaults for these options, as TOML.'
+complete -c deltacli -n '__deltacli_may "snapshot" --color' -l color -r -f -a 'auto always never' -d 'Colour on stdout.'
+complete -c deltacli -n '__deltacli_may "snapshot" --progress' -l progress -r -f -a 'auto always never json' -d 'Progress on stderr; auto: on a terminal.'
+complete -c deltacli -n '__deltacli_may "snapshot" --log-format' -l log-format -r -f -a 'text json' -d 'Notes and errors on stderr; default: json with --format json or ndjson, else text.'
+complete -c deltacli -n '__deltacli_may "snapshot" --no-pager' -l no-pager -d 'Never show a long result in a pager.'
+complete -c deltacli -n '__deltacli_may "snapshot" -q --quiet' -s q -l quiet -d 'No notes and no progress on stderr.'
+complete -c deltacli -n '__deltacli_may "snapshot"' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
+complete -c deltacli -n '__deltacli_may "snapshot" -h --help' -s h -l help -d 'Show this message and exit.'

@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
-_CONTROL = bytes(range(0x20))
+_SEPARATOR = "\x7f"
+"""The one ASCII character that is neither printed nor escaped in JSON."""
 
 
 def json_column(column: pyarrow.Array) -> pyarrow.Array:
     """Return each value as JSON text: any array in, string array out, null where the value is null."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_struct(kind):
@@ -30,13 +32,13 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return _join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(_escaped(column.cast(pa.string())))
+        return _quoted(_escaped(pc.cast(column, pa.string())))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        return column.cast(pa.string())
+        return pc.cast(column, pa.string())
     if pa.types.is_floating(kind):
         return _json_floats(column)
     if pa.types.is_timestamp(kind):
-        text = pc.replace_substring(column.cast(pa.string()), " ", "T")
+        text = pc.replace_substring(pc.cast(column, pa.string()), " ", "T")
         is_int96 = kind.unit == "ns" and kind.tz is None  # INT96 holds instants, but says so nowhere
         return _quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
     if pa.types.is_null(kind):
@@ -46,7 +48,7 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
             [None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()],
             pa.string(),
         )
-    return _quoted(column.cast(pa.string()))  # dates and times
+    return _quoted(pc.cast(column, pa.string()))  # dates and times
 
 
 def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:
@@ -54,7 +56,6 @@ def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array
 
     `head` opens the object and holds at least one field: `{"type":"add"`.
     """
-    import pyarrow.compute as pc
 
     parts = _field_parts([(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)])
     return pc.binary_join_element_wise(*_with_literals([head, *parts, end], len(batch)), "")
@@ -62,34 +63,75 @@ def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array
 
 def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
     """`{"a":1,"c":2}`: each field brings its own leading comma, so that absent ones leave no trace."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     names = [column.type.field(index).name for index in range(column.type.num_fields)]
     parts = _field_parts(list(zip(names, column.flatten(), strict=True)))
     body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*_with_literals(parts, len(column)), ""), 1)
     text = pc.binary_join_element_wise("{", body, "}", "")
-    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    return text if column.null_count == 0 else _null_where_null(text, column)
 
 
 def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.Array]:
     """The pieces of an object's fields in order: literals and columns; a column with nulls carries its own name."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     parts: list[str | pyarrow.Array] = []
     for name, column in fields:
         if column.null_count == len(column):
             continue
-        lead = f",{orjson.dumps(name).decode()}:"
-        is_text = pa.types.is_string(column.type)
-        text = _escaped(column) if is_text else json_column(column)
-        quote = '"' if is_text else ""
-        if text.null_count == 0:
-            parts += [lead + quote, text, quote]
+        opening, text, closing = _value_parts(column)
+        lead = f",{orjson.dumps(name).decode()}:{opening}"
+        if isinstance(text, str) or text.null_count == 0:
+            parts += [lead, text, closing]
         else:
-            parts.append(pc.coalesce(pc.binary_join_element_wise(lead + quote, text, quote, ""), pa.scalar("")))
+            parts.append(pc.coalesce(pc.binary_join_element_wise(lead, text, closing, ""), pa.scalar("")))
     return parts
+
+
+def _value_parts(column: pyarrow.Array) -> tuple[str, str | pyarrow.Array, str]:
+    """A column of values as JSON in three: what each begins with, what differs, what each ends with.
+
+    The less there is to put together for each row, the faster it goes: what all rows share is not taken for a column.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_map(column.type) and column.null_count == 0:
+        return _map_parts(column)
+    if not pa.types.is_string(column.type):
+        constant = _constant(column)
+        return "", json_column(column) if constant is None else constant, ""
+    inner = _escaped_objects(column)
+    return ('"', _escaped(column), '"') if inner is None else ('"{', inner, '}"')
+
+
+def _constant(column: pyarrow.Array) -> str | None:
+    """The one value of a whole column of integers or booleans as JSON, None where it has several."""
+    import pyarrow as pa
+
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
+        return None
+    ends = pc.min_max(column).as_py()
+    return orjson.dumps(ends["min"]).decode() if ends["min"] == ends["max"] else None
+
+
+def _map_parts(column: pyarrow.MapArray) -> tuple[str, str | pyarrow.Array, str]:
+    """Maps without nulls in three; where all of them hold the same one key, only its value differs."""
+    import pyarrow as pa
+
+    keys, values = _map_items(column)
+    is_single = len(keys) == len(column) and pa.types.is_string(keys.type) and pa.types.is_string(values.type)
+    if is_single and values.null_count == 0:
+        key, ends = keys[0], column.offsets
+        sizes = pc.subtract(ends.slice(1), ends.slice(0, len(column)))
+        if pc.all(pc.and_(pc.equal(keys, key), pc.equal(sizes, 1))).as_py():
+            return f'{{{orjson.dumps(key.as_py()).decode()}:"', _escaped(values), '"}'
+    return "{", _map_entries(column), "}"
+
+
+def _map_items(column: pyarrow.MapArray) -> tuple[pyarrow.Array, pyarrow.Array]:
+    """The keys and values of a part of a map column."""
+    first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
+    return column.keys.slice(first, last - first), column.items.slice(first, last - first)
 
 
 def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | pyarrow.Array]:
@@ -109,40 +151,44 @@ def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | py
 
 def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
     """`{"k":"v"}`; a null value is written, because it means something (a null partition value)."""
+    text = pc.binary_join_element_wise("{", _map_entries(column), "}", "")
+    return text if column.null_count == 0 else _null_where_null(text, column)
+
+
+def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:
+    """`"k":"v","l":null`; empty where the map is empty or null."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if len(column) == 0:
         return pa.array([], pa.string())
-    offsets = column.offsets
-    first, last = offsets[0].as_py(), offsets[len(column)].as_py()
-    keys = json_column(column.keys.slice(first, last - first))
-    values = pc.coalesce(json_column(column.items.slice(first, last - first)), pa.scalar("null"))
-    entries = pc.binary_join_element_wise(keys, values, ":")
-    relative = pc.subtract(offsets, pa.scalar(first, offsets.type))
-    text = pc.binary_join_element_wise("{", pc.binary_join(pa.ListArray.from_arrays(relative, entries), ","), "}", "")
-    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    keys, values = _map_items(column)
+    if pa.types.is_string(keys.type) and pa.types.is_string(values.type) and values.null_count == 0:
+        entries = pc.binary_join_element_wise('"', _escaped(keys), '":"', _escaped(values), '"', "")
+    else:
+        entries = pc.binary_join_element_wise(
+            json_column(keys), pc.coalesce(json_column(values), pa.scalar("null")), ":"
+        )
+    relative = pc.subtract(column.offsets, column.offsets[0])
+    return pc.binary_join(pa.ListArray.from_arrays(relative, entries), ",")
 
 
 def _join_items(
     items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str
 ) -> pyarrow.Array:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    lengths = pc.fill_null(pc.list_value_length(column), 0).cast(pa.int32())
-    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
+    lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(lengths), pa.int32())])
     filled = pc.coalesce(items, pa.scalar(null_item))
     text = pc.binary_join_element_wise(start, pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), end, "")
-    return text if column.null_count == 0 else pc.if_else(column.is_valid(), text, pa.scalar(None, pa.string()))
+    return text if column.null_count == 0 else _null_where_null(text, column)
 
 
 def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
     """NaN and the infinities as strings, the way statistics spell them."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    text = column.cast(pa.string())
+    text = pc.cast(column, pa.string())
     finite = pc.is_finite(column)
     if pc.all(pc.fill_null(finite, True)).as_py():
         return text
@@ -151,21 +197,70 @@ def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
 
 
 def _quoted(text: pyarrow.Array) -> pyarrow.Array:
-    import pyarrow.compute as pc
 
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
-def _escaped(text: pyarrow.Array) -> pyarrow.Array:
-    """Escape quotes, backslashes and control characters; a column without any is handed back as it is."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def _escaped_objects(text: pyarrow.Array) -> pyarrow.Array | None:
+    """Escape a column of texts that are all `{…}`, as statistics are, without their outer braces; None for any other
+    column.
 
-    data = text.buffers()[2]
-    raw = data.to_pybytes() if data is not None else b""
-    if len(raw.translate(None, _CONTROL)) == len(raw):
-        escaped = pc.replace_substring(text, "\\", "\\\\") if b"\\" in raw else text
-        return pc.replace_substring(escaped, '"', '\\"') if b'"' in raw else escaped
-    return pa.array(
-        [None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string()
+    End to end such texts meet in `}{` and nowhere else, so that no separator has to be put between them: two thirds of
+    the time of `_escaped`. Where the pieces are as many as the texts, each is one text.
+    """
+    if len(text) == 0 or text.null_count or not (text[0].as_py()[:1] == "{" == text[len(text) - 1].as_py()[:1]):
+        return None
+    escaped = orjson.dumps(_characters(text))
+    pieces = _split(escaped, 2, len(escaped) - 2, "}{")
+    is_plain = (
+        len(pieces) == len(text)
+        and pc.all(pc.starts_with(text, "{")).as_py()
+        and pc.all(pc.ends_with(text, "}")).as_py()
     )
+    return pieces if is_plain else None
+
+
+def _escaped(text: pyarrow.Array) -> pyarrow.Array:
+    """Escape quotes, backslashes and control characters; a column without any is handed back as it is.
+
+    The column is escaped as one string, which orjson does at the speed of memory, with a separator that JSON leaves as
+    it is between the values: half the time of replacing value by value in Arrow.
+    """
+    import pyarrow as pa
+
+    raw = _characters(text)
+    if '"' not in raw and len(orjson.dumps(raw)) == len(raw.encode()) + 2:
+        return text
+    if _SEPARATOR in raw:
+        return pa.array(
+            [None if value is None else orjson.dumps(value).decode()[1:-1] for value in text.to_pylist()], pa.string()
+        )
+    whole = pa.ListArray.from_arrays(pa.array([0, len(text)], pa.int32()), pc.fill_null(text, ""))
+    joined = pc.binary_join(whole, _SEPARATOR)
+    escaped = orjson.dumps(_characters(joined))
+    values = _split(escaped, 1, len(escaped) - 1, _SEPARATOR)
+    return values if text.null_count == 0 else _null_where_null(values, text)
+
+
+def _null_where_null(values: pyarrow.Array, column: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow as pa
+
+    return pc.if_else(pc.is_valid(column), values, pa.scalar(None, pa.string()))
+
+
+def _split(data: bytes, first: int, last: int, separator: str) -> pyarrow.Array:
+    """The pieces of `data[first:last]` between separators, as a string column."""
+    import pyarrow as pa
+
+    ends = pa.array([first, last], pa.int32()).buffers()[1]
+    return pc.split_pattern(pa.StringArray.from_buffers(1, ends, pa.py_buffer(data)), separator).flatten()
+
+
+def _characters(text: pyarrow.Array) -> str:
+    """The values of a string column end to end."""
+    data = text.buffers()[2]
+    if data is None or len(text) == 0:
+        return ""
+    ends = memoryview(text.buffers()[1]).cast("i")
+    first, last = ends[text.offset], ends[text.offset + len(text)]
+    return str(memoryview(data)[first:last], "utf-8")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -70,7 +72,6 @@ def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
 
 def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int) -> TombstoneCounts:
     """Count a batch of `narrow_remove`; a tombstone without a deletion timestamp counts as deleted at 0."""
-    import pyarrow.compute as pc
 
     timestamps = pc.fill_null(removes.column("deletion_timestamp"), 0)
     expired = pc.sum(pc.less_equal(timestamps, expired_before_ms)).as_py() or 0
@@ -79,7 +80,6 @@ def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int) -> Tombs
 
 def _sum(column: pyarrow.Array) -> int:
     """Sum int64 exactly: values so large that Arrow's own sum would wrap are added as Python integers."""
-    import pyarrow.compute as pc
 
     extremes = pc.min_max(column).as_py()
     widest = max(abs(extremes["min"] or 0), abs(extremes["max"] or 0))

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -59,16 +61,15 @@ def _empty_text() -> Any:  # Any: pyarrow has no types
 def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
     """`unique_id` for a column of descriptors: struct array in, string array out, `""` where there is none."""
     import pyarrow
-    import pyarrow.compute as pc
 
     if descriptors.null_count == len(descriptors):
         return no_vector_ids(len(descriptors))
     kind, place = (
-        pc.struct_field(descriptors, [part]).cast(pyarrow.string()) for part in ("storageType", "pathOrInlineDv")
+        pc.cast(pc.struct_field(descriptors, [part]), pyarrow.string()) for part in ("storageType", "pathOrInlineDv")
     )
     name = pc.binary_join_element_wise(kind, place, "")
     suffix = pyarrow.scalar("")
     if descriptors.type.get_field_index("offset") >= 0:
-        offset = pc.struct_field(descriptors, ["offset"]).cast(pyarrow.string())
+        offset = pc.cast(pc.struct_field(descriptors, ["offset"]), pyarrow.string())
         suffix = pc.coalesce(pc.binary_join_element_wise("@", offset, ""), pyarrow.scalar(""))
     return pc.coalesce(pc.binary_join_element_wise(name, suffix, ""), pyarrow.scalar(""))

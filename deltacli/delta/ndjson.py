@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -18,7 +20,6 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema) -> pyarrow.Table | None:
     it: the caller then parses line by line. Two objects on one line count as two.
     """
     import pyarrow
-    import pyarrow.compute as pc
     import pyarrow.json
 
     if not lines.lstrip().startswith(b"{"):

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -71,9 +73,8 @@ def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
     every `%` begins an escape; the rare rows where one does not are taken one by one.
     """
     import pyarrow
-    import pyarrow.compute as pc
 
-    column = paths.cast(pyarrow.binary())
+    column = pc.cast(paths, pyarrow.binary())
     content = _content(column)
     if b"%" not in content:
         return column
@@ -91,13 +92,12 @@ def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
     are taken one by one.
     """
     import pyarrow
-    import pyarrow.compute as pc
 
     content = _content(paths)
     odd = None
     if b":" in content or b"//" in content or b"./" in content or b"/." in content:
         odd = pc.match_substring_regex(paths, _ODD_PATTERN)
-    column = decode_column(paths) if b"%" in content else paths.cast(pyarrow.binary())
+    column = decode_column(paths) if b"%" in content else pc.cast(paths, pyarrow.binary())
     return column if odd is None else _replace_rows(column, paths, odd, canonical)
 
 
@@ -106,11 +106,10 @@ def _replace_rows(
 ) -> pyarrow.Array:
     """Put what `spell` makes of each distinct path in the place of the marked rows."""
     import pyarrow
-    import pyarrow.compute as pc
 
     if not pc.any(rows).as_py():
         return column
-    distinct = paths.filter(rows).dictionary_encode()
+    distinct = pc.filter(paths, rows).dictionary_encode()
     spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
     return pc.replace_with_mask(column, rows, pyarrow.array(spelled, pyarrow.binary()).take(distinct.indices))
 

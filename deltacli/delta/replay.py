@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.paths import canonical, canonical_column, decode_column
@@ -107,7 +108,6 @@ def survivors_of_stream(
 def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
     """Return the hashes that occur more than once in all of the arrays together."""
     import pyarrow
-    import pyarrow.compute as pc
 
     chunks = [
         pyarrow.Array.from_buffers(pyarrow.int64(), len(found), [None, pyarrow.py_buffer(found)])
@@ -117,7 +117,7 @@ def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
     if not chunks:
         return frozenset()
     counted = pc.value_counts(pyarrow.chunked_array(chunks))
-    return frozenset(counted.filter(pc.greater(counted.field("counts"), 1)).field("values").to_pylist())
+    return frozenset(pc.filter(counted, pc.greater(counted.field("counts"), 1)).field("values").to_pylist())
 
 
 class TouchedFiles:
@@ -147,20 +147,18 @@ class TouchedFiles:
         The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the
         hits.
         """
-        import pyarrow.compute as pc
 
         if not len(self.keys):
             return None
         hits = self._hits(decode_column(paths))
         if not pc.any(hits).as_py():
             return None
-        hit_keys = key_column(paths.filter(hits), dv_ids.filter(hits))
+        hit_keys = key_column(pc.filter(paths, hits), pc.filter(dv_ids, hits))
         return pc.replace_with_mask(pc.invert(hits), hits, pc.invert(pc.is_in(hit_keys, value_set=self.keys)))
 
     def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
         """Which rows may be touched: their path ends like a touched one, or ends in no file name (`x/.` is x)."""
         import pyarrow
-        import pyarrow.compute as pc
 
         if self._tail == 0:
             return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
@@ -175,9 +173,8 @@ def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
 
 def _keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
     import pyarrow
-    import pyarrow.compute as pc
 
-    ids = dv_ids.cast(pyarrow.binary())
+    ids = pc.cast(dv_ids, pyarrow.binary())
     without = pc.equal(pc.binary_length(ids), 0)
     if pc.all(without).as_py():
         return spelled

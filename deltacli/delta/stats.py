@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.ndjson import parse_ndjson
 
 if TYPE_CHECKING:
@@ -23,34 +24,33 @@ def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
     rest of such a text is not looked at; every other text is parsed (1M rows: 0.8 s).
     """
     import pyarrow
-    import pyarrow.compute as pc
 
     if stats.null_count == len(stats):
         return pyarrow.nulls(len(stats), pyarrow.int64())
     false, zero, digit = _scalars()
     plain = pc.fill_null(pc.and_(pc.starts_with(stats, _LEAD), pc.ends_with(stats, "}")), false)
-    tail = pc.binary_slice(stats.cast(pyarrow.binary()), len(_LEAD), len(_LEAD) + _WIDEST_NUMBER)
+    tail = pc.binary_slice(pc.cast(stats, pyarrow.binary()), len(_LEAD), len(_LEAD) + _WIDEST_NUMBER)
     comma, brace = pc.find_substring(tail, ","), pc.find_substring(tail, "}")
     end = pc.if_else(pc.less(comma, zero), brace, comma)
     records, solved = None, None
-    for width in pc.unique(end.filter(plain)):
+    for width in pc.unique(pc.filter(end, plain)):
         if not width.is_valid or not 1 <= width.as_py() <= _WIDEST_PLAIN_NUMBER:
             continue
-        digits = pc.binary_slice(tail, 0, width.as_py()).cast(pyarrow.string(), safe=False)
+        digits = pc.cast(pc.binary_slice(tail, 0, width.as_py()), pyarrow.string(), safe=False)
         chosen = pc.fill_null(pc.and_(pc.and_(plain, pc.equal(end, width)), pc.ascii_is_decimal(digits)), false)
         if width.as_py() > 1:
             chosen = pc.and_not(chosen, pc.starts_with(digits, "0"))  # 007 is no JSON number
-        found = pc.if_else(chosen, digits, digit).cast(pyarrow.int64())
+        found = pc.cast(pc.if_else(chosen, digits, digit), pyarrow.int64())
         records = found if records is None else pc.if_else(chosen, found, records)
         solved = chosen if solved is None else pc.or_(solved, chosen)
-    open_rows = stats.is_valid() if solved is None else pc.and_(pc.invert(solved), stats.is_valid())
+    open_rows = pc.is_valid(stats) if solved is None else pc.and_(pc.invert(solved), pc.is_valid(stats))
     if records is None:
         records = pyarrow.nulls(len(stats), pyarrow.int64())
     elif stats.null_count:
         records = pc.if_else(solved, records, pyarrow.scalar(None, pyarrow.int64()))
     if not pc.any(open_rows).as_py():
         return records
-    return pc.replace_with_mask(records, open_rows, _parse(stats.filter(open_rows)))
+    return pc.replace_with_mask(records, open_rows, _parse(pc.filter(stats, open_rows)))
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +66,6 @@ def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
 def _parse(stats: pyarrow.Array) -> pyarrow.Array:
     """Parse each text as JSON, as one NDJSON block; text by text where one of them is not plainly one object."""
     import pyarrow
-    import pyarrow.compute as pc
 
     fields = pyarrow.schema([("numRecords", pyarrow.int64())])
     if not pc.any(pc.match_substring_regex(stats, r"^[ \t]*$|\n")).as_py():

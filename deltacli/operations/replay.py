@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action, read_actions
 from deltacli.delta.file_actions import NarrowRows
 from deltacli.delta.replay import (
@@ -222,4 +223,4 @@ def _keep_last(rows: Any, contested: frozenset[int], settled: set[bytes]) -> Any
             key = keys[index].as_py()
             keep[index] = key not in settled
             settled.add(key)
-    return rows.filter(pa.array(keep, pa.bool_()))
+    return pc.filter(rows, pa.array(keep, pa.bool_()))

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.delta.paths import decode_column
 from deltacli.delta.properties import deleted_file_retention_ms
@@ -171,6 +172,5 @@ def _nonempty(batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
 
 
 def _key_lines(rows: pyarrow.RecordBatch) -> pyarrow.Array:
-    import pyarrow.compute as pc
 
     return pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.commit_lines import Action, read_actions
 from deltacli.delta.deletion_vector import no_vector_ids, unique_id_column
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 _ROWS_A_BATCH = 16_384
+_WHOLE_ROWS_A_BATCH = 8_192
+_FEW_DROPPED = 4
 _BUFFER_BYTES = 1 << 20
 """Column chunks are read through a buffer this large, never whole: a row group of 250,000 adds would take 30 MB a
 thread.
@@ -160,7 +164,7 @@ def _rows_of(file: Any, group: int, kind: str, leaf: str) -> Iterator[tuple[str,
     if present:
         for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[kind], use_threads=False):
             column = batch.column(0)
-            for row in column.filter(column.is_valid()).to_pylist(maps_as_pydicts="lossy"):
+            for row in pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy"):
                 yield kind, row
 
 
@@ -207,7 +211,6 @@ def _narrow_rows(
 ) -> Any:  # Any: pyarrow has no types
     """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     actions = _valid_rows(batch, kind)
     if actions is None:
@@ -215,7 +218,7 @@ def _narrow_rows(
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
 
     def column(name: str, data_type: Any) -> Any:
-        return actions.field(name).cast(data_type) if name in names else pa.nulls(len(actions), data_type)
+        return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
 
     vectors = actions.field("deletionVector") if "deletionVector" in names else None
     if vectors is not None and _lacks_id(vectors):
@@ -240,7 +243,7 @@ def _narrow_rows(
                 f"{source}: add.size is missing", code="action.missing-required", facts={"file": source}
             )
         cardinality = (
-            pc.struct_field(vectors, ["cardinality"]).cast(pa.int64())
+            pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
             if vectors is not None
             else pa.nulls(len(actions), pa.int64())
         )
@@ -248,12 +251,11 @@ def _narrow_rows(
             [paths, dv_ids, sizes, _records(actions, names), cardinality], schema=schemas.narrow_add
         )
     kept = touched.untouched(paths, dv_ids) if need_paths else None
-    return rows if kept is None else rows.filter(kept)
+    return rows if kept is None else pc.filter(rows, kept)
 
 
 def _lacks_id(vectors: Any) -> bool:  # Any: struct array of descriptors
     """True if a vector lacks its storage type or its place."""
-    import pyarrow.compute as pc
 
     parts = ("storageType", "pathOrInlineDv")
     return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
@@ -262,14 +264,15 @@ def _lacks_id(vectors: Any) -> bool:  # Any: struct array of descriptors
 def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
     """`numRecords` of every add: the parsed statistics where the checkpoint has them, else the JSON text."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     parsed = (
-        pc.struct_field(actions, ["stats_parsed", "numRecords"]).cast(pa.int64()) if "stats_parsed" in names else None
+        pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
+        if "stats_parsed" in names
+        else None
     )
     if "stats" not in names or (parsed is not None and parsed.null_count == 0):
         return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
-    from_text = num_records_column(actions.field("stats").cast(pa.string()))
+    from_text = num_records_column(pc.cast(actions.field("stats"), pa.string()))
     return from_text if parsed is None else pc.coalesce(parsed, from_text)
 
 
@@ -286,16 +289,26 @@ def read_whole(
         if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
             wanted.append("add.stats_parsed")
         for batch in file.iter_batches(
-            batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
+            batch_size=_WHOLE_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
         ):
             rows = _whole_rows(batch, kind, schema)
             if rows is not None:
-                kept = (
-                    touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
-                    if len(touched)
-                    else None
-                )
-                yield rows if kept is None else rows.filter(kept)
+                if len(touched):
+                    kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    yield from _kept_runs(rows, kept)
+                else:
+                    yield rows
+
+
+def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+    """The rows that `kept` names (None: all): slices between the few that it drops, a copy where it drops many."""
+    if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
+        yield pc.filter(rows, kept)
+        return
+    dropped = [] if kept is None else pc.indices_nonzero(pc.invert(kept)).to_pylist()
+    for before, after in pairwise([-1, *dropped, rows.num_rows]):
+        if after - before > 1:
+            yield rows.slice(before + 1, after - before - 1)
 
 
 def _whole_rows(batch: Any, kind: str, schema: Any) -> Any:  # Any: pyarrow has no types
@@ -319,7 +332,6 @@ def _whole_rows(batch: Any, kind: str, schema: Any) -> Any:  # Any: pyarrow has 
 def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     """Cast a column of a checkpoint to the type of the checkpoint schema; struct fields are matched by name."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if column.type.equals(wanted):
         return column
@@ -329,7 +341,7 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
         and column.type.key_type.equals(wanted.key_type)
     ):
         # Only the names of the inner fields differ; a cast would copy every entry.
-        mask = column.is_null() if column.null_count else None
+        mask = pc.is_null(column) if column.null_count else None
         return pa.MapArray.from_arrays(column.offsets, column.keys, column.items, type=wanted, mask=mask)
     if pa.types.is_struct(wanted):
         present = {column.type.field(index).name for index in range(column.type.num_fields)}
@@ -339,8 +351,8 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
             else pa.nulls(len(column), part.type)
             for part in wanted
         ]
-        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=column.is_null())
-    return column.cast(wanted)
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=pc.is_null(column))
+    return pc.cast(column, wanted)
 
 
 def _stats_text(parsed: Any) -> Any:  # Any: pyarrow has no types
@@ -358,4 +370,4 @@ def _valid_rows(batch: Any, kind: str) -> Any:  # Any: pyarrow has no types
     column = batch.column(index)
     if column.null_count == len(column):
         return None
-    return column.filter(column.is_valid()) if column.null_count else column
+    return pc.filter(column, pc.is_valid(column)) if column.null_count else column

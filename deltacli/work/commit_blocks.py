@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import KNOWN_ACTIONS, Action, stream_actions
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.file_actions import action_schemas, narrow_batches
@@ -113,7 +114,6 @@ def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
     """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for
     that.
     """
-    import pyarrow.compute as pc
 
     table = parse_ndjson(lines, _block_schema())
     if table is None:
@@ -126,15 +126,15 @@ def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
     small = [table.column(kind) for kind in _SMALL_KINDS if table.column(kind).null_count < table.num_rows]
     if not small:
         return adds, removes, False
-    is_file_action = pc.or_(table.column("add").is_valid(), table.column("remove").is_valid())
-    if any(pc.any(pc.and_(column.is_valid(), is_file_action)).as_py() for column in small):
+    is_file_action = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
+    if any(pc.any(pc.and_(pc.is_valid(column), is_file_action)).as_py() for column in small):
         return None  # two actions on one line
     return adds, removes, True
 
 
 def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
     column = table.column(kind).combine_chunks()
-    return column.filter(column.is_valid()) if column.null_count else column
+    return pc.filter(column, pc.is_valid(column)) if column.null_count else column
 
 
 def _has_odd_vectors(actions: Any) -> bool:  # Any: pyarrow has no types
@@ -195,7 +195,7 @@ def _filtered(
     kept = []
     for rows in (adds, removes):
         mask = touched.untouched(rows.column("path"), rows.column("dv_id"))
-        kept.append(rows if mask is None else rows.filter(mask))
+        kept.append(rows if mask is None else pc.filter(rows, mask))
     return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
 from deltacli import leftovers
 
 if TYPE_CHECKING:
@@ -64,11 +65,10 @@ class SortedDigest:
         import pyarrow as pa
 
         lines = pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in self._held])
-        return lines.take(pa.compute.sort_indices(lines))
+        return lines.take(pc.sort_indices(lines))
 
     def _spill(self) -> None:
         import pyarrow as pa
-        import pyarrow.compute
 
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="deltacli-digest-")
@@ -83,7 +83,6 @@ class SortedDigest:
         self._held, self._held_bytes = [], 0
 
     def _sorted_blocks(self) -> Iterator[pyarrow.Array]:
-        import pyarrow.compute  # noqa: F401  (used through pa.compute)
 
         if not self._runs:
             if self._held:
@@ -108,7 +107,6 @@ def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types
 def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
     """Merge sorted runs block by block: everything up to the smallest block end is safe to sort and hand out."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     heads = {index: block for index, run in enumerate(runs) if (block := next(run, None)) is not None}
     while heads:
@@ -131,7 +129,6 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
 def _joined(lines: Any) -> bytes:  # Any: pyarrow has no types
     """The lines with LF between them."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)
     joined: bytes = pc.binary_join(one, pa.scalar(b"\n", pa.large_binary()))[0].as_py()

@@ -117,7 +117,14 @@ def test_columns_choose_and_order(sample: Path) -> None:
 
     assert "operation,version\nWRITE,14\n" == rows
     assert "path,size" == files.splitlines()[0]
+    document = deltacli("snapshot", sample, "--files", "--columns", "path,size", "--json").document
+    schema, _ = lines_of(deltacli("snapshot", sample, "--schema", "--format", "ndjson"))
+
     assert {"type", "size"} == set(items[0])
+    assert ["path", "size"] == document["columns"]
+    assert [("field", "trip", "long"), ("field", "day", "date")] == [
+        (line["type"], line["name"], line["dataType"]) for line in schema
+    ][:2]
 
 
 def test_a_result_goes_to_a_file_whole_or_not_at_all(sample: Path, tmp_path: Path) -> None:

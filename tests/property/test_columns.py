@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deltacli.delta.arrow_json import json_column
+from deltacli.delta.arrow_json import json_column, json_lines
 from deltacli.delta.deletion_vector import unique_id, unique_id_column
 from deltacli.delta.paths import canonical, canonical_column, decode, decode_column
 from deltacli.delta.replay import TouchedFiles, file_key, key_column
@@ -320,3 +320,45 @@ def test_json_column_means_what_json_means(column: Column) -> None:
         texts = json_column(array).to_pylist()
 
         assert expected == [None if text is None else json.loads(text, parse_float=Decimal) for text in texts]
+
+
+OBJECT_TEXTS = st.lists(st.sampled_from(['"', "a", ":", "}{", "}", "{", "\\", "\n", "\x7f", "é"]), max_size=5).map(
+    "".join
+)
+"""What stands between the braces of statistics, well formed or not, with every piece that could be taken for an end."""
+
+ROWS = {
+    "path": (pa.string(), TEXT | st.just('x"')),
+    "partitionValues": (
+        pa.map_(pa.string(), pa.string()),
+        st.just([("k", "v")])
+        | st.dictionaries(st.sampled_from(["k", "l"]), st.none() | TEXT).map(lambda found: list(found.items())),
+    ),
+    "size": (pa.int64(), st.integers(0, 1)),
+    "dataChange": (pa.bool_(), st.booleans()),
+    "stats": (pa.string(), OBJECT_TEXTS.map("{{{}}}".format) | OBJECT_TEXTS),
+}
+
+
+@given(st.data())
+@examples(600)
+def test_json_lines_hold_every_field_of_every_row_that_is_not_null(data: st.DataObject) -> None:
+    """
+    Whatever all rows share, and wherever texts in braces meet.
+    """
+    count = data.draw(st.integers(1, 5))
+    columns = {}
+    for name, (kind, values) in ROWS.items():
+        drawn = data.draw(
+            st.lists(values, min_size=count, max_size=count)
+            | st.lists(st.none() | values, min_size=count, max_size=count)
+        )
+        columns[name] = data.draw(st.sampled_from(sliced(drawn, kind)))
+    batch = pa.RecordBatch.from_pydict(columns)
+
+    lines = json_lines(batch, '{"type":"add"', "}\n").to_pylist()
+
+    rows = [{"type": "add", **row} for row in batch.to_pylist(maps_as_pydicts="lossy")]
+    assert [{name: value for name, value in row.items() if value is not None} for row in rows] == [
+        json.loads(line) for line in lines
+    ]

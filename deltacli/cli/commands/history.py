@@ -55,6 +55,8 @@ def history(
         match run.format:
             case OutputFormat.JSON:
                 document = envelope("deltacli.history", found.table, complete=found.is_complete)
+                if columns:
+                    document["columns"] = [column.name for column in chosen]
                 document |= {
                     "gaps": [list(gap) for gap in found.gaps],
                     "items": _items(found, chosen if columns else None),

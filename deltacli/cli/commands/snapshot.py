@@ -170,9 +170,10 @@ def _write_schema(sink: BinaryIO, run: Run, found: Snapshot) -> None:
     uri = found.table.uri
     match run.format:
         case OutputFormat.JSON | OutputFormat.NDJSON:
+            _ = found.schema  # a schema that can't be parsed is refused here, as in the other formats
             schema = json.loads(found.metadata.schema_string or '{"type":"struct","fields":[]}')
             if run.format is OutputFormat.NDJSON:
-                write_lines(sink, schema["fields"], kind="field")
+                write_lines(sink, map(_field_line, schema["fields"]), kind="field")
                 return
             document = envelope("deltacli.schema", uri, complete=True) | {
                 "version": found.version,
@@ -189,6 +190,11 @@ def _write_schema(sink: BinaryIO, run: Run, found: Snapshot) -> None:
             from deltacli.cli.render.schema import schema_tree
 
             sink.write(("\n".join(schema_tree(found, run.terminal)) + "\n").encode("utf-8", "surrogateescape"))
+
+
+def _field_line(field: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values
+    """A field as a line: its `type` is what the line is, so the column's own is `dataType`."""
+    return {"dataType" if name == "type" else name: value for name, value in field.items()}
 
 
 def _note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:

@@ -1,0 +1,72 @@
+"""Fetching ahead: one thread makes the next items while the caller is busy with the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import Empty, Queue
+from threading import Event, Thread
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class _Failure:
+    """What ended the source instead of its end."""
+
+    def __init__(self, cause: BaseException | None) -> None:
+        self.cause = cause
+
+
+def read_ahead(items: Iterator[Item], *, depth: int = 2) -> Iterator[Item]:
+    """Yield the items of `items`, in order, while a thread fetches up to `depth` more.
+
+    An error of the source is raised in its place. A caller that stops early stops the thread, which closes the source.
+    """
+    source = _Source(items, depth)
+    try:
+        while not isinstance(item := source.next(), _Failure):
+            yield item
+        if item.cause is not None:
+            raise item.cause
+    finally:
+        source.stop()
+
+
+class _Source(Generic[Item]):
+    def __init__(self, items: Iterator[Item], depth: int) -> None:
+        self.queue: Queue[Item | _Failure] = Queue(depth)
+        self._items = items
+        self._stopped = Event()
+        self._thread = Thread(target=self._fetch, name="deltacli-ahead", daemon=True)
+        self._thread.start()
+
+    def next(self) -> Item | _Failure:
+        """Wait for the next item, never in one long sleep: that could miss a signal that comes just before it."""
+        while True:
+            try:
+                return self.queue.get(timeout=0.1)
+            except Empty:
+                continue
+
+    def stop(self) -> None:
+        """Let the thread end: it may be waiting for room in the queue."""
+        self._stopped.set()
+        while self._thread.is_alive():
+            try:
+                self.queue.get(timeout=0.01)
+            except Empty:
+                continue
+
+    def _fetch(self) -> None:
+        try:
+            for item in self._items:
+                self.queue.put(item)
+                if self._stopped.is_set():
+                    break
+            end = _Failure(None)
+        except BaseException as fault:  # noqa: BLE001  (raised again in the caller's thread)
+            end = _Failure(fault)
+        if close := getattr(self._items, "close", None):
+            close()
+        if not self._stopped.is_set():
+            self.queue.put(end)

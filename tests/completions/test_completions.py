@@ -1,0 +1,149 @@
+"""The generated completions, tried in the real shells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.completions.shells import FILES, bash, fish, zsh
+from tools.bash_completion import render_bash
+from tools.command_tree import Argument, Command, Kind, Option, Value, read_commands
+from tools.fish_completion import render_fish
+from tools.zsh_completion import render_zsh
+
+Matches = Callable[[str], list[str]]
+SHELLS = ("bash", "bash with bash-completion", "zsh", "fish")
+COMMANDS = [command.name for command in read_commands()]
+NAMES = {
+    command.name: sorted(spelling for option in command.options for spelling in option.spellings)
+    for command in read_commands()
+}
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home, and in it `here` with two directories and two files."""
+    here = tmp_path / "here"
+    for name in ("tbl", "my table"):
+        (here / name).mkdir(parents=True)
+    for name in ("conf.toml", "my file"):
+        (here / name).touch()
+    return tmp_path
+
+
+def matcher(shell: str, home: Path, files: Path) -> Iterator[Matches]:
+    """Yield a function that says what a shell completes."""
+    match shell:
+        case "bash":
+            with bash(home, files=files) as found:
+                yield found.matches
+        case "bash with bash-completion":
+            with bash(home, package=True, files=files) as found:
+                yield found.matches
+        case "zsh":
+            with zsh(home, files=files) as found:
+                yield found.matches
+        case "fish":
+            yield lambda line: sorted(name.rstrip("/") for name in fish(line, home / "here", files=files))
+
+
+@pytest.fixture(params=SHELLS)
+def matches(request: pytest.FixtureRequest, home: Path) -> Iterator[Matches]:
+    yield from matcher(request.param, home, FILES)
+
+
+def test_commands_options_and_values(matches: Matches) -> None:
+    assert COMMANDS == matches("deltacli ")
+    assert ["snapshot"] == matches("deltacli sn")
+    assert ["--format"] == matches("deltacli history --form")
+    assert ["json"] == matches("deltacli history --format js")
+    assert ["--format=json"] == matches("deltacli history --format=j")
+    assert [] == matches("deltacli history --limit ")
+    assert sorted(NAMES["snapshot"]) == matches("deltacli snapshot -")
+
+
+def test_shared_options_stand_before_the_command_too(matches: Matches) -> None:
+    assert ["--format"] == matches("deltacli --form")
+    assert ["json"] == matches("deltacli --format js")
+    assert ["history"] == matches("deltacli --format json -q hi")
+    assert ["history"] == matches("deltacli --config snapshot --now=2026-01-01T00:00:00Z hi")
+    assert [] == matches("deltacli --format json history --form")
+    assert [] == matches("deltacli --lim")
+
+
+def test_no_option_twice_unless_it_may_be_repeated(matches: Matches) -> None:
+    left = sorted(set(NAMES["history"]) - {"--format", "-q", "--quiet"})
+
+    assert left == matches("deltacli history --format=json tbl -q -")
+    assert [] == matches("deltacli history --quiet --qui")
+    assert ["--storage-option"] == matches("deltacli history --storage-option a=b -v --stor")
+    assert ["--verbose"] == matches("deltacli history -vv --verb")
+    assert [] == matches("deltacli history -vq --qui")
+
+
+def test_a_table_is_a_directory_and_a_file_any_file(matches: Matches) -> None:
+    assert ["my table", "tbl"] == matches("deltacli history ")
+    assert ["my table"] == matches("deltacli snapshot --version 3 my")
+    assert ["my table"] == matches("deltacli snapshot --timestamp 2026-01-01T00:00:00Z my\\ t")
+    assert ["my table"] == matches("deltacli snapshot -- my")
+    assert ["conf.toml", "my file", "my table", "tbl"] == matches("deltacli history --config ")
+    assert ["--config=conf.toml"] == matches("deltacli history --config=co")
+    assert ["my file"] == matches("deltacli snapshot tbl --output my\\ f")
+
+
+def test_one_table_is_enough(matches: Matches) -> None:
+    assert [] == [name for name in matches("deltacli history tbl ") if not name.startswith("-")]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_help_is_listed_beside_the_words(shell: str, home: Path) -> None:
+    assert "Show the state of a table at a version." in listed(shell, "deltacli ", home, FILES)
+    assert "List the tombstones instead, expired ones too." in listed(shell, "deltacli snapshot --t", home, FILES)
+
+
+def listed(shell: str, line: str, home: Path, files: Path) -> str:
+    """What a shell lists for a line."""
+    if shell == "fish":
+        return " ".join(fish(line, home / "here", files=files).values())
+    with zsh(home, files=files) if shell == "zsh" else bash(home, files=files) as found:
+        return found.listing(line)
+
+
+HOSTILE = 'It\'s [a] "b" `echo c` $(echo d) $HOME; e:f\\g | 100%'
+"""A help text with everything that means something to a shell."""
+
+
+def grown_tree() -> Command:
+    """A tree as it may become: groups in a group, choices as arguments, arguments that repeat, hostile help."""
+    level = Option(("-l", "--level"), Value("log|data", Kind.CHOICE, ("log", "data")), HOSTILE, HOSTILE)
+    shout = Option(("--shout",), None, HOSTILE, HOSTILE)
+    table = Argument(Value("TABLE", Kind.DIRECTORY), HOSTILE)
+    validate = Command(
+        ("validate",), HOSTILE, HOSTILE, "", (level,), (Argument(Value("TABLE", Kind.DIRECTORY), "", True, True),)
+    )
+    kinds = Argument(Value("TYPE", Kind.CHOICE, ("int", "long")), HOSTILE)
+    expire = Command(("log", "expire"), HOSTILE, HOSTILE, "", (level, shout), (table, kinds))
+    cat = Command(("log", "cat-all"), HOSTILE, HOSTILE, "", (level,), (table,))
+    log = Command(("log",), HOSTILE, HOSTILE, "", (), (), (cat, expire))
+    return Command((), HOSTILE, HOSTILE, "", (shout,), (), (log, validate))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_grown_tree(shell: str, home: Path) -> None:
+    files = home / "completions"
+    files.mkdir()
+    for name, render in (("deltacli.bash", render_bash), ("_deltacli", render_zsh), ("deltacli.fish", render_fish)):
+        (files / name).write_text(render(grown_tree()))
+
+    for matches in matcher(shell, home, files):
+        assert ["log", "validate"] == matches("deltacli ")
+        assert ["cat-all", "expire"] == matches("deltacli --shout log ")
+        assert ["--level", "-l"] == matches("deltacli --shout log expire -")
+        assert ["data"] == matches("deltacli log expire --level d")
+        assert ["int", "long"] == matches("deltacli log expire tbl ")
+        assert ["my table", "tbl"] == matches("deltacli validate tbl tbl ")
+        assert ["data", "log"] == matches("deltacli validate -l ")
+    assert HOSTILE in listed(shell, "deltacli ", home, files)
+    assert HOSTILE in listed(shell, "deltacli log expire -", home, files)

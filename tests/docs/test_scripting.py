@@ -1,0 +1,103 @@
+"""docs/scripting.md and README.md against the code: codes and rules are those of the source, what they show runs."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from deltacli.operations.problems import EXPLAINED
+from tests.cli.support import ROOT, make_sample
+from tools.command_tree import read_tree
+from tools.environment import read_environment
+
+SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
+CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9-]*")
+BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING, re.DOTALL)
+
+
+def section(title: str) -> str:
+    """The text below a heading, up to the next."""
+    return SCRIPTING.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+def first_cells(text: str) -> set[str]:
+    """What stands in backticks in the first cells of tables."""
+    rows = (line.split("|")[1] for line in text.splitlines() if line.startswith("|"))
+    return {word for cell in rows for word in re.findall(r"`([^`]+)`", cell)}
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    return (found.value for found in ast.walk(node) if isinstance(found, ast.Constant) and isinstance(found.value, str))
+
+
+def codes_of_the_source() -> set[str]:
+    """Each `code="…"`, and each text elsewhere that is spelled like one and begins with the area of one."""
+    given, like = set(), set()
+    for path in (ROOT / "deltacli").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.keyword(arg="code", value=value):
+                    given |= set(texts(value))
+                case ast.Assign(targets=[ast.Name(id="code")], value=value):
+                    given |= set(texts(value))
+                case ast.Dict(keys=keys, values=values):
+                    pairs = zip(keys, values, strict=True)
+                    given |= {text for key, value in pairs if key and "code" in texts(key) for text in texts(value)}
+                case ast.Constant(value=str(text)) if CODE.fullmatch(text):
+                    like.add(text)
+    areas = {code.partition(".")[0] for code in {*given, *EXPLAINED, *first_cells(section("Errors"))}}
+    return given | {text for text in like if text.partition(".")[0] in areas}
+
+
+def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
+    explained = first_cells(section("Errors"))
+    problems_only = set(EXPLAINED) - explained
+
+    assert codes_of_the_source() - problems_only == explained
+
+
+def test_every_problem_of_the_source_is_explained_and_no_other() -> None:
+    assert set(EXPLAINED) == first_cells(section("Problems"))
+
+
+def test_every_variable_of_ours_that_the_docs_name_is_read() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "docs" / "man").glob("*.1")]
+    named = {name for page in pages for name in re.findall(r"DELTACLI_[A-Z_]+", page.read_text(encoding="utf-8"))}
+
+    assert {name for name in read_environment(read_tree()) if name.startswith("DELTACLI_")} == named
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_what_the_page_shows_runs_and_prints_what_it_says(number: int, tmp_path: Path) -> None:
+    language, text = BLOCKS[number]
+    make_sample(tmp_path / "tbl")
+    program = tmp_path / "bin" / "deltacli"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m deltacli "$@"\n')
+    program.chmod(0o755)
+    settings = {name: value for name, value in os.environ.items() if not name.startswith("DELTACLI_")}
+    path = os.pathsep.join([str(program.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
+
+    command = ["bash", "-euo", "pipefail", "-c"] if language == "sh" else [sys.executable, "-c"]
+    done = subprocess.run(
+        [*command, text],
+        cwd=tmp_path,
+        env={**settings, "PATH": path, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (0, "") == (done.returncode, done.stderr)
+    assert re.findall(r"^# -> (.*)$", text, re.MULTILINE) == done.stdout.splitlines()
+
+
+def test_the_page_has_snippets() -> None:
+    assert 6 == len(BLOCKS)

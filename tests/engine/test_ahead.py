@@ -1,0 +1,56 @@
+"""Fetching ahead: order, errors in their place, and an end of the thread whatever the caller does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from deltacli.engine.ahead import read_ahead
+
+
+def test_items_come_in_order_and_a_few_ahead() -> None:
+    made: list[int] = []
+
+    def source() -> Iterator[int]:
+        for item in range(100):
+            made.append(item)
+            yield item
+
+    items = read_ahead(source(), depth=2)
+    first = next(items)
+    in_flight = len(made)
+
+    assert [0, *range(1, 100)] == [first, *items]
+    assert in_flight <= 5
+    assert "deltacli-ahead" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_an_error_of_the_source_is_raised_in_its_place() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise KeyError("broken")
+
+    items = read_ahead(source())
+
+    assert 1 == next(items)
+    with pytest.raises(KeyError, match="broken"):
+        next(items)
+
+
+def test_a_caller_that_stops_early_closes_the_source() -> None:
+    closed = []
+
+    def source() -> Iterator[int]:
+        try:
+            yield from range(1_000)
+        finally:
+            closed.append(True)
+
+    items = read_ahead(source())
+    next(items)
+    items.close()  # type: ignore[attr-defined]
+
+    assert [True] == closed
+    assert "deltacli-ahead" not in {thread.name for thread in threading.enumerate()}

@@ -1,0 +1,32 @@
+"""What an installation puts in place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from deltacli import __version__
+from tests.cli.support import ROOT
+from tools.command_tree import read_commands
+
+PLACES = {
+    "completions/deltacli.bash": "share/bash-completion/completions/deltacli",
+    "completions/_deltacli": "share/zsh/site-functions/_deltacli",
+    "completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
+}
+
+
+def test_the_wheel_brings_completions_and_manual_pages(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    pages = ["deltacli", *(f"deltacli-{command.name.replace(' ', '-')}" for command in read_commands())]
+    expected = PLACES | {f"docs/man/{page}.1": f"share/man/man1/{page}.1" for page in pages}
+
+    (wheel,) = tmp_path.glob("*.whl")
+    data = f"deltacli-{__version__}.data/data/"
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name.removeprefix(data): archive.read(name) for name in archive.namelist() if name.startswith(data)}
+
+    assert {place: (ROOT / source).read_bytes() for source, place in expected.items()} == packed

@@ -1,0 +1,186 @@
+"""The completion for bash: data of each command, and one function that reads the line."""
+
+from __future__ import annotations
+
+from tools.command_tree import Command, Kind, Value
+
+_WORDS = {Kind.FILE: "FILE", Kind.DIRECTORY: "DIRECTORY", Kind.TEXT: "TEXT"}
+
+_HEAD = """\
+# bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
+
+# What can stand at a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE, DIRECTORY
+# or the words it may be.
+_deltacli_load() {
+    case $1 in
+"""
+
+_CODE = r"""    esac
+}
+
+# Set `kind` to the value of an option, empty for a flag.
+_deltacli_kind_of() {
+    local spellings value often help
+    kind=''
+    while IFS=';' read -r spellings value often help; do
+        if [[ " $spellings " == *" $1 "* ]]; then
+            [[ $value == - ]] || kind=$value
+            return
+        fi
+    done <<<"$options"
+}
+
+# Read the words before the cursor: the command, the options given, the number of arguments, an option that wants a
+# value.
+_deltacli_walk() {
+    local word letter
+    for word in "$@"; do
+        if [[ -n $kind ]]; then
+            kind=''
+        elif [[ -n $no_options ]]; then
+            given=$((given + 1))
+        elif [[ $word == -- ]]; then
+            no_options=1
+        elif [[ $word == --*=* ]]; then
+            used+="${word%%=*} "
+        elif [[ $word == --* ]]; then
+            used+="$word "
+            _deltacli_kind_of "$word"
+        elif [[ $word == -?* ]]; then
+            for ((letter = 1; letter < ${#word}; letter++)); do
+                used+="-${word:letter:1} "
+                _deltacli_kind_of "-${word:letter:1}"
+                if [[ -n $kind ]]; then
+                    ((letter == ${#word} - 1)) || kind=''
+                    break
+                fi
+            done
+        elif [[ $'\n'$commands == *$'\n'"$word;"* ]]; then
+            path+="$word "
+            _deltacli_load "$path"
+        else
+            given=$((given + 1))
+        fi
+    done
+}
+
+# Offer lines of data that begin with the word; where bash lists them, with their help.
+_deltacli_offer() {
+    local spellings value often help spelling found=() helps=() index width=0
+    while IFS=';' read -r spellings value often help; do
+        for spelling in $spellings; do
+            [[ $often == once && $used == *" $spelling "* ]] && continue 2
+        done
+        for spelling in $spellings; do
+            [[ $spelling == "$word"* ]] || continue
+            found+=("$spelling")
+            helps+=("$help")
+            ((${#spelling} > width)) && width=${#spelling}
+        done
+    done <<<"$1"
+    if ((${#found[@]} > 1)) && [[ ${COMP_TYPE:-9} == 63 ]]; then
+        for ((index = 0; index < ${#found[@]}; index++)); do
+            printf -v spelling "%-${width}s  %s" "${found[index]}" "${helps[index]}"
+            COMPREPLY+=("${spelling:0:${COLUMNS:-80}-1}")
+        done
+    else
+        COMPREPLY=("${found[@]}")
+    fi
+}
+
+# Offer values; readline replaces what follows the last of its word breaks, so the part before it is left out.
+_deltacli_offer_values() {
+    local full=$2$word kept='' break head reply
+    for break in = :; do
+        if [[ $COMP_WORDBREAKS == *$break* && $full == *$break* ]]; then
+            head=${full%"${full##*"$break"}"}
+            ((${#head} > ${#kept})) && kept=$head
+        fi
+    done
+    while IFS='' read -r reply; do
+        [[ -n $reply ]] || continue
+        reply=$2$reply
+        COMPREPLY+=("${reply#"$kept"}")
+    done < <(
+        case $1 in
+            TEXT) ;;
+            FILE) compgen -f -- "$word" ;;
+            DIRECTORY) compgen -d -- "$word" ;;
+            *) compgen -W "$1" -- "$word" ;;
+        esac
+    )
+    [[ $1 != FILE && $1 != DIRECTORY ]] || compopt -o filenames 2>/dev/null
+}
+
+_deltacli() {
+    local line=${COMP_LINE:0:COMP_POINT} words=() count=0 index piece rest
+    # bash cuts words at = and :, too; put them together as they stand on the line.
+    for ((index = 0; index <= COMP_CWORD; index++)); do
+        rest=${line#"${line%%[![:blank:]]*}"}
+        piece=${COMP_WORDS[index]}
+        ((index < COMP_CWORD)) || piece=$rest
+        if ((index == 0)) || [[ $rest != "$line" ]]; then
+            words[count]=$piece
+            count=$((count + 1))
+        else
+            words[count - 1]+=$piece
+        fi
+        line=${rest#"$piece"}
+    done
+    COMPREPLY=()
+    local commands options arguments path='' used=' ' kind='' given=0 no_options='' word=${words[count - 1]}
+    _deltacli_load ''
+    _deltacli_walk "${words[@]:1:count-2}"
+    if [[ -n $kind ]]; then
+        _deltacli_offer_values "$kind" ''
+    elif [[ -z $no_options && $word == --*=* ]]; then
+        _deltacli_kind_of "${word%%=*}"
+        piece=${word%%=*}=
+        word=${word#*=}
+        [[ -z $kind ]] || _deltacli_offer_values "$kind" "$piece"
+    elif [[ -z $no_options && $word == -* ]]; then
+        _deltacli_offer "$options"
+    elif [[ -n $commands ]]; then
+        _deltacli_offer "$commands"
+    else
+        for ((index = 0; index < given; index++)); do
+            [[ $arguments == again\;* ]] || arguments=${arguments#*$'\n'}
+        done
+        kind=${arguments%%$'\n'*}
+        [[ -z $kind ]] || _deltacli_offer_values "${kind#*;}" ''
+    fi
+}
+
+complete -F _deltacli deltacli
+"""
+
+
+def render_bash(root: Command) -> str:
+    """The completion file for bash."""
+    return _HEAD + "".join(_case(command) for command in root.walk()) + _CODE
+
+
+def _case(command: Command) -> str:
+    commands = [f"{child.path[-1]};-;again;{child.summary}" for child in command.children]
+    options = [
+        f"{' '.join(option.spellings)};{_value(option.value)};{'again' if option.repeatable else 'once'};{option.help}"
+        for option in command.options
+    ]
+    arguments = [
+        f"{'again' if argument.repeatable else 'once'};{_value(argument.value)}" for argument in command.arguments
+    ]
+    lines = [f"        {_quote(''.join(f'{word} ' for word in command.path))})"]
+    for name, found in (("commands", commands), ("options", options), ("arguments", arguments)):
+        text = "".join(f"{line}\n" for line in found)
+        lines.append(f"            {name}={_quote(text)}")
+    return "\n".join([*lines, "            ;;", ""])
+
+
+def _value(value: Value | None) -> str:
+    if value is None:
+        return "-"
+    return " ".join(value.choices) if value.kind is Kind.CHOICE else _WORDS[value.kind]
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

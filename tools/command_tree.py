@@ -1,0 +1,156 @@
+"""The command tree as values, for everything that is generated from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import typer
+
+from deltacli.cli.app import build_app
+from deltacli.cli.options import TAKES_VALUE
+
+
+class Kind(StrEnum):
+    """What a value is, for a shell that completes it."""
+
+    CHOICE = "choice"
+    FILE = "file"
+    DIRECTORY = "directory"
+    TEXT = "text"
+
+
+_KINDS = {"FILE": Kind.FILE, "TABLE": Kind.DIRECTORY, "DIRECTORY": Kind.DIRECTORY, "DIR": Kind.DIRECTORY}
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """The value of an option or argument: its name in help texts, and what it may be."""
+
+    name: str
+    kind: Kind
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option: its spellings, its value (None for a flag), its help without and with the default."""
+
+    spellings: tuple[str, ...]
+    value: Value | None
+    help: str
+    full_help: str
+    variable: str | None = None
+    repeatable: bool = False
+
+    @property
+    def spelled(self) -> str:
+        """As in a help text: `-q, --quiet`, `--limit N`."""
+        return ", ".join(self.spellings) + (f" {self.value.name}" if self.value else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: its value, its help, and whether it may be left out or given again."""
+
+    value: Value
+    help: str
+    required: bool = True
+    repeatable: bool = False
+
+    @property
+    def spelled(self) -> str:
+        text = self.value.name + ("..." if self.repeatable else "")
+        return text if self.required else f"[{text}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, or a group of commands; the root has no path."""
+
+    path: tuple[str, ...]
+    summary: str
+    help: str
+    epilog: str
+    options: tuple[Option, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    children: tuple[Command, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.path)
+
+    def walk(self) -> Iterator[Command]:
+        """Yield this command and everything below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def read_tree() -> Command:
+    """Read the command tree. The root has the options that may stand before a command."""
+    group: Any = typer.main.get_command(build_app())  # Any: typer's own click
+    root = _read_command(group, (), None)
+    own = {spelling for option in root.options for spelling in option.spellings}
+    shared = {
+        option.spellings: option
+        for command in root.walk()
+        for option in command.options
+        if set(option.spellings) <= set(TAKES_VALUE) - own
+    }
+    return Command((), root.summary, root.help, root.epilog, (*shared.values(), *root.options), (), root.children)
+
+
+def read_commands() -> list[Command]:
+    """Read the commands that can be run, in the order of their names."""
+    return [command for command in read_tree().walk() if command.path and not command.children]
+
+
+def _read_command(command: Any, path: tuple[str, ...], parent: Any) -> Command:  # Any: typer's own click
+    context = type(command).context_class(command, info_name=(path or ("deltacli",))[-1], parent=parent)
+    context.help_option_names = command.context_settings.get("help_option_names", ["--help"])
+    parameters = [parameter for parameter in command.get_params(context) if not getattr(parameter, "hidden", False)]
+    text = re.sub(r"\n?\x08\n?", "\n", command.help or "").strip()
+    return Command(
+        path=path,
+        summary=text.split("\n\n")[0].replace("\n", " "),
+        help=text,
+        epilog=(command.epilog or "").replace("\b\n", "").strip(),
+        options=tuple(_read_option(found) for found in parameters if found.param_type_name == "option"),
+        arguments=tuple(_read_argument(found) for found in parameters if found.param_type_name == "argument"),
+        children=tuple(
+            _read_command(child, (*path, name), context)
+            for name, child in sorted(getattr(command, "commands", {}).items())
+            if not child.hidden
+        ),
+    )
+
+
+def _read_option(parameter: Any) -> Option:  # Any: typer's own click
+    text = (parameter.help or "").strip()
+    variable = parameter.envvar if isinstance(parameter.envvar, str) else next(iter(parameter.envvar or ()), None)
+    return Option(
+        # Short ones first; the help option keeps its own in a set.
+        spellings=tuple(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: name.startswith("--"))),
+        value=None if parameter.is_flag or parameter.count else _read_value(parameter, "VALUE"),
+        help=re.sub(r"\s+\[[^]]*\]$", "", text),
+        full_help=re.sub(r"\s{2,}", " ", text),
+        variable=variable,
+        repeatable=bool(parameter.multiple or parameter.count),
+    )
+
+
+def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click
+    name = parameter.name.upper().replace("_", "-")
+    return Argument(
+        _read_value(parameter, name), (parameter.help or "").strip(), bool(parameter.required), parameter.nargs != 1
+    )
+
+
+def _read_value(parameter: Any, fallback: str) -> Value:  # Any: typer's own click
+    name = (parameter.metavar or fallback).removesuffix("...")
+    choices = tuple(str(choice) for choice in getattr(parameter.type, "choices", ()))
+    return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)

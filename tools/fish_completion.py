@@ -1,0 +1,136 @@
+"""The completion for fish: a `complete` line an option, each with the condition under which it is offered."""
+
+from __future__ import annotations
+
+from tools.command_tree import Command, Kind, Option, Value
+
+_CODE = r"""
+# Read the words before the cursor: the command, the options given, the number of arguments.
+function __deltacli_read
+    set -l line (commandline -cp)
+    if set -q __deltacli_line; and test "$line" = "$__deltacli_line"
+        return
+    end
+    set -g __deltacli_line $line
+    set -g __deltacli_path ''
+    set -g __deltacli_given
+    set -g __deltacli_arguments 0
+    set -l words (commandline -opc)
+    set -l wants_value 0
+    set -l no_options 0
+    for word in $words[2..-1]
+        if test $wants_value = 1
+            set wants_value 0
+        else if test $no_options = 1
+            set __deltacli_arguments (math $__deltacli_arguments + 1)
+        else if test "$word" = --
+            set no_options 1
+        else if string match -q -- '--*=*' "$word"
+            set -a __deltacli_given (string replace -r '=.*' '' -- "$word")
+        else if string match -q -- '--*' "$word"
+            set -a __deltacli_given "$word"
+            contains -- "$__deltacli_path:$word" $__deltacli_valued; and set wants_value 1
+        else if string match -q -- '-?*' "$word"
+            for letter in (string split '' -- (string sub -s 2 -- "$word"))
+                set -a __deltacli_given "-$letter"
+                set wants_value 0
+                contains -- "$__deltacli_path:-$letter" $__deltacli_valued; and set wants_value 1
+            end
+        else if contains -- (string trim -- "$__deltacli_path $word") $__deltacli_commands
+            set __deltacli_path (string trim -- "$__deltacli_path $word")
+        else
+            set __deltacli_arguments (math $__deltacli_arguments + 1)
+        end
+    end
+    # The option whose value is being written must stay, or its values would not be offered.
+    test $wants_value = 1; and set -e __deltacli_given[-1]
+end
+
+# Whether the line stands at this command, and none of these options was given.
+function __deltacli_may
+    __deltacli_read
+    test "$__deltacli_path" = "$argv[1]"; or return 1
+    for option in $argv[2..-1]
+        contains -- $option $__deltacli_given; and return 1
+    end
+    return 0
+end
+
+# Whether the line stands at this argument of this command; `+` is every one from there on.
+function __deltacli_argument
+    __deltacli_may $argv[1]; or return 1
+    if test "$argv[3]" = +
+        test $__deltacli_arguments -ge $argv[2]
+    else
+        test $__deltacli_arguments -eq $argv[2]
+    end
+end
+
+complete -c deltacli -f
+"""
+
+
+def render_fish(root: Command) -> str:
+    """The completion file for fish."""
+    commands = [command for command in root.walk() if command.path]
+    valued = [
+        f"{command.name}:{spelling}"
+        for command in root.walk()
+        for option in command.options
+        if option.value
+        for spelling in option.spellings
+    ]
+    lines = [
+        "# fish completion for deltacli; generated, do not edit.",
+        "set -g __deltacli_commands " + " ".join(_quote(command.name) for command in commands),
+        "set -g __deltacli_valued " + " ".join(_quote(name) for name in valued),
+    ]
+    return "\n".join(lines) + "\n" + _CODE + "".join(f"{line}\n" for line in _lines(root))
+
+
+def _lines(root: Command) -> list[str]:
+    lines = []
+    for command in root.walk():
+        at = _argument(command.name)
+        for child in command.children:
+            lines.append(
+                f"complete -c deltacli -n {_quote(f'__deltacli_argument {at} 0')}"
+                f" -a {child.path[-1]} -d {_quote(child.summary)}"
+            )
+        for place, argument in enumerate(command.arguments):
+            rest = " +" if argument.repeatable else ""
+            words = _words(argument.value)
+            if words:
+                lines.append(f"complete -c deltacli -n {_quote(f'__deltacli_argument {at} {place}{rest}')} {words}")
+        lines += [_option_line(at, option) for option in command.options]
+    return lines
+
+
+def _option_line(at: str, option: Option) -> str:
+    given = "" if option.repeatable else " " + " ".join(option.spellings)
+    spelled = " ".join(f"-l {name[2:]}" if name[:2] == "--" else f"-s {name[1:]}" for name in option.spellings)
+    value = ""
+    if option.value:
+        value = " -r " + (_words(option.value) or "-f")
+    return f"complete -c deltacli -n {_quote(f'__deltacli_may {at}{given}')} {spelled}{value} -d {_quote(option.help)}"
+
+
+def _words(value: Value) -> str:
+    """What offers a value; nothing for free text."""
+    match value.kind:
+        case Kind.CHOICE:
+            return f"-f -a {_quote(' '.join(value.choices))}"
+        case Kind.FILE:
+            return "-F"
+        case Kind.DIRECTORY:
+            return "-f -a '(__fish_complete_directories (commandline -ct))'"
+        case Kind.TEXT:
+            return ""
+
+
+def _argument(name: str) -> str:
+    return f'"{name}"'
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,136 @@
+"""The manual pages, in roff, without a date: the version says which they are."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+
+from deltacli import __version__
+from deltacli.errors import EXIT_CODES
+from tools.command_tree import Command, Option
+
+_ROOT_TEXT = """\
+The history and the state of a table are rebuilt from its log by the protocol's own rules, with no cluster and no
+catalog. A TABLE is a path or a URI: ./t, file:///..., s3://..., gs://..., abfss://... and whatever else fsspec knows.
+
+The result goes to standard output and nothing else does; notes and errors go to standard error. A terminal gets
+aligned columns, a pipe every character and absolute UTC times.
+"""
+
+
+def render_man_pages(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
+    """Each page by its file name."""
+    commands = [command for command in root.walk() if command.path and not command.children]
+    pages = {"deltacli.1": _root_page(root, commands, environment)}
+    for command in commands:
+        pages[f"{_page(command)}.1"] = _command_page(command, environment)
+    return pages
+
+
+def _root_page(root: Command, commands: list[Command], environment: Mapping[str, str]) -> str:
+    lines = [*_head("deltacli", root.summary), ".SH SYNOPSIS"]
+    lines += [".B deltacli", "[\\fIOPTIONS\\fR]", "\\fICOMMAND\\fR", "[\\fIOPTIONS\\fR]", "\\fITABLE\\fR"]
+    lines += [".SH DESCRIPTION", *_prose(_ROOT_TEXT), ".SH COMMANDS"]
+    for command in commands:
+        lines += [".TP", f"\\fBdeltacli\\-{_text(command.name.replace(' ', '-'))}\\fR(1)", _line(command.summary)]
+    lines += [".SH OPTIONS", "These may also stand behind a command, except \\fB\\-\\-version\\fR, which"]
+    lines += ["there chooses a version of the table.", *_options(root)]
+    lines += [*_exit_status(EXIT_CODES), *_environment(environment), *_examples(root.help)]
+    return _end(lines, [_page(command) for command in commands])
+
+
+def _command_page(command: Command, environment: Mapping[str, str]) -> str:
+    arguments = " ".join(f"\\fI{_text(argument.spelled)}\\fR" for argument in command.arguments)
+    lines = [*_head(_page(command), command.summary), ".SH SYNOPSIS"]
+    lines += [f".B deltacli {_text(command.name)}", "[\\fIOPTIONS\\fR]", arguments or ".", ".SH DESCRIPTION"]
+    lines += [*_prose(_description(command.help)), ".SH OPTIONS"]
+    for argument in command.arguments:
+        lines += [".TP", f"\\fI{_text(argument.spelled)}\\fR", _line(argument.help)]
+    lines += _options(command)
+    codes = {int(code) for code in re.findall(r"^ *(\d+) ", command.epilog, re.MULTILINE)}
+    lines += _exit_status({code: text for code, text in EXIT_CODES.items() if code in codes})
+    lines += [*_environment(environment), *_examples(command.help)]
+    return _end(lines, ["deltacli"])
+
+
+def _head(name: str, summary: str) -> list[str]:
+    brief = summary[:1].lower() + summary[1:].rstrip(".")
+    return [
+        '.\\" Generated from the command tree, do not edit.',
+        f'.TH {_text(name.upper())} 1 "" "deltacli {_text(__version__)}" "deltacli manual"',
+        ".SH NAME",
+        f"{_text(name)} \\- {_text(brief)}",
+    ]
+
+
+def _options(command: Command) -> list[str]:
+    lines = []
+    for option in command.options:
+        lines += [".TP", _spelled(option), _line(option.full_help)]
+    return lines
+
+
+def _spelled(option: Option) -> str:
+    names = ", ".join(f"\\fB{_text(name)}\\fR" for name in option.spellings)
+    return names + (f" \\fI{_text(option.value.name)}\\fR" if option.value else "")
+
+
+def _exit_status(codes: Mapping[int, str]) -> list[str]:
+    lines = [".SH EXIT STATUS"]
+    for code, text in codes.items():
+        lines += [".TP", f"\\fB{code}\\fR", _line(text)]
+    return [*lines, ".TP", "\\fB128+N\\fR", "signal N"]
+
+
+def _environment(environment: Mapping[str, str]) -> list[str]:
+    lines = [".SH ENVIRONMENT"]
+    for name, meaning in environment.items():
+        lines += [".TP", f"\\fB{_text(name)}\\fR", _line(meaning)]
+    return lines
+
+
+def _examples(text: str) -> list[str]:
+    found = re.search(r"^Examples:\n((?:  .*\n?)+)", text, re.MULTILINE)
+    if not found:
+        return []
+    lines = [_line(line) for line in textwrap.dedent(found[1]).splitlines()]
+    return [".SH EXAMPLES", ".EX", *lines, ".EE"]
+
+
+def _description(text: str) -> str:
+    """What a command's help says besides its examples."""
+    return re.sub(r"^Examples:\n(?:  .*\n?)+", "", text, flags=re.MULTILINE)
+
+
+def _prose(text: str) -> list[str]:
+    """Paragraphs; indented lines stay as they are."""
+    lines: list[str] = []
+    for paragraph in filter(None, (part.strip("\n") for part in text.split("\n\n"))):
+        lines += [".PP"] if lines else []
+        if any(line.startswith("  ") for line in paragraph.splitlines()):
+            lines += [".EX", *(_line(line) for line in paragraph.splitlines()), ".EE"]
+        else:
+            lines += [_line(line) for line in textwrap.fill(" ".join(paragraph.split()), 76).splitlines()]
+    return lines
+
+
+def _end(lines: list[str], others: list[str]) -> str:
+    see = ",\n".join(f"\\fB{_text(name)}\\fR(1)" for name in others)
+    return "\n".join([*lines, ".SH SEE ALSO", see]) + "\n"
+
+
+def _page(command: Command) -> str:
+    return "-".join(("deltacli", *command.path))
+
+
+def _line(text: str) -> str:
+    """A line of text, which must not begin like a request; `code` is bold."""
+    marked = re.sub(r"`([^`]*)`", "\x01\\1\x02", text)
+    found = _text(marked).replace("\x01", "\\fB").replace("\x02", "\\fR")
+    return f"\\&{found}" if found.startswith((".", "'")) else found
+
+
+def _text(text: str) -> str:
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha")
+    return "".join(c if c < "\x7f" else f"\\[u{ord(c):04X}]" for c in escaped)

@@ -1,0 +1,93 @@
+"""JSON Schemas of NDJSON lines, made from those of the documents, and the index of all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
+
+Schema = dict[str, Any]  # Any: JSON values
+
+_ENVELOPE = ("kind", "schemaVersion", "tableFormat", "complete")
+_LINES = ("commit", "add", "remove", "snapshot", "field")
+
+
+def render_schemas() -> dict[str, str]:
+    """Each generated file of docs/schemas by its name."""
+    documents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in HOME.glob("deltacli.*.json")}
+    lines = {
+        "commit": _item_line(documents["deltacli.history"], "commit"),
+        "add": _item_line(documents["deltacli.files"], "add"),
+        "remove": _item_line(documents["deltacli.files"], "remove"),
+        "snapshot": _snapshot_line(documents["deltacli.snapshot"]),
+        "field": _field_line(documents["deltacli.schema"]),
+    }
+    written = [path for path in HOME.glob("*.json") if path.stem not in lines]
+    others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
+    files = {f"{name}.json": json.dumps(schema, indent=2, ensure_ascii=False) + "\n" for name, schema in lines.items()}
+    return {**files, "README.md": _index({**others, **lines})}
+
+
+def _line(kind: str, title: str, properties: Schema, required: list[str], **others: object) -> Schema:
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"an NDJSON line: {title}",
+        "$comment": "generated from the schema of the document, do not edit",
+        "type": "object",
+        **others,
+        "required": ["type", *required],
+        "properties": {"type": {"const": kind}, **properties},
+    }
+
+
+def _item_line(document: Schema, kind: str) -> Schema:
+    """An item of a list; its `required` is the document's for a list with all columns."""
+    item = document["$defs"][kind]
+    whole = document["then"]["properties"]["items"]["items"]
+    if "if" in whole:
+        whole = whole["then" if whole["if"]["properties"]["type"]["const"] == kind else "else"]
+    properties = {name: schema for name, schema in item["properties"].items() if name != "type"}
+    rules = {"additionalProperties": item["additionalProperties"]}
+    if "dependentRequired" in whole:
+        rules["dependentRequired"] = whole["dependentRequired"]
+    return _line(kind, item["description"], properties, whole["required"], **rules)
+
+
+def _snapshot_line(document: Schema) -> Schema:
+    properties = {name: schema for name, schema in document["properties"].items() if name not in _ENVELOPE}
+    required = [name for name in document["required"] if name not in _ENVELOPE]
+    rules = {name: document[name] for name in ("additionalProperties", "dependentRequired", "if", "then")}
+    return _line("snapshot", "the state at a version", properties, required, **rules)
+
+
+def _field_line(document: Schema) -> Schema:
+    field = document["$defs"]["field"]
+    properties = {{"type": "dataType"}.get(name, name): schema for name, schema in field["properties"].items()}
+    required = [{"type": "dataType"}.get(name, name) for name in field["required"]]
+    title = "a column of the schema; the type of the column is dataType"
+    return {**_line("field", title, properties, required), "$defs": document["$defs"]}
+
+
+def _index(schemas: Mapping[str, Schema]) -> str:
+    documents = sorted(name for name in schemas if name.startswith("deltacli."))
+    objects = sorted(set(schemas) - set(documents) - set(_LINES))
+    rows = ["| schema | what it describes |", "|---|---|"]
+    rows += [f"| [{name}]({name}.json) | {schemas[name]['title']} |" for name in [*documents, *_LINES, *objects]]
+    return "\n".join(
+        [
+            "# Schemas",
+            "",
+            "JSON Schemas (draft 2020-12) of everything that is written as JSON, checked against real output.",
+            "Documents only grow: to keep working with later versions, ignore fields that you do not know.",
+            "",
+            *rows,
+            "",
+            "The schema of a document is named by its `kind`, that of a line by its `type`. With `--columns` a",
+            "document names the chosen `columns` and its items have no others; an NDJSON line may then lack what",
+            "its schema requires. This index is generated.",
+            "",
+        ]
+    )

@@ -1,0 +1,119 @@
+"""The completion for zsh: a function a command, made of `_arguments` specifications."""
+
+from __future__ import annotations
+
+from tools.command_tree import Argument, Command, Kind, Option, Value
+
+_HEAD = """\
+#compdef deltacli
+# zsh completion for deltacli; generated, do not edit.
+
+# Leave out of `specs` the options that were given before the command.
+_deltacli_leave_out_given() {
+    local option
+    for option in $given; do
+        specs=("${(@)specs:#\\((|* )${option}(| *)\\)*}")
+    done
+}
+"""
+
+
+def render_zsh(root: Command) -> str:
+    """The completion file for zsh."""
+    functions = [_group(command) if command.children else _leaf(command) for command in root.walk()]
+    return "\n".join([_HEAD, *functions, '_deltacli "$@"\n'])
+
+
+def _leaf(command: Command) -> str:
+    specs = [spec for option in command.options for spec in _option_specs(option)]
+    specs += [_argument_spec(place, argument) for place, argument in enumerate(command.arguments, 1)]
+    return "\n".join(
+        [
+            f"{_function(command)}() {{",
+            "    local -a specs",
+            "    specs=(",
+            *(f"        {spec}" for spec in specs),
+            "    )",
+            "    _deltacli_leave_out_given",
+            '    _arguments -s -S "$specs[@]"',
+            "}",
+            "",
+        ]
+    )
+
+
+def _group(command: Command) -> str:
+    specs = [spec for option in command.options for spec in _option_specs(option)]
+    return "\n".join(
+        [
+            f"{_function(command)}() {{",
+            '    local curcontext="$curcontext" context state state_descr ret=1',
+            "    local -a line specs commands" + ("" if command.path else " given"),
+            "    local -A opt_args",
+            "    specs=(",
+            *(f"        {spec}" for spec in specs),
+            "    )",
+            "    _deltacli_leave_out_given",
+            "    _arguments -C -s -A '-*' \"$specs[@]\" '1:command:->command' '*::argument:->argument' && ret=0",
+            "    given+=(${(k)opt_args})",
+            "    case $state in",
+            "        command)",
+            "            commands=(",
+            *(
+                f"                {_quote(child.path[-1] + ':' + _escape(child.summary, ':'))}"
+                for child in command.children
+            ),
+            "            )",
+            "            _describe -t commands command commands && ret=0",
+            "            ;;",
+            "        argument)",
+            '            curcontext="${curcontext%:*:*}:deltacli-$line[1]:"',
+            "            case $line[1] in",
+            *(f"                {child.path[-1]}) {_function(child)} && ret=0 ;;" for child in command.children),
+            "            esac",
+            "            ;;",
+            "    esac",
+            "    return ret",
+            "}",
+            "",
+        ]
+    )
+
+
+def _function(command: Command) -> str:
+    return "_".join(("_deltacli", *(word.replace("-", "_") for word in command.path)))
+
+
+def _option_specs(option: Option) -> list[str]:
+    before = "*" if option.repeatable else f"({' '.join(option.spellings)})"
+    value = f":{_value(option.value)}" if option.value else ""
+    return [
+        _quote(f"{before}{name}{'=' if value and name[:2] == '--' else ''}[{_escape(option.help, '[]:')}]{value}")
+        for name in option.spellings
+    ]
+
+
+def _argument_spec(place: int, argument: Argument) -> str:
+    colon = ":" if argument.required else "::"
+    return _quote(f"{'*' if argument.repeatable else place}{colon}{_value(argument.value)}")
+
+
+def _value(value: Value) -> str:
+    name = _escape(value.name, ":")
+    match value.kind:
+        case Kind.CHOICE:
+            return f"{name}:({' '.join(value.choices)})"
+        case Kind.FILE:
+            return f"{name}:_files"
+        case Kind.DIRECTORY:
+            return f"{name}:_files -/"
+        case Kind.TEXT:
+            return f"{name}: "
+
+
+def _escape(text: str, special: str) -> str:
+    return "".join(f"\\{character}" if character in special + "\\" else character for character in text)
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
