@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
+from deltacli.cli.options import OutputFormat, Run
 from deltacli.cli.progress import JsonPainter, LinePainter, LiveProgress, StepState, describe
-from deltacli.cli.term import cells
+from deltacli.cli.term import Terminal, cells, live_line, set_live_line
+from deltacli.clock import fixed_clock
 from deltacli.progress import SILENT, reported
 from tests.cli.support import ROOT, deltacli
 
@@ -215,3 +219,39 @@ def test_progress_as_json_lines_beside_a_result(sample: Path) -> None:
     assert ("", "") == (quiet.err, silent.err)
     assert asked.out == silent.out == quiet.out
     assert (2, "error: DELTACLI_PROGRESS is 'loud'") == (wrong.code, wrong.err.splitlines()[0])
+
+
+@pytest.mark.parametrize("was_asked_for", [True, False])
+def test_the_line_ends_when_the_result_flows_into_a_pipe_unless_it_was_asked_for(
+    was_asked_for: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """
+    Whoever reads the pipe may draw on the same terminal.
+    """
+    paper = Paper()
+    progress = line_on(paper, Watch())
+    read, write = os.pipe()
+    run = Run(
+        format=OutputFormat.NDJSON,
+        output=None,
+        clock=fixed_clock(0),
+        storage_options={},
+        terminal=Terminal(is_terminal=False, width=None, colour=False),
+        quiet=False,
+        verbosity=0,
+        progress_is_asked_for=was_asked_for,
+    )
+    set_live_line(progress)
+    try:
+        with os.fdopen(write, "w") as stdout, monkeypatch.context() as patched:
+            patched.setattr(sys, "stdout", stdout)
+            with run.sink() as sink:
+                is_live = live_line() is progress
+                sink.write(b"result")
+    finally:
+        set_live_line(None)
+    result = os.read(read, 100)
+    os.close(read)
+
+    assert b"result" == result
+    assert was_asked_for == is_live
