@@ -6,6 +6,7 @@
   python3 dev.py check      format, lint, types, layers, generated files
   python3 dev.py generate   write completions, manual pages, the command reference and schemas of lines anew
   python3 dev.py long       the suites that take minutes
+  python3 dev.py fuzz       hostile inputs                      ([TARGET…] [--minutes 20]; --guided TARGET: by coverage)
   python3 dev.py lock       resolve requirements/*.txt anew
 
 Environments are kept in .venv and .venv-peers and rebuilt when requirements/ changes.
@@ -22,12 +23,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS = ROOT / ".venv", ROOT / ".venv-peers"
+DEV, PEERS, FUZZ = ROOT / ".venv", ROOT / ".venv-peers", ROOT / ".venv-fuzz"
 
 
 def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
-    tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "long": run_long, "lock": lock}
+    tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "long": run_long}
+    tasks |= {"fuzz": fuzz, "lock": lock}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -104,15 +106,27 @@ def generate(_: list[str]) -> int:
     return run(DEV, "python", "-m", "tools.generate")
 
 
+def fuzz(arguments: list[str]) -> int:
+    """Every target for some minutes; `--guided TARGET` hands one to libFuzzer, all further arguments with it."""
+    if arguments[:1] == ["--guided"]:
+        set_up(FUZZ, "fuzz")
+        os.makedirs("fuzz/findings", exist_ok=True)
+        options = ("-artifact_prefix=fuzz/findings/", "-max_len=65536", "-timeout=20", "-rss_limit_mb=3000")
+        return run(FUZZ, "python", "-m", "fuzz.guided", *arguments[1:], *options, PYTHONPATH=str(ROOT))
+    set_up(DEV, "dev")
+    return run(DEV, "python", "-m", "fuzz", *arguments)
+
+
 def lock(_: list[str]) -> int:
     """Resolve the locked environments: by name, version and hash, with no address in them."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers"):
+    for name in ("dev", "peers", "fuzz"):
         target = f"requirements/{name}.txt"
-        sources = ["pyproject.toml"] if name == "dev" else []
+        sources = [] if name == "peers" else ["pyproject.toml"]
+        groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
-        code = run(DEV, *command, *sources, "--group", name, *options)
+        code = run(DEV, *command, *sources, *groups, *options)
         if code:
             return code
     return 0

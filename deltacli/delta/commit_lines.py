@@ -8,6 +8,7 @@ stand raw inside strings.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -33,15 +34,47 @@ KNOWN_ACTIONS = frozenset(
 )
 
 
-def split_lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines of a file that arrives in blocks; the last one may lack its LF."""
-    rest = b""
+MAX_LINE_BYTES = 64 << 20
+"""A longer line is refused: one action is held in memory several times over while it is read."""
+
+MAX_DEPTH = 200
+"""Objects and arrays within each other; writers of JSON give up a little later."""
+
+_BLANK = re.compile(r"\s*")
+
+
+def split_lines(blocks: Iterable[bytes], name: str = "the file") -> Iterator[bytes]:
+    """Yield the lines of a file that arrives in blocks; the last one may lack its LF.
+
+    Raises CommitCorrupt (`commit.line-too-long`) before a line above MAX_LINE_BYTES is held.
+    """
+    rest: list[bytes] = []
+    held, number = 0, 1
     for block in blocks:
-        lines = (rest + block).split(b"\n")
-        rest = lines.pop()
+        first = block.find(b"\n")
+        held += len(block) if first < 0 else first
+        if held > MAX_LINE_BYTES:
+            raise line_too_long(name, number)
+        rest.append(block if first < 0 else block[:first])
+        if first < 0:
+            continue
+        yield b"".join(rest)
+        *lines, last = block[first + 1 :].split(b"\n")
         yield from lines
-    if rest:
-        yield rest
+        number += 1 + len(lines)
+        rest, held = [last], len(last)
+    if held:
+        yield b"".join(rest)
+
+
+def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
+    """The error for a line that nobody could hold; `number` counts from 1 where it is known."""
+    return CommitCorrupt(
+        f"{name} {'has a line' if number is None else f'line {number} is'} longer than {MAX_LINE_BYTES >> 20} MiB",
+        code="commit.line-too-long",
+        facts={"limit": f"{MAX_LINE_BYTES} bytes"} | ({} if number is None else {"line": str(number)}),
+        hint="deltacli history {table}",
+    )
 
 
 def read_actions(data: bytes, name: str) -> list[tuple[str, Action]]:
@@ -111,6 +144,21 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
         offset += len(line) + 1
 
 
+def is_nested_too_deeply(line: bytes, action: Action) -> bool:
+    """True if an action, parsed from a line, holds more than MAX_DEPTH objects and arrays within each other."""
+    if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
+        return False
+    level: list[object] = [action]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for value in level
+            for item in (value.values() if isinstance(value, dict) else value if isinstance(value, list) else ())
+            if isinstance(item, dict | list)
+        ]
+    return bool(level)
+
+
 def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Any:  # Any: a JSON value
     """Parse a line that orjson refuses: NaN, Infinity and lone surrogates are read, anything else is a fault."""
     try:
@@ -122,12 +170,21 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Any:  
             facts={"byte": str(offset + fault.start), "found": repr(line[fault.start : fault.start + 8])},
             hint="deltacli history {table}",
         ) from None
+    if text.startswith("\ufeff"):
+        raise CommitCorrupt(
+            f"{name} line {number} begins with a byte order mark",
+            code="commit.not-utf8",
+            facts={"byte": str(offset), "found": repr(line[:8])},
+            hint="deltacli history {table}",
+        )
     try:
         return json.loads(text)
     except RecursionError:
         reason, position = "nested too deeply", 0
     except json.JSONDecodeError as fault:
         reason, position = fault.msg.lower(), len(text[: fault.pos].encode("utf-8", "surrogatepass"))
+    except ValueError:
+        reason, position = "a number has too many digits", 0
     raise CommitCorrupt(
         f"{name} line {number} is not JSON: {reason}",
         code="commit.bad-json",
@@ -141,16 +198,22 @@ def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | N
     decoder = json.JSONDecoder()
     try:
         text = data.decode("utf-8")
-        position, found = 0, []
-        while text[position:].strip():
-            position += len(text[position:]) - len(text[position:].lstrip())
+        position, found = _after_blanks(text, 0), []
+        while position < len(text):
             value, position = decoder.raw_decode(text, position)
+            if type(value) is not dict:
+                return None
             found.append(value)
+            position = _after_blanks(text, position)
+        return list(stream_actions((json.dumps(value).encode() for value in found), name))
     except (ValueError, RecursionError):
         return None
-    if not all(type(value) is dict for value in found):
-        return None
-    return list(stream_actions((json.dumps(value).encode() for value in found), name))
+
+
+def _after_blanks(text: str, position: int) -> int:
+    """Where the next value begins; the text is never copied, or a long commit would cost the square of its length."""
+    found = _BLANK.match(text, position)
+    return found.end() if found else position
 
 
 def _not_an_action(name: str, number: int, offset: int, value: object) -> CommitCorrupt:

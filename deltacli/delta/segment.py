@@ -115,7 +115,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
         elif kind is LogFileKind.UNPADDED:
             problems.append((-1, "log.name-not-padded"))
     for (version, count), present in parts.items():
-        if count > 0 and sorted(present) == list(range(1, count + 1)):
+        if len(present) == count and min(present) == 1 and max(present) == count:
             files_in_order = tuple(present[part] for part in sorted(present))
             instances.append(CheckpointInstance(version, LogFileKind.MULTI_PART_CHECKPOINT, files_in_order))
         else:

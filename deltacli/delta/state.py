@@ -95,7 +95,11 @@ class StateBuilder:
                     domain = _text(action, "domain", "domainMetadata", source)
                     removed = action.get("removed") is True
                     fresh.domains[domain] = (
-                        None if removed else DomainMetadata(domain, str(action.get("configuration") or ""))
+                        None
+                        if removed
+                        else DomainMetadata(
+                            domain, _as_text(action.get("configuration") or "", "domainMetadata.configuration", source)
+                        )
                     )
         self.protocol = self.protocol or fresh.protocol
         self.metadata = self.metadata or fresh.metadata
@@ -134,15 +138,15 @@ def read_metadata(action: Action, source: str) -> Metadata:
     schema = action.get("schemaString")
     created = action.get("createdTime")
     if schema is not None and not isinstance(schema, str):
-        raise wrong_type("metaData.schemaString", repr(schema), source)
+        raise wrong_type("metaData.schemaString", _shown(schema), source)
     return Metadata(
-        id=str(action.get("id") or ""),
-        name=_optional_text(action.get("name")),
-        description=_optional_text(action.get("description")),
-        provider=str(form.get("provider") or "parquet"),
+        id=_as_text(action.get("id") or "", "metaData.id", source),
+        name=_optional_text(action, "name", source),
+        description=_optional_text(action, "description", source),
+        provider=_as_text(form.get("provider") or "parquet", "metaData.format.provider", source),
         format_options=_strings(form.get("options"), "metaData.format.options", source),
         schema_string=schema,
-        partition_columns=tuple(str(name) for name in action.get("partitionColumns") or ()),
+        partition_columns=_texts(action.get("partitionColumns") or [], "metaData.partitionColumns", source),
         configuration=_strings(action.get("configuration"), "metaData.configuration", source),
         created_time=created if type(created) is int else None,
     )
@@ -161,9 +165,7 @@ def _features(action: Action, field_name: str, source: str) -> tuple[str, ...] |
     names = action.get(field_name)
     if names is None:
         return None
-    if not isinstance(names, list):
-        raise wrong_type(f"protocol.{field_name}", repr(names), source)
-    return tuple(sorted(str(name) for name in names))
+    return tuple(sorted(_texts(names, f"protocol.{field_name}", source)))
 
 
 def _number(action: Action, field_name: str, kind: str, source: str) -> int:
@@ -171,7 +173,7 @@ def _number(action: Action, field_name: str, kind: str, source: str) -> int:
     if value is None:
         raise missing(f"{kind}.{field_name}", source)
     if type(value) is not int:
-        raise wrong_type(f"{kind}.{field_name}", repr(value), source)
+        raise wrong_type(f"{kind}.{field_name}", _shown(value), source)
     return value
 
 
@@ -180,24 +182,47 @@ def _text(action: Action, field_name: str, kind: str, source: str) -> str:
     if value is None:
         raise missing(f"{kind}.{field_name}", source)
     if not isinstance(value, str):
-        raise wrong_type(f"{kind}.{field_name}", repr(value), source)
+        raise wrong_type(f"{kind}.{field_name}", _shown(value), source)
     return value
 
 
-def _optional_text(value: object) -> str | None:
-    return None if value is None else str(value)
+def _optional_text(action: Action, field_name: str, source: str) -> str | None:
+    value = action.get(field_name)
+    return None if value is None else _as_text(value, f"metaData.{field_name}", source)
+
+
+def _texts(value: object, what: str, source: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise wrong_type(what, _shown(value), source)
+    return tuple(_as_text(item, what, source) for item in value)
+
+
+def _as_text(value: object, what: str, source: str) -> str:
+    """A scalar as text: writers have been seen to leave the quotes out."""
+    if isinstance(value, dict | list):
+        raise wrong_type(what, _shown(value), source)
+    return str(value)
+
+
+def _shown(value: object) -> str:
+    """A value for an error."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return "a value nested too deeply to be shown"
 
 
 def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any: JSON values
     """A map of the log: an object in JSON, a list of pairs when it comes out of Parquet, empty when absent."""
     if value is None:
         return {}
-    if isinstance(value, list):
+    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return dict(value)
     if not isinstance(value, dict):
-        raise wrong_type(what, repr(value), source)
+        raise wrong_type(what, _shown(value), source)
     return value
 
 
 def _strings(value: object, what: str, source: str) -> dict[str, str]:
-    return {str(key): "" if item is None else str(item) for key, item in _mapping(value, what, source).items()}
+    pairs = _mapping(value, what, source).items()
+    return {str(key): "" if item is None else _as_text(item, what, source) for key, item in pairs}

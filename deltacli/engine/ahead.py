@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from queue import Empty, Queue
 from threading import Event, Thread
 from typing import Generic, TypeVar
@@ -17,7 +17,7 @@ class _Failure:
         self.cause = cause
 
 
-def read_ahead(items: Iterator[Item], *, depth: int = 2) -> Iterator[Item]:
+def read_ahead(items: Iterator[Item], *, depth: int = 2) -> Generator[Item, None, None]:
     """Yield the items of `items`, in order, while a thread fetches up to `depth` more.
 
     An error of the source is raised in its place. A caller that stops early stops the thread, which closes the source.

@@ -19,3 +19,10 @@ class Engine(Protocol):
         The first piece that raises ends the run with its error; a caller that stops early stops the pieces that have
         not begun.
         """
+
+    def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
+        """Yield what the pieces yield, a few pieces at once and a few results ahead; the order depends on the pieces
+        alone.
+
+        The first error ends the stream; a caller that stops early closes what was begun.
+        """

@@ -53,6 +53,29 @@ class EmbeddedEngine:
                 pool.shutdown(wait=False, cancel_futures=True)
                 flights.wait()
 
+    def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
+        """Yield what `threads` pieces at once yield, in turns."""
+        sources = map(work, pieces)
+        if self.threads == 1:
+            for source in sources:
+                yield from source
+            return
+        from deltacli.engine.ahead import read_ahead
+
+        open_ones = deque(read_ahead(source) for source in islice(sources, self.threads))
+        try:
+            while open_ones:
+                for result in islice(open_ones[0], 1):
+                    open_ones.rotate(-1)
+                    yield result
+                    break
+                else:
+                    open_ones.popleft()
+                    open_ones.extend(read_ahead(source) for source in islice(sources, 1))
+        finally:
+            for source in open_ones:
+                source.close()
+
 
 class _Flights(Generic[Piece, Result]):
     """The pieces that are running, counted: an interruption in the middle of `submit` hides a thread from its pool."""

@@ -16,7 +16,7 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.segment import LogFile, LogListing
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt
+from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.log import list_log
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.quantities import format_timestamp
@@ -137,8 +137,11 @@ def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
 
 
 def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
-    provenance = read_provenance(storage, file)
-    counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
+    try:
+        provenance = read_provenance(storage, file)
+        counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
+    except FileMissing as gone:  # somebody cleaned the log between the listing and now
+        provenance, counted, problem = Provenance(problem=gone.code), None, None
     return HistoryItem(
         file.version,
         _commit_time(provenance, times[file.version]),

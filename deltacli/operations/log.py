@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
 from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
 from deltacli.delta.segment import LogListing, make_log_file, read_listing
-from deltacli.errors import DeltacliError, FileMissing, NotATable, UsageError
+from deltacli.errors import DeltacliError, FileMissing, NotATable, StorageFailed, UsageError
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, Storage
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
+_MAX_HINT_BYTES = 16 << 20
+"""A hint repeats the schema of its checkpoint at most; what is larger is no hint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +84,14 @@ def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = S
 
 
 def _hint(storage: Storage) -> Hint | BadHint | None:
+    """Read the hint; one that the store can't read, or that is no hint by its size, costs a listing like any other."""
     try:
-        return read_hint(storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+        data = storage.read_range(f"{LOG_DIRECTORY}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
     except FileMissing:
         return None
+    except StorageFailed:
+        return BadHint("hint.bad-json")
+    return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
 
 
 def _no_log(storage: Storage) -> DeltacliError:

@@ -27,7 +27,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
-from deltacli.work.commits import commit_location, is_large, require_bytes, stream_commit
+from deltacli.work.commits import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:
     import pyarrow
@@ -121,8 +121,7 @@ def _contents(
     """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""
 
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
-        require_bytes(file)
-        return file, None if is_large(file) else storage.read(commit_location(file))
+        return file, None if is_large(file) else read_commit(storage, file)
 
     newest_first = reversed(commits)
     contents = engine.run(read, newest_first) if storage.capabilities.parallel_reads else map(read, newest_first)

@@ -228,10 +228,8 @@ class Snapshot:
     def narrow(self) -> Iterator[FileBatch]:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`)."""
         yield from self._tail_batches()
-        yield from self._of_pieces(
-            lambda piece: read_narrow(self.table.storage, piece, self._touched, with_paths=True),
-            _rows_of_batch,
-        )
+        read = partial(read_narrow, self.table.storage, touched=self._touched, with_paths=True)
+        yield from self._of_pieces(read, _rows_of_batch, several_at_once=False)
 
     def without_checkpoint(self, rule: str) -> Snapshot:
         """Rebuild the same version as if its checkpoint, which breaks `rule`, were not there.
@@ -269,23 +267,33 @@ class Snapshot:
                 yield whole_actions(actions, schema, file.name)
         if actions := (self._inline.adds if kind == "add" else self._inline.removes):
             yield whole_actions(actions, schema, "checkpoint")
-        yield from self._of_pieces(
-            lambda piece: read_whole(table.storage, piece, self._touched, kind), _rows_of_columns
-        )
+        read = partial(read_whole, table.storage, touched=self._touched, kind=kind)
+        yield from self._of_pieces(read, _rows_of_columns, several_at_once=True)
 
     def _of_pieces(
-        self, read: Callable[[CheckpointPiece], Iterator[Batch]], rows_of: Callable[[Batch], int]
+        self,
+        read: Callable[[CheckpointPiece], Iterator[Batch]],
+        rows_of: Callable[[Batch], int],
+        *,
+        several_at_once: bool,
     ) -> Iterator[Batch]:
-        """Yield the batches of every row group in turn, telling the rows that its footer counts."""
+        """Yield the batches of every row group, telling the rows that its footer counts."""
         total = sum(piece.group.rows for piece in self._pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
-            for piece in self._pieces:
+
+            def tell(piece: CheckpointPiece) -> Iterator[Batch]:
                 left = piece.group.rows
                 for batch in read(piece):
                     yield batch
                     step.advance(rows_of(batch))
                     left -= rows_of(batch)
                 step.advance(left)  # rows of other actions, and those that newer commits decided
+
+            if several_at_once:
+                yield from self.table.engine.stream(tell, self._pieces)
+            else:
+                for piece in self._pieces:
+                    yield from tell(piece)
 
 
 def _rows_of_batch(batch: FileBatch) -> int:

@@ -10,28 +10,31 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
+from deltacli.delta.checkpoint.columns import CONSULTED_LEAVES, SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.commit_lines import Action, read_actions
 from deltacli.delta.deletion_vector import no_vector_ids, unique_id_column
 from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
 from deltacli.delta.replay import TouchedFiles
-from deltacli.delta.segment import CheckpointInstance
+from deltacli.delta.segment import CheckpointInstance, LogFile
 from deltacli.delta.stats import num_records_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
 from deltacli.storage import Storage
+from deltacli.work.checkpoint_limits import (
+    BUFFER_BYTES,
+    ROWS_A_BATCH,
+    THRIFT_LIMITS,
+    FooterCheck,
+    rows_a_batch,
+)
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-_ROWS_A_BATCH = 16_384
-_WHOLE_ROWS_A_BATCH = 8_192
 _FEW_DROPPED = 4
-_BUFFER_BYTES = 1 << 20
-"""Column chunks are read through a buffer this large, never whole: a row group of 250,000 adds would take 30 MB a
-thread.
-"""
+_MAX_JSON_BYTES = 256 << 20
+"""A JSON checkpoint is held as values, at six times its size and more; writers put file actions into sidecars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +97,13 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
     for file in instance.files:
         path = f"{LOG_DIRECTORY}/{file.name}"
         if file.path.is_json:
-            actions = _read_json_checkpoint(storage, path, file.name)
+            actions = _read_json_checkpoint(storage, path, file)
             contents.small.extend((kind, action) for kind, action in actions if kind in SMALL_ACTIONS)
             contents.json_actions.extend((kind, action) for kind, action in actions if kind in ("add", "remove"))
         else:
             with open_parquet(storage, path) as parquet:
                 contents.small.extend(_small_actions(parquet))
-                contents.pieces.extend(_pieces(path, parquet.metadata))
+                contents.pieces.extend(_pieces(path, parquet.file.metadata))
     kinds = {kind for kind, _ in contents.small}
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
         if needed not in kinds:
@@ -111,10 +114,15 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
     )
 
 
-def _read_json_checkpoint(storage: Storage, path: str, name: str) -> list[tuple[str, Action]]:
+def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tuple[str, Action]]:
+    if file.size_bytes > _MAX_JSON_BYTES:
+        raise CheckpointUnreadable(
+            f"{path} is a JSON checkpoint of more than {_MAX_JSON_BYTES >> 20} MiB",
+            facts={"file": path, "size": f"{file.size_bytes} bytes"},
+        )
     with checkpoint_faults(path):
         try:
-            return read_actions(storage.read(path), name)
+            return read_actions(storage.read(path), file.name)
         except CommitCorrupt as corrupt:
             raise CheckpointUnreadable(corrupt.message, facts=corrupt.facts) from corrupt
 
@@ -127,45 +135,83 @@ def _sidecar_location(action: Action) -> str:
     return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
 
 
+@dataclass(frozen=True, slots=True)
+class OpenParquet:
+    """A Parquet file of a checkpoint that is open."""
+
+    path: str
+    file: Any  # Any: pyarrow has no types
+    source: Any  # Any: as in the storage port
+    footer: FooterCheck
+    is_near: bool
+
+    def batches(self, group: int, columns: list[str]) -> Iterator[Any]:  # Any: RecordBatch
+        """Yield the named columns of a row group, as many rows at a time as fit into memory."""
+        rows = ROWS_A_BATCH
+        if self.is_near:
+            self.footer.require_sound(columns, [group])
+            rows = rows_a_batch(self.source, self.file.metadata, group, columns, self.path)
+        yield from self.file.iter_batches(batch_size=rows, row_groups=[group], columns=columns, use_threads=False)
+
+
 @contextmanager
-def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[Any]:  # Any: pyarrow has no types
-    """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable."""
+def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[OpenParquet]:  # Any: pyarrow
+    """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable.
+
+    `metadata` is that of an earlier opening.
+    """
     import pyarrow.parquet
 
     with (
         checkpoint_faults(path),
         storage.open(path) as source,
-        pyarrow.parquet.ParquetFile(source, metadata=metadata, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file,
+        pyarrow.parquet.ParquetFile(
+            source, metadata=metadata, pre_buffer=False, buffer_size=BUFFER_BYTES, **THRIFT_LIMITS
+        ) as file,
     ):
-        yield file
+        footer = FooterCheck(file.metadata)
+        if metadata is None:
+            consulted = CheckpointColumns(file.metadata).present(CONSULTED_LEAVES)
+            footer.require_sound(consulted, range(file.metadata.num_row_groups))
+        yield OpenParquet(path, file, source, footer, storage.capabilities.cheap_listing)
 
 
-def _small_actions(file: Any) -> Iterator[tuple[str, Action]]:  # Any: pyarrow has no types
+def _small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:
     """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
     none cost nothing.
     """
-    columns = CheckpointColumns(file.metadata)
-    for group in range(file.metadata.num_row_groups):
+    columns = CheckpointColumns(parquet.file.metadata)
+    for group in range(parquet.file.metadata.num_row_groups):
         for kind, leaf in SMALL_ACTIONS.items():
             if columns.holds(group, f"{kind}.{leaf}"):
-                yield from _rows_of(file, group, kind, leaf)
+                yield from _rows_of(parquet, group, kind, leaf)
 
 
-def _rows_of(file: Any, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:  # Any: pyarrow has no types
+def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:
     """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there
     are some.
     """
     present = any(
-        batch.column(0).flatten()[0].null_count < batch.num_rows
-        for batch in file.iter_batches(
-            batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[f"{kind}.{leaf}"], use_threads=False
-        )
+        _struct(batch.column(0), parquet.path).flatten()[0].null_count < batch.num_rows
+        for batch in parquet.batches(group, [f"{kind}.{leaf}"])
     )
     if present:
-        for batch in file.iter_batches(batch_size=_ROWS_A_BATCH, row_groups=[group], columns=[kind], use_threads=False):
+        for batch in parquet.batches(group, [kind]):
             column = batch.column(0)
             for row in pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy"):
                 yield kind, row
+
+
+def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
+    """The column, if it holds actions. Raises CheckpointUnreadable."""
+    import pyarrow.types
+
+    if not pyarrow.types.is_struct(column.type):
+        raise CheckpointUnreadable(
+            f"{path} can't be read as a checkpoint",
+            facts={"file": path, "reason": f"an action is {str(column.type)[:80]}, expected a struct"},
+        )
+    return column
 
 
 def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
@@ -173,8 +219,8 @@ def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
 
     Raises CheckpointUnreadable (`sidecar.missing`).
     """
-    with open_parquet(storage, path) as file:
-        return _pieces(path, file.metadata)
+    with open_parquet(storage, path) as parquet:
+        return _pieces(path, parquet.file.metadata)
 
 
 def _pieces(path: str, metadata: Any) -> list[CheckpointPiece]:  # Any: pyarrow has no types
@@ -190,16 +236,14 @@ def read_narrow(
     Without `with_paths` the path columns are read only where `touched` needs them, and come back null.
     """
     need_paths = with_paths or len(touched) > 0
-    with open_parquet(storage, piece.path, piece.metadata) as file:
+    with open_parquet(storage, piece.path, piece.metadata) as parquet:
         columns = CheckpointColumns(piece.metadata)
         wanted = []
         if piece.group.has_adds:
             wanted += columns.narrow_add(piece.group, with_paths=need_paths)
         if piece.group.has_removes:
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
-        for batch in file.iter_batches(
-            batch_size=_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
-        ):
+        for batch in parquet.batches(piece.group.index, wanted):
             yield FileBatch(
                 adds=_narrow_rows(batch, "add", touched, piece.path, need_paths=need_paths),
                 removes=_narrow_rows(batch, "remove", touched, piece.path, need_paths=need_paths),
@@ -212,7 +256,7 @@ def _narrow_rows(
     """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
     import pyarrow as pa
 
-    actions = _valid_rows(batch, kind)
+    actions = _valid_rows(batch, kind, source)
     if actions is None:
         return None
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
@@ -283,16 +327,15 @@ def read_whole(
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
     schema = action_schemas().add if kind == "add" else action_schemas().remove
-    with open_parquet(storage, piece.path, piece.metadata) as file:
+    with open_parquet(storage, piece.path, piece.metadata) as parquet:
         columns = CheckpointColumns(piece.metadata)
         wanted = columns.whole(kind, schema.names)
         if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
             wanted.append("add.stats_parsed")
-        for batch in file.iter_batches(
-            batch_size=_WHOLE_ROWS_A_BATCH, row_groups=[piece.group.index], columns=wanted, use_threads=False
-        ):
-            rows = _whole_rows(batch, kind, schema)
+        for batch in parquet.batches(piece.group.index, wanted):
+            rows = _whole_rows(batch, kind, schema, piece.path)
             if rows is not None:
+                rows.validate(full=True)  # text that is no UTF-8 would reach the output
                 if len(touched):
                     kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
                     yield from _kept_runs(rows, kept)
@@ -311,10 +354,10 @@ def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no ty
             yield rows.slice(before + 1, after - before - 1)
 
 
-def _whole_rows(batch: Any, kind: str, schema: Any) -> Any:  # Any: pyarrow has no types
+def _whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
     import pyarrow as pa
 
-    actions = _valid_rows(batch, kind)
+    actions = _valid_rows(batch, kind, source)
     if actions is None:
         return None
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
@@ -362,12 +405,12 @@ def _stats_text(parsed: Any) -> Any:  # Any: pyarrow has no types
     return json_column(parsed)
 
 
-def _valid_rows(batch: Any, kind: str) -> Any:  # Any: pyarrow has no types
+def _valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
     """The struct array of one action kind without the rows of others; None where there are none."""
     index = batch.schema.get_field_index(kind)
     if index < 0:
         return None
-    column = batch.column(index)
+    column = _struct(batch.column(index), source)
     if column.null_count == len(column):
         return None
     return pc.filter(column, pc.is_valid(column)) if column.null_count else column

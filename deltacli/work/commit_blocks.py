@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.commit_lines import KNOWN_ACTIONS, Action, stream_actions
+from deltacli.delta.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.file_actions import action_schemas, narrow_batches
 from deltacli.delta.ndjson import parse_ndjson
@@ -17,7 +17,7 @@ from deltacli.delta.segment import LogFile
 from deltacli.delta.stats import num_records_column
 from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
-from deltacli.work.commits import commit_location
+from deltacli.work.commits import commit_location, require_whole
 
 if TYPE_CHECKING:
     import pyarrow
@@ -56,10 +56,14 @@ def plan_blocks(file: LogFile) -> list[CommitBlock]:
 
 
 def read_lines(storage: Storage, block: CommitBlock) -> bytes:
-    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is."""
+    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is.
+
+    Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held.
+    """
     path, size = commit_location(block.file), block.file.size_bytes
     lead = 1 if block.offset else 0  # one byte before, to see whether the block begins a line
     data = storage.read_range(path, block.offset - lead, block.length + lead)
+    require_whole(block.file, len(data), min(block.length + lead, size - block.offset + lead))
     start = data.find(b"\n") + 1 if lead else 0
     if lead and start == 0:
         return b""
@@ -69,11 +73,12 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
     tail: list[bytes] = []
     while end < size and not (tail[-1] if tail else data).endswith(b"\n"):
         more = storage.read_range(path, end, _TAIL_BYTES)
-        if not more:
-            break
+        require_whole(block.file, len(more), 1)
         cut = more.find(b"\n")
         tail.append(more if cut < 0 else more[: cut + 1])
         end += len(tail[-1])
+        if end - block.offset > block.length + MAX_LINE_BYTES:
+            raise line_too_long(block.file.name)
     return b"".join([data[start:], *tail])
 
 

@@ -39,15 +39,35 @@ def require_bytes(file: LogFile) -> None:
         )
 
 
+def require_whole(file: LogFile, found: int, expected: int) -> None:
+    """Raise CommitCorrupt where a commit gave fewer bytes than were listed: what is left may look whole."""
+    if found < expected:
+        raise CommitCorrupt(
+            f"{file.name} became shorter while it was read",
+            code="commit.shrank",
+            facts={"file": commit_location(file), "listed with": f"{file.size_bytes} bytes"},
+            hint="deltacli history {table}",
+        )
+
+
+def read_commit(storage: Storage, file: LogFile) -> bytes:
+    """Return the bytes of a small commit. Raises CommitCorrupt where it is empty or shorter than listed."""
+    require_bytes(file)
+    data = storage.read(commit_location(file))
+    require_whole(file, len(data), file.size_bytes)
+    return data
+
+
 def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit of any size, in file order. Raises CommitCorrupt."""
-    require_bytes(file)
     if is_large(file):
-        yield from stream_actions(split_lines(_read_blocks(storage, file)), file.name)
+        yield from stream_actions(split_lines(_read_blocks(storage, file), file.name), file.name)
     else:
-        yield from read_actions(storage.read(commit_location(file)), file.name)
+        yield from read_actions(read_commit(storage, file), file.name)
 
 
 def _read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:
     for offset in range(0, file.size_bytes, _BLOCK_BYTES):
-        yield storage.read_range(commit_location(file), offset, _BLOCK_BYTES)
+        block = storage.read_range(commit_location(file), offset, _BLOCK_BYTES)
+        require_whole(file, len(block), min(_BLOCK_BYTES, file.size_bytes - offset))
+        yield block

@@ -9,7 +9,14 @@ import re
 from dataclasses import dataclass
 from itertools import chain
 
-from deltacli.delta.commit_lines import Action, read_actions, split_lines
+from deltacli.delta.commit_lines import (
+    MAX_LINE_BYTES,
+    Action,
+    is_nested_too_deeply,
+    line_too_long,
+    read_actions,
+    split_lines,
+)
 from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.segment import LogFile
 from deltacli.errors import CommitCorrupt
@@ -18,6 +25,7 @@ from deltacli.storage import Storage
 _FIRST_READ = 8_192
 _BLOCK = 4 << 20
 _COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
+_BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,12 @@ def read_provenance(storage: Storage, file: LogFile) -> Provenance:
         data = storage.read(path)
     else:
         data = storage.read_range(path, 0, _FIRST_READ)
-    data, line, position = _first_line(storage, path, data, file.size_bytes)
+    if not data:
+        return Provenance(problem="commit.empty")
+    try:
+        data, line, position = _first_line(storage, path, data, file)
+    except CommitCorrupt as corrupt:
+        return Provenance(problem=corrupt.code)
     while not line.strip() and position < len(data):
         end = data.find(b"\n", position)
         line, position = (data[position:], len(data)) if end < 0 else (data[position:end], end + 1)
@@ -56,7 +69,7 @@ def read_provenance(storage: Storage, file: LogFile) -> Provenance:
         return _read_spread(storage, file, corrupt)
     for kind, action in first:
         if kind == "commitInfo":
-            return Provenance(action, is_first=True)
+            return _stated(line, action, is_first=True)
     return _search(storage, file, path, data, position)
 
 
@@ -64,21 +77,39 @@ def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: i
     """Look for a commitInfo line after the first one; lines of other actions are passed over, not parsed."""
     rest = range(len(data), file.size_bytes, _BLOCK)
     blocks = chain([data[position:]], (storage.read_range(path, offset, _BLOCK) for offset in rest))
-    line = next((line for line in split_lines(blocks) if _COMMIT_INFO.match(line)), None)
+    try:
+        line = next((line for line in split_lines(blocks, file.name) if _COMMIT_INFO.match(line)), None)
+    except CommitCorrupt as corrupt:
+        return Provenance(problem=corrupt.code)
     if line is None:
         return Provenance()
     try:
-        return Provenance(
-            next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
-        )
+        found = next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
     except CommitCorrupt:
         return Provenance()
+    return _stated(line, found, is_first=False)
 
 
-def _first_line(storage: Storage, path: str, data: bytes, size_bytes: int) -> tuple[bytes, bytes, int]:
-    """Return what was read so far, its first line, and where the next one begins; reads on where the line is cut."""
-    while (end := data.find(b"\n")) < 0 and len(data) < size_bytes:
-        more = storage.read_range(path, len(data), max(_FIRST_READ, len(data)))
+def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:
+    """The provenance that a commitInfo states, unless nobody could write it as JSON again."""
+    if commit_info is not None and is_nested_too_deeply(text, commit_info):
+        return Provenance(problem="commit.bad-json")
+    return Provenance(commit_info, is_first=is_first)
+
+
+def _first_line(storage: Storage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
+    """Return what was read so far, its first line, and where the next one begins; reads on where the line is cut.
+
+    Raises CommitCorrupt where what was read shows that no line comes of it: it is too long, or begins like no action.
+    """
+    while (end := data.find(b"\n")) < 0 and len(data) < file.size_bytes:
+        if not _BEGINS_LIKE_JSON.match(data):
+            read_actions(data[:1], file.name)  # says whether it is text at all
+            raise CommitCorrupt(f"{file.name} line 1 is not JSON")
+        if len(data) > MAX_LINE_BYTES:
+            raise line_too_long(file.name, 1)
+        length = min(max(_FIRST_READ, len(data)), MAX_LINE_BYTES + 1 - len(data))
+        more = storage.read_range(path, len(data), length)
         if not more:
             break
         data += more
@@ -87,13 +118,12 @@ def _first_line(storage: Storage, path: str, data: bytes, size_bytes: int) -> tu
 
 def _read_spread(storage: Storage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
     """The first line is no action: a commit whose actions span several lines, or a broken one."""
+    data = storage.read(f"{LOG_DIRECTORY}/{file.name}") if file.size_bytes < _BLOCK else b""
     try:
-        actions = (
-            read_actions(storage.read(f"{LOG_DIRECTORY}/{file.name}"), file.name) if file.size_bytes < _BLOCK else []
-        )
+        actions = read_actions(data, file.name)
     except CommitCorrupt:
         actions = []
     for position, (kind, action) in enumerate(actions):
         if kind == "commitInfo":
-            return Provenance(action, is_first=position == 0)
+            return _stated(data, action, is_first=position == 0)
     return Provenance() if actions else Provenance(problem=corrupt.code)

@@ -331,7 +331,8 @@ PAGED = {"PAGER": _FAKE}
 
 
 def on_screen(*arguments: str | Path, size: tuple[int, int] = (80, 10), **options: str) -> tuple[int, str]:
-    with Session(*arguments, size=size, environment=options) as session:
+    """Run without progress, which a busy machine would show; the exit code and the screen."""
+    with Session(*arguments, size=size, environment={"DELTACLI_PROGRESS": "never", **options}) as session:
         return session.finish()
 
 

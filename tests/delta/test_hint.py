@@ -49,6 +49,10 @@ def test_a_good_hint_names_a_version(text: str) -> None:
         (b"\xff\xfe", "hint.bad-json"),
         (b'{"version":7,"version":8}', "hint.bad-json"),
         (b"[" * 100_000, "hint.bad-json"),
+        (b'{"version":7,"checksum":"0","deep":' + b"[" * 300 + b"]" * 300 + b"}", "hint.bad-json"),
+        (b'{"version":7,"checksum":"0","text":"\\ud800"}', "hint.bad-json"),
+        (b'{"version":7,"checksum":"0","\\ud800":1}', "hint.bad-json"),
+        (b'{"version":7,"checksum":"0","%s":[%s1]}' % (b"k" * 1_000_000, b"1," * 1_000), "hint.bad-json"),
         (b'{"size":7}', "hint.missing-field"),
         (b'{"version":"7"}', "hint.missing-field"),
         (b'{"version":-1}', "hint.missing-field"),
@@ -56,6 +60,7 @@ def test_a_good_hint_names_a_version(text: str) -> None:
         (b'{"version":9223372036854775808}', "hint.missing-field"),
         (b'{"version":7,"checksum":"00000000000000000000000000000000"}', "hint.checksum-bad"),
     ],
+    ids=lambda value: repr(value)[:60],
 )
 def test_a_bad_hint_says_which_rule_it_breaks(data: bytes, rule: str) -> None:
     assert BadHint(rule) == read_hint(data)

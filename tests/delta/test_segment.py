@@ -47,6 +47,12 @@ def test_time_travel_takes_the_newest_checkpoint_at_or_below() -> None:
     assert (None, [0, 1, 2, 3]) == chosen(choose_segment(log, 3))
 
 
+def test_ten_billion_parts_cost_nothing() -> None:
+    found = listing("0-2", "1.checkpoint.0000000001.9999999999.parquet", "2.checkpoint.0000000001.0000000000.parquet")
+
+    assert ((), (None, [0, 1, 2])) == (found.checkpoints, chosen(choose_segment(found)))
+
+
 def test_the_commits_before_the_checkpoint_may_be_gone() -> None:
     log = listing("9-12", "10.checkpoint.parquet")
 

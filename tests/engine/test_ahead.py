@@ -50,7 +50,7 @@ def test_a_caller_that_stops_early_closes_the_source() -> None:
 
     items = read_ahead(source())
     next(items)
-    items.close()  # type: ignore[attr-defined]
+    items.close()
 
     assert [True] == closed
     assert "deltacli-ahead" not in {thread.name for thread in threading.enumerate()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from threading import Barrier, Lock, current_thread
 
 import pytest
@@ -95,3 +96,36 @@ def test_an_interruption_waits_for_the_pieces_in_flight_and_begins_no_other() ->
     assert 0 in at_once
     assert sorted(begun) == sorted(at_once)
     assert len(begun) < 1_000
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_a_stream_holds_what_every_piece_yields_in_an_order_of_its_own(threads: int) -> None:
+    def work(piece: int) -> Iterator[tuple[int, int]]:
+        yield from ((piece, item) for item in range(piece))
+
+    streams = [list(EmbeddedEngine(threads).stream(work, range(8))) for _ in range(2)]
+
+    assert {(piece, item) for piece in range(8) for item in range(piece)} == set(streams[0])
+    assert streams[0] == streams[1]
+    assert sorted(streams[0], key=lambda found: found[0]) == [(p, i) for p in range(8) for i in range(p)]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_in_a_stream_is_raised_and_what_was_begun_is_closed(threads: int) -> None:
+    begun, closed = [], []
+
+    def work(piece: int) -> Iterator[int]:
+        begun.append(piece)
+        try:
+            yield piece
+            if piece == 4:
+                raise ValueError(piece)
+            yield piece
+        finally:
+            closed.append(piece)
+
+    with pytest.raises(ValueError, match="4"):
+        list(EmbeddedEngine(threads).stream(work, range(100)))
+
+    assert sorted(begun) == sorted(closed)
+    assert len(begun) <= 4 + threads

@@ -488,7 +488,7 @@ def test_a_snapshot_reads_only_the_commits_after_its_checkpoint(table_builder: T
 
     open_at(storage).snapshot()
 
-    assert [HINT, f"{LOG}/{11:020d}.json", f"{LOG}/{10:020d}.json"] == storage.touched("read")
+    assert [HINT, f"{LOG}/{11:020d}.json", f"{LOG}/{10:020d}.json"] == storage.touched("read", "read_range")
     assert [f"{LOG}/{9:020d}.checkpoint.parquet"] == storage.touched("open")
 
 

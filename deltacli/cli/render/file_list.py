@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import Column, unknown_column, write_csv, write_table
 from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
 from deltacli.cli.term import Style
-from deltacli.engine.ahead import read_ahead
 from deltacli.quantities import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
@@ -56,10 +55,10 @@ def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: Fi
     batches = cutter.cut(_batches(snapshot, listing))
     match run.format:
         case OutputFormat.NDJSON:
-            blocks = snapshot.table.engine.run(partial(_encode, end="}\n"), read_ahead(batches))
+            blocks = snapshot.table.engine.run(partial(_encode, end="}\n"), batches)
             write_encoded_lines(sink, blocks, was_cut=lambda: cutter.was_cut)
         case OutputFormat.JSON:
-            blocks = snapshot.table.engine.run(partial(_encode, end="},\n"), read_ahead(batches))
+            blocks = snapshot.table.engine.run(partial(_encode, end="},\n"), batches)
             document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
             if listing.columns is not None:
                 document["columns"] = list(listing.columns)

@@ -19,10 +19,7 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
     entries = list(walk(snapshot.schema))
     lines = [terminal.paint("root", Style.HEADING)]
     last_of: list[bool] = []
-    for index, (depth, field) in enumerate(entries):
-        is_last = (
-            next((following == depth for following, _ in entries[index + 1 :] if following <= depth), False) is False
-        )
+    for (depth, field), is_last in zip(entries, _are_last([depth for depth, _ in entries]), strict=True):
         last_of[depth:] = [is_last]
         trunk = "".join("    " if last else "│   " for last in last_of[:depth])
         branch = f"{trunk}{'└── ' if is_last else '├── '}"
@@ -32,6 +29,16 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
         line = branch + text
         lines.append(line if terminal.width is None else shorten(line, terminal.width))
     return lines
+
+
+def _are_last(depths: list[int]) -> list[bool]:
+    """Of every entry, whether no later one stands beside it; one pass from the end, for schemas of a million fields."""
+    found: list[bool] = []
+    open_at: set[int] = set()
+    for depth in reversed(depths):
+        found.append(depth not in open_at)
+        open_at = {deeper for deeper in open_at if deeper < depth} | {depth}
+    return found[::-1]
 
 
 def _field_text(field: StructField, *, is_partition: bool) -> str:

@@ -21,6 +21,17 @@ SMALL_ACTIONS = {
 another action.
 """
 
+CONSULTED_LEAVES = (
+    *(f"{kind}.{leaf}" for kind, leaf in SMALL_ACTIONS.items()),
+    "add.path",
+    "add.stats_parsed.numRecords",
+    "add.deletionVector.storageType",
+    "remove.path",
+    "remove.deletionTimestamp",
+    "remove.deletionVector.storageType",
+)
+"""The leaves whose statistics are looked up here."""
+
 _VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "cardinality")
 
 
@@ -43,6 +54,10 @@ class CheckpointColumns:
         self._metadata = metadata
         schema = metadata.schema
         self._leaves = {schema.column(index).path: index for index in range(len(schema))}
+
+    def present(self, leaves: Sequence[str]) -> list[str]:
+        """Those of the leaves that exist."""
+        return [leaf for leaf in leaves if leaf in self._leaves]
 
     def has(self, prefix: str) -> bool:
         """True if a leaf of that name, or below it, exists."""

@@ -23,6 +23,12 @@ class BadHint:
     rule: str
 
 
+_MAX_CANONICAL = 64 << 20
+"""Characters of the text that is hashed: a long key stands there once for each leaf below it."""
+
+_MAX_DEPTH = 200
+
+
 class _DuplicateKeyError(ValueError):
     pass
 
@@ -34,10 +40,12 @@ def read_hint(data: bytes) -> Hint | BadHint:
     """
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
-    except (ValueError, RecursionError):
+        return _judge(value) if isinstance(value, dict) else BadHint("hint.bad-json")
+    except (ValueError, RecursionError):  # among them lone surrogates, which have no checksum
         return BadHint("hint.bad-json")
-    if not isinstance(value, dict):
-        return BadHint("hint.bad-json")
+
+
+def _judge(value: dict[str, Any]) -> Hint | BadHint:  # Any: JSON values
     version = value.get("version")
     if type(version) is not int or not 0 <= version < 2**63:
         return BadHint("hint.missing-field")
@@ -48,26 +56,37 @@ def read_hint(data: bytes) -> Hint | BadHint:
 
 
 def checksums(value: dict[str, Any]) -> frozenset[str]:
-    """The MD5 checksums a hint may carry: pairs sorted by path as the protocol says, and sorted whole as Spark does."""
+    """The MD5 checksums a hint may carry: pairs sorted by path as the protocol says, and sorted whole as Spark does.
+
+    Raises ValueError where there is none, or where it takes too much text.
+    """
     import hashlib
 
-    pairs = [(path, text) for path, text in _leaves(value, "") if path != '"checksum"']
+    pairs, length = [], 0
+    for path, text in _leaves(value, ""):
+        length += len(path) + len(text)
+        if length > _MAX_CANONICAL:
+            raise ValueError("the canonical form is too large")
+        if path != '"checksum"':
+            pairs.append((path, text))
     by_path = ",".join(f"{path}={text}" for path, text in sorted(pairs, key=lambda pair: pair[0].encode()))
     whole = ",".join(sorted((f"{path}={text}" for path, text in pairs), key=str.encode))
     return frozenset(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest() for text in (by_path, whole))
 
 
-def _leaves(value: object, path: str) -> Iterator[tuple[str, str]]:
+def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str]]:
     """Yield (path, canonical value) of every leaf: keys quoted and percent-encoded, array positions bare, joined by
     `+`.
     """
+    if depth > _MAX_DEPTH:
+        raise ValueError("nested too deeply")
     prefix = f"{path}+" if path else ""
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _leaves(item, f'{prefix}"{quote(key, safe="-._~")}"')
+            yield from _leaves(item, f'{prefix}"{quote(key, safe="-._~")}"', depth + 1)
     elif isinstance(value, list):
         for position, item in enumerate(value):
-            yield from _leaves(item, f"{prefix}{position}")
+            yield from _leaves(item, f"{prefix}{position}", depth + 1)
     elif isinstance(value, str):
         yield path, f'"{quote(value, safe="-._~")}"'
     else:

@@ -50,6 +50,10 @@ class StructType:
 DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
 
 
+MAX_DEPTH = 200
+"""Types within each other: far more than any engine takes, and few enough to walk."""
+
+
 def parse_schema(schema_string: str) -> StructType:
     """Parse a schemaString.
 
@@ -57,52 +61,56 @@ def parse_schema(schema_string: str) -> StructType:
     """
     try:
         value = json.loads(schema_string)
-    except (ValueError, RecursionError) as fault:
-        raise _malformed("", f"it is not JSON: {fault}") from None
-    try:
-        parsed = _parse_type(value, "")
     except RecursionError:
         raise _malformed("", "it is nested too deeply") from None
+    except ValueError as fault:
+        raise _malformed("", f"it is not JSON: {str(fault)[:200]}") from None
+    parsed = _parse_type(value, "", 0)
     if not isinstance(parsed, StructType):
         raise _malformed("", "its root is not a struct")
     return parsed
 
 
-def _parse_type(value: object, path: str) -> DataType:
+def _parse_type(value: object, path: str, depth: int) -> DataType:
+    if depth > MAX_DEPTH:
+        raise _malformed(path, f"types are nested too deeply: more than {MAX_DEPTH} of them")
     if isinstance(value, str):
         return PrimitiveType(value)
     if not isinstance(value, dict):
-        raise _malformed(path, f"found {value!r}, expected a type")
+        raise _malformed(path, f"found {_shown(value)}, expected a type")
     match value.get("type"):
         case "struct":
             fields = _key(value, "fields", path)
             if not isinstance(fields, list):
                 raise _malformed(path, "fields is not an array")
-            return StructType(tuple(_parse_field(field, path) for field in fields))
+            return StructType(tuple(_parse_field(field, path, depth + 1) for field in fields))
         case "array":
             return ArrayType(
-                _parse_type(_key(value, "elementType", path), f"{path}.element"), value.get("containsNull") is not False
+                _parse_type(_key(value, "elementType", path), f"{path}.element", depth + 1),
+                value.get("containsNull") is not False,
             )
         case "map":
-            key = _parse_type(_key(value, "keyType", path), f"{path}.key")
+            key = _parse_type(_key(value, "keyType", path), f"{path}.key", depth + 1)
             return MapType(
                 key,
-                _parse_type(_key(value, "valueType", path), f"{path}.value"),
+                _parse_type(_key(value, "valueType", path), f"{path}.value", depth + 1),
                 value.get("valueContainsNull") is not False,
             )
         case other:
-            raise _malformed(path, f"unknown type {other!r}")
+            raise _malformed(path, f"unknown type {_shown(other)}")
 
 
-def _parse_field(value: object, path: str) -> StructField:
+def _parse_field(value: object, path: str, depth: int) -> StructField:
     if not isinstance(value, dict):
-        raise _malformed(path, f"found {value!r}, expected a field")
-    name = str(_key(value, "name", path))
+        raise _malformed(path, f"found {_shown(value)}, expected a field")
+    name = _key(value, "name", path)
+    if not isinstance(name, str):
+        raise _malformed(path, f"found {_shown(name)} as the name of a field")
     place = f"{path}.{name}".lstrip(".")
     metadata = value.get("metadata")
     return StructField(
         name,
-        _parse_type(_key(value, "type", place), place),
+        _parse_type(_key(value, "type", place), place, depth),
         value.get("nullable") is not False,
         metadata if isinstance(metadata, dict) else {},
     )
@@ -111,19 +119,32 @@ def _parse_field(value: object, path: str) -> StructField:
 def _key(value: Mapping[str, Any], key: str, path: str) -> Any:  # Any: JSON values
     if key not in value:
         raise Unreadable(
-            f"the schema is malformed at {path or 'its root'}: {key} is missing",
+            f"the schema is malformed at {_place(path)}: {key} is missing",
             code="schema.field-missing-key",
             hint="deltacli snapshot {table} --json",
         )
     return value[key]
 
 
+def _shown(value: object) -> str:
+    """A value for an error, cut."""
+    try:
+        return repr(value)[:120]
+    except RecursionError:
+        return "a value nested too deeply to be shown"
+
+
 def _malformed(path: str, reason: str) -> Unreadable:
     return Unreadable(
-        f"the schema is malformed at {path or 'its root'}: {reason}",
+        f"the schema is malformed at {_place(path)}: {reason}",
         code="schema.bad-json",
         hint="deltacli snapshot {table} --json",
     )
+
+
+def _place(path: str) -> str:
+    """Where something is wrong: the innermost names of a path that may be long."""
+    return (path if len(path) <= 120 else f"…{path[-120:]}") or "its root"
 
 
 def simple_name(data_type: DataType) -> str:

@@ -1,0 +1,134 @@
+"""Headers of Parquet pages, read without their pages: what a page claims to be. Spec: parquet.thrift, PageHeader.
+
+Arrow allocates what a header claims before it looks further; a checkpoint from a stranger is measured first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
+_BODIES = {5: DATA_PAGE, 7: DICTIONARY_PAGE, 8: DATA_PAGE_V2}
+"""Field of the header -> the kind of page whose own header it is; its first field is the number of values."""
+
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
+_INTEGERS = (4, 5, 6)
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PageHeader:
+    """What stands before a page. `length` is the header's own; sizes are those of the page, in bytes."""
+
+    length: int
+    kind: int
+    unpacked_bytes: int
+    packed_bytes: int
+    values: int
+
+
+class PageFaultError(ValueError):
+    """Bytes that are no page header."""
+
+
+def read_page_header(data: bytes) -> PageHeader | None:
+    """Read the header that `data` begins with; None where it does not end there. Raises PageFaultError."""
+    reader = _CompactReader(data)
+    found: dict[int, int] = {}
+    values = 0
+    try:
+        for field, kind in reader.fields():
+            if kind in _INTEGERS:
+                found[field] = reader.integer()
+            elif kind == _STRUCT and field in _BODIES:
+                values = reader.first_integer()
+            else:
+                reader.skip(kind)
+    except IndexError:
+        return None
+    header = PageHeader(reader.position, found.get(1, -1), found.get(2, -1), found.get(3, -1), values)
+    if header.packed_bytes < 0 or header.unpacked_bytes < 0 or header.values < 0:
+        raise PageFaultError("a page header without sizes")
+    return header
+
+
+class _CompactReader:
+    """The little of Thrift's compact protocol that a page header needs. An IndexError says that the bytes end."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.position = 0
+
+    def fields(self) -> _Fields:
+        """The fields of the struct that begins here, each as (id, type); the caller reads or skips the value."""
+        return _Fields(self)
+
+    def byte(self) -> int:
+        value = self._data[self.position]
+        self.position += 1
+        return value
+
+    def unsigned(self) -> int:
+        value, shift = 0, 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+            if shift > 63:
+                raise PageFaultError("an integer of more than 64 bits")
+
+    def integer(self) -> int:
+        value = self.unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def first_integer(self) -> int:
+        """Field 1 of the struct that begins here, and the struct is passed."""
+        found = 0
+        for field, kind in self.fields():
+            if field == 1 and kind in _INTEGERS:
+                found = self.integer()
+            else:
+                self.skip(kind)
+        return found
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        """Pass a value of a type."""
+        if depth > _MAX_DEPTH:
+            raise PageFaultError("nested too deeply")
+        if kind in _INTEGERS:
+            self.unsigned()
+        elif kind == _BINARY:
+            self._pass(self.unsigned())
+        elif kind == _STRUCT:
+            for _, inner in self.fields():
+                self.skip(inner, depth + 1)
+        elif kind in (_BYTE, _DOUBLE):
+            self._pass(1 if kind == _BYTE else 8)
+        elif kind not in (_TRUE, _FALSE):  # lists, sets and maps: no page header has them
+            raise PageFaultError(f"an unexpected type {kind}")
+
+    def _pass(self, length: int) -> None:
+        self.position += length
+        if self.position > len(self._data):
+            raise IndexError
+
+
+class _Fields:
+    """Iterates over the fields of one struct."""
+
+    def __init__(self, reader: _CompactReader) -> None:
+        self._reader = reader
+        self._last = 0
+
+    def __iter__(self) -> _Fields:
+        return self
+
+    def __next__(self) -> tuple[int, int]:
+        head = self._reader.byte()
+        if head == 0:
+            raise StopIteration
+        step = head >> 4
+        self._last = self._last + step if step else self._reader.integer()
+        return self._last, head & 0x0F
