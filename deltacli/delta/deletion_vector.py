@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 
@@ -12,8 +11,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-@dataclass(frozen=True, slots=True)
-class DescriptorFault:
+class DescriptorFault(NamedTuple):
     """What keeps a descriptor from naming a vector: a rule id, and the words."""
 
     code: str

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class FeatureKind(StrEnum):
@@ -12,16 +12,14 @@ class FeatureKind(StrEnum):
     WRITER = "writer"
 
 
-@dataclass(frozen=True, slots=True)
-class Legacy:
+class Legacy(NamedTuple):
     """The protocol versions that imply a feature without naming it."""
 
     writer: int
     reader: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(NamedTuple):
     """One table feature.
 
     `replayable`: deltacli rebuilds states of tables that have it (a reader-writer feature it must know for that).

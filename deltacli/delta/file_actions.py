@@ -6,9 +6,8 @@ Spec: Add File and Remove File.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.action_faults import missing, wrong_type
 from deltacli.delta.commit_lines import Action
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-@dataclass(frozen=True, slots=True)
-class ActionSchemas:
+class ActionSchemas(NamedTuple):
     """The Arrow schemas of file actions.
 
     `narrow_add`: path, dv_id, size, num_records, dv_cardinality (null without a vector). `narrow_remove`: path,

@@ -6,8 +6,8 @@ Spec: Delta Log Entries, Checkpoints, Log Compaction Files, Version Checksum Fil
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = "_sidecars"
@@ -29,8 +29,7 @@ class LogFileKind(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class LogPath:
+class LogPath(NamedTuple):
     """What a file name in `_delta_log` says. `part` counts from 1; `last_version` is the end of a compaction."""
 
     name: str

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.delta.features import CATALOG_FEATURES, FEATURES, FeatureKind
 from deltacli.errors import ProtocolUnsupported
@@ -13,8 +12,7 @@ READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(NamedTuple):
     """The protocol action of a version; feature lists are sorted, None where the action has none."""
 
     min_reader_version: int

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action
@@ -47,8 +46,7 @@ def file_key(action: Action, source: str = "") -> str:
     return f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}"
 
 
-@dataclass(frozen=True, slots=True)
-class Survivors:
+class Survivors(NamedTuple):
     """What is left of one commit after everything newer: adds that are live, removes that are tombstones."""
 
     adds: list[Action]

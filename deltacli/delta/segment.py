@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from deltacli.delta.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
 from deltacli.quantities import format_ranges, ranges_of
 
 
-@dataclass(frozen=True, slots=True)
-class LogFile:
+class LogFile(NamedTuple):
     """One listed file of `_delta_log`."""
 
     path: LogPath
@@ -29,8 +29,7 @@ class LogFile:
         return self.path.version
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointInstance:
+class CheckpointInstance(NamedTuple):
     """One complete checkpoint of a version: a classic file, all parts of a multi-part one, or one UUID-named file."""
 
     version: int
@@ -82,8 +81,7 @@ class LogListing:
         return reachable
 
 
-@dataclass(frozen=True, slots=True)
-class LogSegment:
+class LogSegment(NamedTuple):
     """The files that rebuild `version`: at most one checkpoint and the commits after it, ascending."""
 
     version: int

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.delta.action_faults import missing, wrong_type
 from deltacli.delta.commit_lines import Action
@@ -15,8 +15,7 @@ from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
 from deltacli.delta.protocol import Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(NamedTuple):
     """The metaData action of a version.
 
     `schema_string` is verbatim, None where the action has none (seen in the field).
@@ -47,8 +46,7 @@ class Metadata:
         return {key: value for key, value in found.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class SetTransaction:
+class SetTransaction(NamedTuple):
     """The newest version an application has committed. `last_updated` is epoch milliseconds."""
 
     app_id: str
@@ -56,8 +54,7 @@ class SetTransaction:
     last_updated: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DomainMetadata:
+class DomainMetadata(NamedTuple):
     """A configuration that belongs to one named domain."""
 
     domain: str

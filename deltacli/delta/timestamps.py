@@ -6,8 +6,8 @@ Spec: In-Commit Timestamps; Recommendations for Readers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from deltacli.delta.segment import LogFile
 
@@ -18,8 +18,7 @@ class TimestampSource(StrEnum):
     FILE_ADJUSTED = "fileModificationTimeAdjusted"
 
 
-@dataclass(frozen=True, slots=True)
-class CommitTime:
+class CommitTime(NamedTuple):
     """When a version was committed, and how that is known."""
 
     timestamp_ms: int

@@ -4,7 +4,7 @@ committed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
 from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
@@ -19,8 +19,7 @@ _MAX_HINT_BYTES = 16 << 20
 """A hint repeats the schema of its checkpoint at most; what is larger is no hint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
+class Log(NamedTuple):
     """What a table's log holds, as far as it was listed, and what was wrong with the hint."""
 
     listing: LogListing

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-@dataclass(frozen=True, slots=True)
-class StateDigests:
+class StateDigests(NamedTuple):
     """SHA-256 of a state, independent of order: sorted lines, joined by LF (the contract is in docs/scripting.md)."""
 
     paths: str

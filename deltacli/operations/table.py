@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
@@ -120,7 +120,7 @@ class Table:
                 raise
             # A listing that began at the hint does not show older starts, nor all that can be read.
             listing = list_log(self.storage, progress=self.progress)
-            return self._rebuild(replace(log, listing=listing), version, rejected)
+            return self._rebuild(log._replace(listing=listing), version, rejected)
 
     def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
         first_fault: CheckpointUnreadable | None = None

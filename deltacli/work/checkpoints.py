@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli import arrow_compute as pc
@@ -37,8 +37,7 @@ _MAX_JSON_BYTES = 256 << 20
 """A JSON checkpoint is held as values, at six times its size and more; writers put file actions into sidecars."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileBatch:
+class FileBatch(NamedTuple):
     """Live adds and tombstones, each None where a batch has none: both narrow, or both whole, as asked for."""
 
     adds: pyarrow.RecordBatch | None = None
@@ -135,8 +134,7 @@ def _sidecar_location(action: Action) -> str:
     return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
 
 
-@dataclass(frozen=True, slots=True)
-class OpenParquet:
+class OpenParquet(NamedTuple):
     """A Parquet file of a checkpoint that is open."""
 
     path: str

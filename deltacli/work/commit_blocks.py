@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
@@ -28,8 +27,7 @@ _SMALL_KINDS = sorted(KNOWN_ACTIONS - {"add", "remove"})
 _OFFSET = 2  # the optional field of a deletion vector in `_block_schema`
 
 
-@dataclass(frozen=True, slots=True)
-class CommitBlock:
+class CommitBlock(NamedTuple):
     """The lines of a commit that begin within `length` bytes from `offset`."""
 
     file: LogFile
@@ -37,8 +35,7 @@ class CommitBlock:
     length: int
 
 
-@dataclass(frozen=True, slots=True)
-class NarrowBlock:
+class NarrowBlock(NamedTuple):
     """One block in narrow columns, without what newer commits decided; the hashes of its keys; and its small
     actions.
     """

@@ -6,8 +6,8 @@ Spec: Commit Provenance Information.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from deltacli.delta.commit_lines import (
     MAX_LINE_BYTES,
@@ -28,8 +28,7 @@ _COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
 _BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(NamedTuple):
     """What a commit says about itself. `problem` is a rule id where its first line can't be read."""
 
     commit_info: Action | None = None

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(NamedTuple):
     """A hint that can be believed as far as it goes: the version to start listing at."""
 
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class BadHint:
+class BadHint(NamedTuple):
     """A hint that can't be believed, and the rule it breaks. Costs a listing from the start, never an error."""
 
     rule: str

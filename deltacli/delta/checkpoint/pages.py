@@ -5,7 +5,7 @@ Arrow allocates what a header claims before it looks further; a checkpoint from 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 _BODIES = {5: DATA_PAGE, 7: DICTIONARY_PAGE, 8: DATA_PAGE_V2}
@@ -16,8 +16,7 @@ _INTEGERS = (4, 5, 6)
 _MAX_DEPTH = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PageHeader:
+class PageHeader(NamedTuple):
     """What stands before a page. `length` is the header's own; sizes are those of the page, in bytes."""
 
     length: int
