@@ -16,7 +16,10 @@ snapshot;-;again;Show the state of a table at a version.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
--q --quiet;-;once;No notes on stderr.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
 -v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
 -V --version;-;once;Print the version and leave.
 -h --help;-;once;Show this message and exit.
@@ -36,7 +39,10 @@ snapshot;-;again;Show the state of a table at a version.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
--q --quiet;-;once;No notes on stderr.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
 -v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
@@ -62,7 +68,10 @@ snapshot;-;again;Show the state of a table at a version.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
--q --quiet;-;once;No notes on stderr.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
 -v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from deltacli.errors import DeltacliError
     from deltacli.operations.history import History, HistoryItem
     from deltacli.operations.table import Snapshot, Table, open_table
+    from deltacli.progress import Progress
 
 __version__ = "0.1.0"
-__all__ = ["DeltacliError", "History", "HistoryItem", "Snapshot", "Table", "__version__", "open_table"]
+__all__ = ["DeltacliError", "History", "HistoryItem", "Progress", "Snapshot", "Table", "__version__", "open_table"]
 
 _HOMES = {
     "DeltacliError": "deltacli.errors",
     "History": "deltacli.operations.history",
     "HistoryItem": "deltacli.operations.history",
+    "Progress": "deltacli.progress",
     "Snapshot": "deltacli.operations.table",
     "Table": "deltacli.operations.table",
     "open_table": "deltacli.operations.table",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,12 +13,16 @@ from itertools import pairwise
 import typer
 
 from deltacli import __version__
+from deltacli.cli.interrupts import Interrupted, signals_raise
 from deltacli.cli.options import TAKES_VALUE, ReaderGoneError, with_shared_options
+from deltacli.cli.output import PagerQuitError
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import say, visible
+from deltacli.cli.streams import give_up
+from deltacli.cli.term import close_live_line, say, visible
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, StorageFailed
 
 _WIDTH = 80
+_READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH, "terminal_width": _WIDTH}
 
 _HELP = """Administer Delta Lake table directories, without a JVM.
@@ -70,12 +73,18 @@ def _exits(codes: Sequence[int]) -> str:
     return "\b\nExit codes:\n" + "\n".join(lines)
 
 
-def _root(
-    version: bool = typer.Option(False, "-V", "--version", help="Print the version and leave."),
-) -> None:
-    if version:
+def _print_version(is_wanted: bool) -> None:
+    if is_wanted:
         sys.stdout.write(f"deltacli {__version__}\n")
         raise typer.Exit
+
+
+def _root(
+    _version: bool = typer.Option(
+        False, "-V", "--version", help="Print the version and leave.", is_eager=True, callback=_print_version
+    ),
+) -> None:
+    pass
 
 
 def run(argv: Sequence[str]) -> int:
@@ -85,8 +94,21 @@ def run(argv: Sequence[str]) -> int:
         # Measured on a checkpoint of a million adds: 96 MB at the peak against 150 MB with the default pool, at equal
         # speed.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
+    with signals_raise():
+        try:
+            return _run(arguments, is_bare=not argv)
+        except Interrupted as interruption:
+            interruption.unwind()
+            _report_interruption(interruption, arguments)
+            give_up(sys.stdout, 1)  # whoever reads it may have stopped
+            return interruption.exit_code
+        finally:
+            close_live_line()
+
+
+def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
+    """Run one command and return its exit code; every fault has one."""
     try:
-        signal.signal(signal.SIGTERM, _leave_on_signal)
         outcome = build_app(arguments[0] if arguments and arguments[0] in COMMANDS else None)(
             arguments, standalone_mode=False, prog_name="deltacli"
         )
@@ -96,22 +118,22 @@ def run(argv: Sequence[str]) -> int:
         report(error, arguments)
         return error.exit_code
     except typer.TyperException as error:
-        if not argv:
+        if is_bare:
             say(str(error))
             return 2
         report_usage(error, arguments)
         return 2
-    except (KeyboardInterrupt, typer.Abort):
-        return 128 + signal.SIGINT
-    except (ReaderGoneError, BrokenPipeError):
-        _forget_stdout()
-        return 128 + signal.SIGPIPE
+    except PagerQuitError:
+        return 0
+    except (ReaderGoneError, BrokenPipeError, SystemExit):  # typer leaves so when nobody reads the help
+        give_up(sys.stdout, 1)
+        return _READER_GONE
     except OSError as error:  # stores translate theirs: what arrives here is stdout or a temporary file
         failure = StorageFailed(
             f"the result can't be written: {(error.strerror or str(error)).lower()}", code="output.unwritable"
         )
         report(failure, arguments)
-        _forget_stdout()
+        give_up(sys.stdout, 1)
         return failure.exit_code
     except Exception as error:  # noqa: BLE001  (the one place: a bug becomes exit 70)
         _report_bug(error, arguments)
@@ -174,6 +196,23 @@ def _report_details(error: BaseException, arguments: Sequence[str]) -> None:
         while cause is not None:
             say(visible(f"  because  {type(cause).__name__}: {cause}"))
             cause = cause.__cause__ or cause.__context__
+
+
+def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
+    """Say in one line what became of the run."""
+    if not _wants_json(arguments):
+        say(interruption.message)
+        return
+    document = {
+        "type": "error",
+        "code": "interrupted",
+        "exit": interruption.exit_code,
+        "message": interruption.message,
+        "table": _table_of(arguments),
+        "details": {"signal": interruption.signal_name},
+        "hint": None,
+    }
+    say(dumps(document).decode())
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
@@ -242,6 +281,10 @@ def _table_of(arguments: Sequence[str]) -> str | None:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
+    """True if errors are objects: as `--log-format` says, else where the result is JSON."""
+    for word, following in pairwise([*arguments, ""]):
+        if word == "--log-format" or word.startswith("--log-format="):
+            return (following if word == "--log-format" else word[13:]) == "json"
     if "--json" in arguments:
         return True
     for word, following in pairwise([*arguments, ""]):
@@ -250,12 +293,3 @@ def _wants_json(arguments: Sequence[str]) -> bool:
         if word.startswith("--format="):
             return word[9:] in ("json", "ndjson")
     return os.environ.get("DELTACLI_FORMAT") in ("json", "ndjson")
-
-
-def _leave_on_signal(number: int, _frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
-def _forget_stdout() -> None:
-    """Nobody reads any more: keep the interpreter from complaining when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

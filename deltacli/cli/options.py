@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import inspect
 import os
+import stat
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, get_type_hints
 
 import typer
 
+from deltacli.cli.output import open_sink
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import Terminal, detect_terminal, say
+from deltacli.cli.term import Terminal, close_live_line, detect_terminal, say
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
+from deltacli.progress import SILENT, Progress
 from deltacli.quantities import parse_timestamp
 
 if TYPE_CHECKING:
@@ -34,6 +39,18 @@ class ColourChoice(StrEnum):
     AUTO = "auto"
     ALWAYS = "always"
     NEVER = "never"
+
+
+class ProgressChoice(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+    JSON = "json"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
 
 
 class TableFormat(StrEnum):
@@ -113,7 +130,26 @@ _SHARED: Mapping[str, Any] = {  # Any: annotations
             "--color", metavar="auto|always|never", help="Colour on stdout.  [default: auto]", show_default=False
         ),
     ],
-    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="No notes on stderr.")],
+    "progress": Annotated[
+        ProgressChoice | None,
+        typer.Option(
+            "--progress",
+            metavar="auto|always|never|json",
+            help="Progress on stderr; auto: on a terminal.  [default: auto]",
+            show_default=False,
+        ),
+    ],
+    "log_format": Annotated[
+        LogFormat | None,
+        typer.Option(
+            "--log-format",
+            metavar="text|json",
+            help="Notes and errors on stderr; default: json with --format json or ndjson, else text.",
+            show_default=False,
+        ),
+    ],
+    "no_pager": Annotated[bool, typer.Option("--no-pager", help="Never show a long result in a pager.")],
+    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="No notes and no progress on stderr.")],
     "verbose": Annotated[
         int,
         typer.Option(
@@ -122,7 +158,7 @@ _SHARED: Mapping[str, Any] = {  # Any: annotations
     ],
 }
 
-_DEFAULTS: Mapping[str, Any] = {"as_json": False, "quiet": False, "verbose": 0}  # Any: option values
+_DEFAULTS: Mapping[str, Any] = {"as_json": False, "no_pager": False, "quiet": False, "verbose": 0}  # Any: option values
 
 TAKES_VALUE: Mapping[str, bool] = {
     "--format": True,
@@ -133,6 +169,9 @@ TAKES_VALUE: Mapping[str, bool] = {
     "--table-format": True,
     "--config": True,
     "--color": True,
+    "--progress": True,
+    "--log-format": True,
+    "--no-pager": False,
     "-q": False,
     "--quiet": False,
     "-v": False,
@@ -160,12 +199,16 @@ class Run:
     quiet: bool
     verbosity: int
     format_is_given: bool = False
+    progress: Progress = SILENT
+    progress_is_asked_for: bool = False
+    log_is_json: bool = False
+    is_paged: bool = True
 
     def note(self, text: str) -> None:
         """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
         if self.quiet:
             return
-        if self.format in (OutputFormat.JSON, OutputFormat.NDJSON):
+        if self.log_is_json:
             say(dumps({"type": "note", "message": text.removeprefix("note: ")}).decode())
         else:
             say(text)
@@ -179,6 +222,16 @@ class Run:
         if not self.format_is_given:
             require_delta(storage)
         return storage
+
+    def sink(self) -> AbstractContextManager[BinaryIO]:
+        """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps."""
+        if self.terminal.is_terminal:
+            from deltacli.cli.pager import open_screen
+
+            return open_sink(None, open_screen(self.format, is_paged=self.is_paged))
+        if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
+            close_live_line()  # what reads the pipe may draw on the same terminal
+        return open_sink(self.output)
 
     def limit(self, wanted: int | None) -> int:
         """The row limit: as asked for, else 20 for a table on a terminal, else none."""
@@ -227,6 +280,9 @@ def make_run(
     table_format: TableFormat | None,
     config: str | None,
     colour: ColourChoice | None,
+    progress: ProgressChoice | None,
+    log_format: LogFormat | None,
+    no_pager: bool,
     quiet: bool,
     verbose: int,
 ) -> Run:
@@ -245,16 +301,45 @@ def make_run(
         or OutputFormat.TABLE
     )
     colours = colour or _one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
+    shows = (
+        progress
+        or _one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
+        or _one_of(ProgressChoice, settings.get("progress"), "progress in the configuration")
+        or ProgressChoice.AUTO
+    )
+    logs = log_format or (LogFormat.JSON if chosen in (OutputFormat.JSON, OutputFormat.NDJSON) else LogFormat.TEXT)
+    is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
         output=output,
         clock=fixed_clock(parse_timestamp(now)) if now is not None else system_clock,
         storage_options={**settings.get("storage_options", {}), **dict(map(_storage_option, storage_option or []))},
         terminal=detect_terminal(colours, to_file=output not in (None, "-")),
-        quiet=quiet or settings.get("quiet") is True,
+        quiet=is_quiet,
         verbosity=verbose,
         format_is_given=table_format is not None,
+        progress=SILENT if is_quiet else _start_progress(shows),
+        progress_is_asked_for=shows is not ProgressChoice.AUTO,
+        log_is_json=logs is LogFormat.JSON,
+        is_paged=not no_pager,
     )
+
+
+def _start_progress(choice: ProgressChoice) -> Progress:
+    """The progress somebody will see; nothing is imported where nobody will."""
+    on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    if choice is ProgressChoice.NEVER or (choice is ProgressChoice.AUTO and not on_terminal):
+        return SILENT
+    from deltacli.cli.progress import start_progress
+
+    return start_progress(choice)
+
+
+def _is_pipe(stream: Any) -> bool:  # Any: a standard stream, or what a test puts in its place
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`
@@ -303,7 +388,7 @@ def _read_config(path: str | None) -> dict[str, Any]:  # Any: TOML values
         ) from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
-    known = {"format", "color", "quiet", "storage_options"}
+    known = {"format", "color", "progress", "quiet", "storage_options"}
     if unknown := sorted(set(settings) - known):
         raise UsageError(
             f"the configuration {path} has an unknown key: {unknown[0]}",

@@ -7,17 +7,29 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
+from deltacli import leftovers
 from deltacli.errors import StorageFailed
+
+if TYPE_CHECKING:
+    from deltacli.cli.pager import Screen
+
+
+class PagerQuitError(Exception):
+    """The user has seen enough and left the pager: the run ends, and all is well."""
 
 
 @contextlib.contextmanager
-def open_sink(output: str | None) -> Iterator[BinaryIO]:
-    """Yield the stream for the result.
+def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
+    """Yield the stream for the result; `screen` is stdout where that is a terminal.
 
     A file is written beside its name, synced and renamed; on any fault nothing is left of it.
     """
+    if screen is not None:
+        with screen:
+            yield cast(BinaryIO, screen)  # of a stream's methods, results use only `write`
+        return
     if output is None or output == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
@@ -31,6 +43,7 @@ def open_sink(output: str | None) -> Iterator[BinaryIO]:
         raise StorageFailed(
             f"{output} can't be written: {(fault.strerror or str(fault)).lower()}", code="output.unwritable"
         ) from fault
+    leftovers.remember(Path(temporary))
     try:
         with os.fdopen(descriptor, "wb") as sink:
             yield sink
@@ -46,3 +59,4 @@ def open_sink(output: str | None) -> Iterator[BinaryIO]:
         ) from fault
     finally:
         Path(temporary).unlink(missing_ok=True)
+        leftovers.forget(Path(temporary))

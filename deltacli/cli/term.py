@@ -7,10 +7,12 @@ import re
 import shutil
 import sys
 import unicodedata
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Style(StrEnum):
@@ -51,39 +53,95 @@ def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
 def visible(text: str) -> str:
     """Return a text that is safe on a terminal: control and direction characters as their escapes."""
     return (
-        _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
-        if _CONTROL.search(text)
+        CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+        if CONTROL.search(text)
         else text
     )
 
 
+def for_screen(text: str) -> str:
+    """Return a text that any terminal can take: `visible`, and bytes that are no UTF-8 as escapes, too."""
+    safe = visible(text)
+    return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def cells(text: str) -> int:
     """How many terminal cells a text takes: wide East Asian characters take two, combining marks none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def _cells_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
+        return 0  # marks, joiners, and the vowels and finals of Hangul, which join their consonant
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def shorten(text: str, width: int, *, keep_end: bool = False) -> str:
     """Cut a text to `width` cells, with an ellipsis where something was cut."""
     if cells(text) <= width:
         return text
-    if keep_end:
-        return shorten(text[::-1], width)[::-1]
-    kept, used = [], 0
-    for character in text:
-        size = cells(character)
-        if used + size > max(width - 1, 0):
+    kept, used = 0, 0
+    for character in reversed(text) if keep_end else text:
+        used += _cells_of(character)
+        if used > max(width - 1, 0):
             break
-        kept.append(character)
-        used += size
-    return "".join(kept) + "…"
+        kept += 1
+    if not keep_end:
+        return text[:kept] + "…"
+    while kept and _cells_of(text[-kept]) == 0:
+        kept -= 1  # a mark whose letter was cut
+    return "…" + text[len(text) - kept :]
+
+
+class LiveLine(Protocol):
+    """A line at the bottom of the terminal that is redrawn: it must be gone before anything else is written."""
+
+    def hidden(self) -> AbstractContextManager[None]:
+        """Take it away while something else is written."""
+
+    def stopping(self) -> None:
+        """Say that the run was interrupted. Called in a signal handler."""
+
+    def close(self) -> None:
+        """Take it away for good."""
+
+    def leave(self) -> None:
+        """Take it away for good, or give up where that would wait."""
+
+
+_live: list[LiveLine] = []
+
+
+def set_live_line(line: LiveLine | None) -> None:
+    """Make a line the one that is redrawn on stderr; None: there is none."""
+    _live[:] = [] if line is None else [line]
+
+
+def live_line() -> LiveLine | None:
+    """The line that is redrawn on stderr, if there is one."""
+    return _live[0] if _live else None
+
+
+def close_live_line() -> None:
+    """Take the line that is redrawn away for good."""
+    if (line := live_line()) is not None:
+        line.close()
+        set_live_line(None)
 
 
 def say(text: str) -> None:
     """Write a line on stderr; a closed stderr is nobody's fault."""
+    line = live_line()
+    with nullcontext() if line is None else line.hidden():
+        write_stderr(text + "\n")
+
+
+def write_stderr(text: str) -> None:
+    """Write on stderr as it is; once nobody reads there, write nowhere."""
     try:
-        sys.stderr.write(text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n")
+        sys.stderr.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
         sys.stderr.flush()
     except (OSError, ValueError):
-        return
+        from deltacli.cli.streams import give_up
+
+        give_up(sys.stderr, 2)

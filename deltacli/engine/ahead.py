@@ -24,7 +24,7 @@ def read_ahead(items: Iterator[Item], *, depth: int = 2) -> Generator[Item, None
     """
     source = _Source(items, depth)
     try:
-        while not isinstance(item := source.queue.get(), _Failure):
+        while not isinstance(item := source.next(), _Failure):
             yield item
         if item.cause is not None:
             raise item.cause
@@ -39,6 +39,14 @@ class _Source(Generic[Item]):
         self._stopped = Event()
         self._thread = Thread(target=self._fetch, name="deltacli-ahead", daemon=True)
         self._thread.start()
+
+    def next(self) -> Item | _Failure:
+        """Wait for the next item, never in one long sleep: that could miss a signal that comes just before it."""
+        while True:
+            try:
+                return self.queue.get(timeout=0.1)
+            except Empty:
+                continue
 
     def stop(self) -> None:
         """Let the thread end: it may be waiting for room in the queue."""

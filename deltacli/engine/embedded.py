@@ -7,13 +7,20 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
+from threading import Condition
+from typing import TYPE_CHECKING, Generic
 
 from deltacli.engine.base import Piece, Result
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
+
+_PATIENCE = 0.1
+"""Seconds of a single wait. A signal that arrives just before the main thread falls asleep does not wake it; and on
+Windows none does.
+"""
 
 
 class EmbeddedEngine:
@@ -39,17 +46,18 @@ class EmbeddedEngine:
             return
         from concurrent.futures import ThreadPoolExecutor
 
+        flights = _Flights(work)
         with ThreadPoolExecutor(threads) as pool:
-            flying: deque[Future[Result]] = deque(pool.submit(work, piece) for piece in first)
-            flying.extend(pool.submit(work, piece) for piece in islice(remaining, in_flight - 2))
             try:
+                flying: deque[Future[Result]] = deque(pool.submit(flights.fly, piece) for piece in first)
+                flying.extend(pool.submit(flights.fly, piece) for piece in islice(remaining, in_flight - 2))
                 while flying:
-                    result = flying.popleft().result()
-                    flying.extend(pool.submit(work, piece) for piece in islice(remaining, 1))
+                    result = _result(flying.popleft())
+                    flying.extend(pool.submit(flights.fly, piece) for piece in islice(remaining, 1))
                     yield result
             finally:
-                for future in flying:
-                    future.cancel()
+                pool.shutdown(wait=False, cancel_futures=True)
+                flights.wait()
 
     def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
         """Yield what `threads` pieces at once yield, in turns."""
@@ -73,3 +81,37 @@ class EmbeddedEngine:
         finally:
             for source in open_ones:
                 source.close()
+
+
+class _Flights(Generic[Piece, Result]):
+    """The pieces that are running, counted: an interruption in the middle of `submit` hides a thread from its pool."""
+
+    def __init__(self, work: Callable[[Piece], Result]) -> None:
+        self._work = work
+        self._changed = Condition()
+        self._running = 0
+
+    def fly(self, piece: Piece) -> Result:
+        """Run one piece."""
+        with self._changed:
+            self._running += 1
+        try:
+            return self._work(piece)
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Return when no piece is running."""
+        with self._changed:
+            while self._running:
+                self._changed.wait(_PATIENCE)
+
+
+def _result(future: Future[Result]) -> Result:
+    """Wait for a piece and return what it gives, or raise what it raises."""
+    while not future.done():
+        with suppress(TimeoutError):
+            future.exception(timeout=_PATIENCE)
+    return future.result()

@@ -18,6 +18,7 @@ from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.log import list_log
+from deltacli.progress import SILENT, Progress, reported
 from deltacli.quantities import format_timestamp
 from deltacli.storage import Storage
 from deltacli.work.commits import stream_commit
@@ -111,18 +112,21 @@ class History:
         return len(self.items) == self.total
 
 
-def read_history(storage: Storage, engine: Engine, *, limit: int = 0, counts: bool = False) -> History:
+def read_history(
+    storage: Storage, engine: Engine, *, limit: int = 0, counts: bool = False, progress: Progress = SILENT
+) -> History:
     """Return the newest `limit` commits (0: all), across gaps and whatever features the table has.
 
     A commit whose first line can't be read, or whose file is empty, becomes an item with a `problem`. Raises NotATable.
     """
-    listing = list_log(storage)
+    listing = list_log(storage, progress=progress)
     times = file_times(listing.commits)
     newest_first = sorted(listing.commits, reverse=True)
     chosen = newest_first[:limit] if limit else newest_first
     read = partial(_read_item, storage, times=times, counts=counts)
     files = (listing.commits[version] for version in chosen)
-    items = tuple(engine.run(read, files, at_once=storage.capabilities.parallel_reads))
+    found = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
+    items = tuple(reported(found, progress, "reading the history", unit="commits", total=len(chosen)))
     return History(storage.uri, items, len(newest_first), gaps_of(listing))
 
 

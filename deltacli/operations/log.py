@@ -10,9 +10,11 @@ from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
 from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
 from deltacli.delta.segment import LogListing, make_log_file, read_listing
 from deltacli.errors import DeltacliError, FileMissing, NotATable, PermissionRefused, StorageFailed, UsageError
+from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, Storage
 
 _FIRST_VERSIONED_NAME = "0"
+_FILES_A_REPORT = 100
 _MAX_HINT_BYTES = 16 << 20
 """A hint repeats the schema of its checkpoint at most; what is larger is no hint."""
 
@@ -24,7 +26,7 @@ class Log(NamedTuple):
     hint_problems: tuple[str, ...] = ()
 
 
-def find_log(storage: Storage, version: int | None = None) -> Log:
+def find_log(storage: Storage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
     """List the log for reading `version`, or the newest one: from the hint's checkpoint where that saves something,
     else from the start.
 
@@ -40,11 +42,11 @@ def find_log(storage: Storage, version: int | None = None) -> Log:
         and (version is None or hint.version <= version)
     ):
         start = hint.version
-    listing = list_log(storage, start_version=start)
+    listing = list_log(storage, start_version=start, progress=progress)
     if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
         problems = ("hint.checkpoint-missing",)
         if start and not any(instance.version > hint.version for instance in listing.checkpoints):
-            listing = list_log(storage)
+            listing = list_log(storage, progress=progress)
     return Log(listing, problems)
 
 
@@ -63,14 +65,15 @@ def require_delta(storage: Storage) -> None:
         )
 
 
-def list_log(storage: Storage, *, start_version: int = 0) -> LogListing:
+def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
     """List the versioned files of the log from `start_version` on, stopping before `_sidecars` and other names
     without a version.
     """
     start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
     files = []
     try:
-        for stat in storage.list_from(LOG_DIRECTORY, start):
+        found = storage.list_from(LOG_DIRECTORY, start)
+        for stat in reported(found, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
             if stat.name >= AFTER_VERSIONED_NAMES:
                 break
             files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))

@@ -25,6 +25,7 @@ from deltacli.delta.segment import LogFile
 from deltacli.delta.state import StateBuilder
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
+from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
 from deltacli.work.commits import is_large, read_commit, stream_commit
 
@@ -54,14 +55,22 @@ class LogTail:
     """Of each large commit, the hashes of the keys that occur in it more than once."""
 
 
-def read_tail(storage: Storage, engine: Engine, commits: Sequence[LogFile], *, older_follow: bool) -> LogTail:
+def read_tail(
+    storage: Storage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    *,
+    older_follow: bool,
+    progress: Progress = SILENT,
+) -> LogTail:
     """Read the commits after a checkpoint (ascending) once and return what they decide. Raises CommitCorrupt.
 
     `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit count, too.
     """
     tail = LogTail()
     held = _Held(tail)
-    for index, (file, content) in enumerate(_contents(storage, engine, commits)):
+    contents = _contents(storage, engine, commits, progress)
+    for index, (file, content) in enumerate(contents):
         if content is not None:
             actions = read_actions(content, file.name)
             held.append(file, reconcile_commit(actions, tail.seen, file.name))
@@ -69,7 +78,8 @@ def read_tail(storage: Storage, engine: Engine, commits: Sequence[LogFile], *, o
             info_is_first = bool(actions) and actions[0][0] == "commitInfo"
         else:
             held.flush()
-            small = _take_large(storage, engine, file, tail, remember=older_follow or index < len(commits) - 1)
+            remember = older_follow or index < len(commits) - 1
+            small = _take_large(storage, engine, file, tail, remember=remember, progress=progress)
             info_is_first = next((kind for kind, _ in stream_commit(storage, file)), "") == "commitInfo"
         tail.state.take(small, file.name)
         if index == 0:
@@ -88,13 +98,14 @@ def replay_whole(
     contested: dict[int, frozenset[int]],
     *,
     older_follow: bool,
+    progress: Progress = SILENT,
 ) -> Iterator[tuple[LogFile, Survivors]]:
     """Read the same commits once more and yield their survivors with all their fields, in blocks.
 
     `contested` comes from `read_tail`.
     """
     seen: set[str] = set()
-    for index, (file, content) in enumerate(_contents(storage, engine, commits)):
+    for index, (file, content) in enumerate(_contents(storage, engine, commits, progress)):
         if content is not None:
             yield file, reconcile_commit(read_actions(content, file.name), seen, file.name)
             continue
@@ -106,7 +117,9 @@ def replay_whole(
             reconcile_commit(stream_commit(storage, file), seen, file.name)
 
 
-def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> Iterator[tuple[LogFile, bytes | None]]:
+def _contents(
+    storage: Storage, engine: Engine, commits: Sequence[LogFile], progress: Progress
+) -> Iterator[tuple[LogFile, bytes | None]]:
     """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""
 
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
@@ -114,7 +127,8 @@ def _contents(storage: Storage, engine: Engine, commits: Sequence[LogFile]) -> I
 
     largest = max((file.size_bytes for file in commits if not is_large(file)), default=0)
     at_once = min(storage.capabilities.parallel_reads, max(1, _BYTES_READ_AHEAD // max(1, largest)))
-    return engine.run(read, reversed(commits), at_once=at_once)
+    contents = engine.run(read, reversed(commits), at_once=at_once)
+    return reported(contents, progress, "reading the log", unit="commits", total=len(commits))
 
 
 class _Held:
@@ -151,14 +165,19 @@ class _Held:
 
 
 def _take_large(
-    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool
+    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
     """Put a large commit's survivors into the tail, in columns, and return its small actions."""
     from deltacli.work.commit_blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
     try:
-        blocks = list(engine.run(read, plan_blocks(file)))
+        blocks: list[NarrowBlock] = []
+        with progress.step(f"reading commit {file.version}", unit="bytes", total=file.size_bytes) as step:
+            plan = plan_blocks(file)
+            for piece, block in zip(plan, engine.run(read, plan), strict=True):
+                blocks.append(block)
+                step.advance(min(piece.length, file.size_bytes - piece.offset))
     except CommitCorrupt:
         for _ in stream_commit(
             storage, file

@@ -13,6 +13,7 @@ from deltacli.delta.paths import decode_column
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table import Snapshot, Table
+from deltacli.progress import reported
 from deltacli.quantities import format_timestamp
 from deltacli.work.checkpoints import FileBatch
 
@@ -153,7 +154,15 @@ def _count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
             if batch.removes is not None:
                 tombstones += count_removes(batch.removes, cutoff)
                 tombstone_keys.add(_key_lines(batch.removes))
-        digests = StateDigests(paths.hexdigest(), raw_paths.hexdigest(), keys.hexdigest(), tombstone_keys.hexdigest())
+        parts = (paths, raw_paths, keys, tombstone_keys)
+        hexdigests = reported(
+            (part.hexdigest() for part in parts),
+            snapshot.table.progress,
+            "sorting and hashing",
+            unit="digests",
+            total=len(parts),
+        )
+        digests = StateDigests(*hexdigests)
     return SnapshotSummary(snapshot, files, tombstones, digests, now_ms)
 
 

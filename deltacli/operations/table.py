@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
@@ -23,6 +23,7 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
 from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.replay import LogTail, read_tail, replay_whole
+from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage, open_storage
 from deltacli.work.checkpoints import (
     CheckpointContents,
@@ -42,21 +43,38 @@ if TYPE_CHECKING:
     from deltacli.operations.history import History
 
 
-def open_table(uri: str, *, storage_options: Mapping[str, str] | None = None, clock: Clock = system_clock) -> Table:
-    """Return the table at a path or URI; nothing is read before it is asked for.
+Batch = TypeVar("Batch")
+
+
+def open_table(
+    uri: str,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    clock: Clock = system_clock,
+    progress: Progress = SILENT,
+) -> Table:
+    """Return the table at a path or URI; nothing is read before it is asked for. `progress` is told how far it is.
 
     Raises UsageError for a scheme nobody knows or an extra that is not installed.
     """
-    return Table(open_storage(uri, storage_options), clock=clock)
+    return Table(open_storage(uri, storage_options), clock=clock, progress=progress)
 
 
 class Table:
     """A Delta table in one directory of a store."""
 
-    def __init__(self, storage: Storage, *, engine: Engine | None = None, clock: Clock = system_clock) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        engine: Engine | None = None,
+        clock: Clock = system_clock,
+        progress: Progress = SILENT,
+    ) -> None:
         self.storage = storage
         self.engine: Engine = engine or EmbeddedEngine()
         self.clock = clock
+        self.progress = progress
 
     @property
     def uri(self) -> str:
@@ -67,7 +85,7 @@ class Table:
         """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
         from deltacli.operations.history import read_history
 
-        return read_history(self.storage, self.engine, limit=limit, counts=counts)
+        return read_history(self.storage, self.engine, limit=limit, counts=counts, progress=self.progress)
 
     def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
         """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp_ms` (epoch
@@ -80,10 +98,10 @@ class Table:
 
             version = version_at(self, timestamp_ms)
         try:
-            return self.rebuild(find_log(self.storage, version), version)
+            return self.rebuild(find_log(self.storage, version, progress=self.progress), version)
         except FileMissing:
             # Somebody cleaned the log between the listing and now: what is there now decides.
-            return self.rebuild(Log(list_log(self.storage)), version)
+            return self.rebuild(Log(list_log(self.storage, progress=self.progress)), version)
 
     def rebuild(
         self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})
@@ -101,7 +119,8 @@ class Table:
             if log.listing.start_version == 0:
                 raise
             # A listing that began at the hint does not show older starts, nor all that can be read.
-            return self._rebuild(log._replace(listing=list_log(self.storage)), version, rejected)
+            listing = list_log(self.storage, progress=self.progress)
+            return self._rebuild(log._replace(listing=listing), version, rejected)
 
     def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
         first_fault: CheckpointUnreadable | None = None
@@ -199,15 +218,18 @@ class Snapshot:
         for batch in self._tail_batches():
             files, tombstones = _count_batch(batch, cutoff, files, tombstones)
         count = partial(_count_piece, self.table.storage, touched=self._touched, cutoff=cutoff)
-        for piece_files, piece_tombstones in self.table.engine.run(count, self._pieces):
-            files, tombstones = files + piece_files, tombstones + piece_tombstones
+        rows = sum(piece.group.rows for piece in self._pieces)
+        with self.table.progress.step("counting files", unit="rows", total=rows) as step:
+            for piece, counted in zip(self._pieces, self.table.engine.run(count, self._pieces), strict=True):
+                files, tombstones = files + counted[0], tombstones + counted[1]
+                step.advance(piece.group.rows)
         return files, tombstones
 
     def narrow(self) -> Iterator[FileBatch]:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`)."""
         yield from self._tail_batches()
-        for piece in self._pieces:
-            yield from read_narrow(self.table.storage, piece, self._touched, with_paths=True)
+        read = partial(read_narrow, self.table.storage, touched=self._touched, with_paths=True)
+        yield from self._of_pieces(read, _rows_of_batch, several_at_once=False)
 
     def without_checkpoint(self, rule: str) -> Snapshot:
         """Rebuild the same version as if its checkpoint, which breaks `rule`, were not there.
@@ -231,18 +253,56 @@ class Snapshot:
 
     def _whole(self, kind: str) -> Iterator[pyarrow.RecordBatch]:
         schema = action_schemas().add if kind == "add" else action_schemas().remove
-        storage, engine = self.table.storage, self.table.engine
-        older_follow = self.segment.checkpoint is not None
+        table, older_follow = self.table, self.segment.checkpoint is not None
         for file, survived in replay_whole(
-            storage, engine, self.segment.commits, self._tail.contested, older_follow=older_follow
+            table.storage,
+            table.engine,
+            self.segment.commits,
+            self._tail.contested,
+            older_follow=older_follow,
+            progress=table.progress,
         ):
             actions = survived.adds if kind == "add" else survived.removes
             if actions:
                 yield whole_actions(actions, schema, file.name)
         if actions := (self._inline.adds if kind == "add" else self._inline.removes):
             yield whole_actions(actions, schema, "checkpoint")
-        read = partial(read_whole, storage, touched=self._touched, kind=kind)
-        yield from engine.stream(read, self._pieces)
+        read = partial(read_whole, table.storage, touched=self._touched, kind=kind)
+        yield from self._of_pieces(read, _rows_of_columns, several_at_once=True)
+
+    def _of_pieces(
+        self,
+        read: Callable[[CheckpointPiece], Iterator[Batch]],
+        rows_of: Callable[[Batch], int],
+        *,
+        several_at_once: bool,
+    ) -> Iterator[Batch]:
+        """Yield the batches of every row group, telling the rows that its footer counts."""
+        total = sum(piece.group.rows for piece in self._pieces)
+        with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
+
+            def tell(piece: CheckpointPiece) -> Iterator[Batch]:
+                left = piece.group.rows
+                for batch in read(piece):
+                    yield batch
+                    step.advance(rows_of(batch))
+                    left -= rows_of(batch)
+                step.advance(left)  # rows of other actions, and those that newer commits decided
+
+            if several_at_once:
+                yield from self.table.engine.stream(tell, self._pieces)
+            else:
+                for piece in self._pieces:
+                    yield from tell(piece)
+
+
+def _rows_of_batch(batch: FileBatch) -> int:
+    return sum(rows.num_rows for rows in (batch.adds, batch.removes) if rows is not None)
+
+
+def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
+    rows: int = batch.num_rows
+    return rows
 
 
 def _count_batch(
@@ -268,7 +328,8 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
     """Read the small actions of a segment, check that the version may be read, and plan the reading of its file
     actions.
     """
-    tail = read_tail(table.storage, table.engine, segment.commits, older_follow=segment.checkpoint is not None)
+    older_follow = segment.checkpoint is not None
+    tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
     contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
     state = tail.state
     survived, inline = Survivors([], []), FileBatch()
@@ -288,7 +349,13 @@ def _read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[C
     plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
     sidecars = contents.sidecars if contents else ()
     reads = table.storage.capabilities.parallel_reads  # a footer is small: on a far store reading it is waiting
-    planned = table.engine.run(plan, sidecars, at_once=reads if reads > 1 else None)
+    planned = reported(
+        table.engine.run(plan, sidecars, at_once=reads if reads > 1 else None),
+        table.progress,
+        "opening sidecars",
+        unit="files",
+        total=len(sidecars),
+    )
     pieces = [*(contents.pieces if contents else ()), *(piece for found in planned for piece in found)]
     return Snapshot(
         table=table,
@@ -356,5 +423,7 @@ def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
             provenance = read_provenance(storage, file)
         if provenance.in_commit_timestamp is not None:
             return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
-    commits = listing.commits if listing.start_version == 0 else list_log(storage).commits
+    commits = (
+        listing.commits if listing.start_version == 0 else list_log(storage, progress=snapshot.table.progress).commits
+    )
     return file_times(commits)[snapshot.version], "ict.missing" if is_stamped else None

@@ -23,7 +23,7 @@ def version_at(table: Table, timestamp_ms: int) -> int:
     Versions from the in-commit timestamps' enablement on are judged by these, older ones by file times made monotone.
     Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
     """
-    listing = list_log(table.storage)
+    listing = list_log(table.storage, progress=table.progress)
     if listing.is_empty:
         raise NotATable("the log holds no commit and no complete checkpoint")
     if not listing.commits:

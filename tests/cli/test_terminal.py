@@ -27,7 +27,7 @@ def on_terminal(width: int, *arguments: str | Path, **environment: str) -> tuple
         stdin=child,
         stdout=child,
         stderr=child,
-        env={**settings, "PYTHONPATH": str(ROOT), "TERM": "xterm", **environment},
+        env={**settings, "PYTHONPATH": str(ROOT), "TERM": "xterm", "DELTACLI_PROGRESS": "never", **environment},
         close_fds=True,
     )
     os.close(child)

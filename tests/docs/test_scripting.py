@@ -100,4 +100,4 @@ def test_what_the_page_shows_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_page_has_snippets() -> None:
-    assert 6 == len(BLOCKS)
+    assert 7 == len(BLOCKS)

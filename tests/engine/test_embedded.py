@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from threading import Barrier, Lock, current_thread
 
@@ -68,6 +70,40 @@ def test_the_first_piece_that_fails_ends_the_run(threads: int) -> None:
 
     assert {0, 1, 2, 3, 4} <= set(done)
     assert len(done) < 100
+
+
+def test_an_interruption_waits_for_the_pieces_in_flight_and_begins_no_other() -> None:
+    """
+    Raised by a signal while the pieces are still being handed out, where a thread of the pool is easily forgotten.
+    """
+
+    class Hit(BaseException):
+        pass
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise Hit
+
+    begun, ended = [], []
+
+    def work(piece: int) -> int:
+        begun.append(piece)
+        if piece == 0:
+            os.kill(os.getpid(), signal.SIGUSR1)
+            sum(range(2_000_000))  # long enough to be missed by whoever does not wait
+        ended.append(piece)
+        return piece
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(Hit):
+            list(EmbeddedEngine(2).run(work, range(1_000)))
+        at_once = list(ended)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert 0 in at_once
+    assert sorted(begun) == sorted(at_once)
+    assert len(begun) < 1_000
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument
-from deltacli.cli.output import open_sink
 from deltacli.cli.render.columns import Column, choose, usual, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.term import Style
@@ -49,8 +48,10 @@ def history(
 
     available = _columns(run, counts=counts)
     chosen = choose(available, columns)
-    found = read_history(run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts)
-    with open_sink(run.output) as sink:
+    found = read_history(
+        run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts, progress=run.progress
+    )
+    with run.sink() as sink:
         match run.format:
             case OutputFormat.JSON:
                 document = envelope("deltacli.history", found.table, complete=found.is_complete)
@@ -133,7 +134,7 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
         column("hasCommitInfo", **hidden),
         column("commitInfoTimestampMs", **hidden),
         column("inCommitTimestampMs", **hidden),
-        column("operation", text=_operation, style=_operation_style, priority=1, least=12),
+        column("operation", text=_operation, style=_operation_style, priority=1, least=10),
         column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
         column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]

@@ -18,7 +18,6 @@ from deltacli.cli.options import (
     TimestampOption,
     VersionOption,
 )
-from deltacli.cli.output import open_sink
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.errors import UsageError
 from deltacli.quantities import format_timestamp, parse_timestamp
@@ -72,7 +71,7 @@ def snapshot(
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
     at_ms = parse_timestamp(timestamp) if timestamp is not None else None
-    opened = Table(run.open(table), clock=run.clock)
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     if files or tombstones:
         _list_files(
             run,
@@ -90,14 +89,14 @@ def snapshot(
     if schema:
         found = opened.snapshot(version=version, timestamp_ms=at_ms)
         _note_findings(run, found, at_ms)
-        with open_sink(run.output) as sink:
+        with run.sink() as sink:
             _write_schema(sink, run, found)
         return
     from deltacli.operations.snapshot import summarize
 
     summary = summarize(opened, version=version, timestamp_ms=at_ms, digest=digest)
     _note_findings(run, summary.snapshot, at_ms)
-    with open_sink(run.output) as sink:
+    with run.sink() as sink:
         _write_summary(sink, run, summary, only_counts=counts)
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
         run.note(f"next: deltacli snapshot {shlex.quote(table)} --schema")
@@ -120,7 +119,7 @@ def _list_files(
     most = run.limit(limit)
     found = rebuild()
     _note_findings(run, found, at_ms)
-    with open_sink(run.output) as sink:
+    with run.sink() as sink:
         was_cut = write_file_listing(sink, run, found, listing, limit=most)
     if was_cut:
         run.note(

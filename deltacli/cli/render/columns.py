@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import Style, Terminal, cells, shorten, visible
+from deltacli.cli.term import Style, Terminal, cells, for_screen, shorten, visible
 from deltacli.errors import UsageError
 
 Row = TypeVar("Row")
@@ -45,7 +45,7 @@ class Column(Generic[Row]):
         return self.title or self.name
 
     def shown(self, row: Row) -> str:
-        return visible(self.text(row) if self.text else exact(self.value(row)))
+        return for_screen(self.text(row) if self.text else exact(self.value(row)))
 
 
 def exact(value: object) -> str:
@@ -136,7 +136,8 @@ def write_table(
     lines = [_heading(terminal, chosen, widths)] if chosen and heading else []
     for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
         if remark is not None:
-            lines.append(terminal.paint(visible(remark), Style.CHANGE))
+            text = visible(remark) if terminal.width is None else shorten(visible(remark), terminal.width)
+            lines.append(terminal.paint(text, Style.CHANGE))
         else:
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
     if lines:
@@ -151,7 +152,10 @@ def exact_line(value: object) -> str:
 
 
 def _heading(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> str:
-    titles = [_pad(column.heading(), width, right=column.right) for column, width in zip(columns, widths, strict=True)]
+    titles = [
+        _pad(shorten(column.heading(), width), width, right=column.right)
+        for column, width in zip(columns, widths, strict=True)
+    ]
     return terminal.paint(_GAP.join(titles).rstrip(), Style.HEADING)
 
 
@@ -195,7 +199,7 @@ def _fit(
         if least <= width or not chosen:
             chosen.append(index)
     chosen.sort()
-    widths = {index: min(natural[index], columns[index].least) for index in chosen}
+    widths = {index: min(natural[index], columns[index].least, width) for index in chosen}
     spare = width - sum(widths.values()) - len(_GAP) * (len(chosen) - 1)
     for index in sorted(chosen, key=lambda i: columns[i].priority):
         extra = min(spare, natural[index] - widths[index])

@@ -151,7 +151,7 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
         columns.append(_moment_column("modificationTime", "modified (UTC)"))
     if "remove" in listing.kinds:
         columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
-    columns.append(Column("path", lambda row: row["path"], priority=1, least=24, keep_end=True))
+    columns.append(Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True))
     return columns
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.term import Style, Terminal, cells, shorten, visible
+from deltacli.cli.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
 
 if TYPE_CHECKING:
@@ -25,8 +25,9 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
         branch = f"{trunk}{'└── ' if is_last else '├── '}"
         text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
         if terminal.width is not None:
-            text = shorten(text, terminal.width - cells(branch))
-        lines.append(branch + text)
+            text = for_screen(text)
+        line = branch + text
+        lines.append(line if terminal.width is None else shorten(line, terminal.width))
     return lines
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.term import Style, Terminal, shorten, visible
+from deltacli.cli.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.quantities import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -51,14 +51,18 @@ def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts:
 
 
 def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines, cut to a terminal's width, uncut into a pipe."""
+    """Write labelled lines, cut to a terminal's width (on a narrow one below their label), uncut into a pipe."""
     width = max(len(section.label) for section in sections)
+    is_narrow = terminal.width is not None and terminal.width < 2 * (width + 2)
     for section in sections:
+        if is_narrow:
+            sink.write(f"{terminal.paint(section.label, Style.HEADING)}\n".encode())
         for number, line in enumerate(section.lines):
-            label = terminal.paint(f"{section.label if number == 0 else '':<{width}}", Style.HEADING)
+            label = "" if is_narrow or number else section.label
+            label = terminal.paint(label if is_narrow else f"{label:<{width}}", Style.HEADING)
             text = visible(line)
             if terminal.width is not None:
-                text = shorten(text, terminal.width - width - 2)
+                text = shorten(for_screen(line), terminal.width - 2 - (0 if is_narrow else width))
             sink.write(f"{label}  {terminal.paint(text, section.style)}\n".encode("utf-8", "surrogateescape"))
 
 

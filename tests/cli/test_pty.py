@@ -1,0 +1,506 @@
+"""A terminal at work: progress, interruptions, pagers, widths, and streams that somebody closed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.term import cells, shorten
+from tests.cli.pty_session import Session, gate, read_some
+from tests.cli.support import ROOT, deltacli
+
+CONTROL_C = "\x03"
+ERASED = "\r\x1b[K"
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+AGAIN = "interrupted: finishing what is running; Ctrl-C again leaves at once"
+SLOW = "00000000000000000012.json"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def commit(table: Path, version: int, *actions: object) -> None:
+    log = table / "_delta_log"
+    log.mkdir(parents=True, exist_ok=True)
+    (log / f"{version:020d}.json").write_text("".join(json.dumps(action) + "\n" for action in actions))
+
+
+@pytest.fixture(scope="session")
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of 30,000 files: more than any pipe holds."""
+    table = tmp_path_factory.mktemp("many") / "t"
+    metadata = {"id": "1", "format": {"provider": "parquet", "options": {}}, "schemaString": "", "partitionColumns": []}
+    metadata |= {"schemaString": '{"type":"struct","fields":[]}', "configuration": {}}
+    adds = [
+        {"path": f"part-{n:08d}.parquet", "partitionValues": {}, "size": n, "modificationTime": 0, "dataChange": True}
+        for n in range(30_000)
+    ]
+    protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+    commit(table, 0, protocol, {"metaData": metadata}, *({"add": add} for add in adds))
+    return table
+
+
+# Progress
+
+
+def test_progress_appears_on_a_terminal_and_nothing_is_left_of_it(sample: Path) -> None:
+    with gate(SLOW) as slow, Session("history", f"gated://{sample}", "--color", "never", gate=slow) as session:
+        slow.wait_for(1)
+        session.read_until("2/15 commits  13%")
+        slow.open()
+        code, seen = session.finish()
+
+    drawn, _, rest = seen.rpartition(ERASED)
+    assert 0 == code
+    assert "reading the history" in drawn
+    assert rest.startswith("version  committed (UTC)")
+
+
+def test_progress_goes_beside_a_result_in_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> None:
+    arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "ndjson")
+    with gate(SLOW) as slow, Session(*arguments, "--output", tmp_path / "out", gate=slow) as session:
+        slow.wait_for(1)
+        slow.open(1)
+        slow.wait_for(1)
+        session.read_until("reading the log  2/4 commits")
+        slow.open()
+        to_file = session.finish()
+    read, write = os.pipe()
+    with gate(SLOW) as slow, Session(*arguments, stdout=write, gate=slow) as session:
+        os.close(write)
+        slow.wait_for(1)
+        session.read_until("reading the log  2/4 commits")
+        slow.open()
+        result = b"".join(iter(lambda: read_some(read), b""))
+        to_pipe = session.finish()
+    os.close(read)
+
+    assert (0, True) == (to_file[0], to_file[1].endswith(ERASED))
+    assert (0, True) == (to_pipe[0], to_pipe[1].endswith(ERASED))
+    assert 22 == len(result.splitlines()) == len((tmp_path / "out").read_bytes().splitlines())
+
+
+def test_a_log_gets_whole_lines_and_a_dumb_terminal_no_progress(sample: Path) -> None:
+    read, write = os.pipe()
+    arguments = ("history", f"gated://{sample}", "--progress", "always")
+    with gate(SLOW) as slow, Session(*arguments, stderr=write, gate=slow) as session:
+        os.close(write)
+        slow.wait_for(1)
+        first = read_some(read).decode()
+        slow.open()
+        code, _ = session.finish()
+    os.close(read)
+    is_loaded = """
+import sys
+from deltacli.cli.app import run
+run(sys.argv[1:])
+print("deltacli.cli.progress" in sys.modules)
+"""
+    with Session("history", sample, environment={"TERM": "dumb"}) as session:
+        _, seen = session.finish()
+    done = subprocess.run(
+        [sys.executable, "-c", is_loaded, "history", str(sample), "--json"],
+        capture_output=True,
+        env=ENVIRONMENT,
+        check=True,
+    )
+
+    assert re.fullmatch(r"reading the history  2/15 commits  13%  .*\n", first)
+    assert 0 == code
+    assert "\x1b" not in seen
+    assert (b"False", b"") == (done.stdout.splitlines()[-1], done.stderr)
+
+
+# Interruptions
+
+
+def test_one_control_c_finishes_what_is_in_flight_and_leaves_no_output(sample: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    target.write_text("before")
+    arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "csv", "--output", target)
+    with gate(SLOW) as slow, Session(*arguments, gate=slow) as session:
+        slow.wait_for(1)
+        slow.open(1)
+        slow.wait_for(1)
+        files = len(list(tmp_path.iterdir()))
+        session.type(CONTROL_C)
+        session.read_until(AGAIN)
+        is_waiting = session.process.poll() is None
+        slow.open()
+        code, seen = session.finish()
+
+    assert (2, True) == (files, is_waiting)
+    assert 130 == code
+    assert f"{ERASED}interrupted; nothing was changed\n" in seen
+    assert "Traceback" not in seen
+    assert [target] == list(tmp_path.iterdir())
+    assert "before" == target.read_text()
+
+
+def test_a_second_control_c_leaves_at_once_though_a_thread_hangs(sample: Path, tmp_path: Path) -> None:
+    arguments = ("snapshot", f"gated://{sample}", "--files", "--format", "csv", "--output", tmp_path / "out")
+    with gate(SLOW) as slow, Session(*arguments, gate=slow) as session:
+        slow.wait_for(1)
+        slow.open(1)
+        slow.wait_for(1)
+        session.type(CONTROL_C)
+        session.read_until(AGAIN)
+        session.type(CONTROL_C)
+        code, seen = session.finish()
+
+    assert 130 == code
+    assert seen.endswith(ERASED)
+    assert "Traceback" not in seen
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "words"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated"), (signal.SIGHUP, 129, "hung up")],
+)
+def test_every_signal_has_its_exit_code_and_in_json_its_object(
+    sample: Path, number: signal.Signals, code: int, words: str
+) -> None:
+    schema = json.loads((ROOT / "docs" / "schemas" / "error.json").read_text())
+    read, write = os.pipe()
+    arguments = ("history", f"gated://{sample}", "--json", "--progress", "never")
+    with gate(SLOW) as slow, Session(*arguments, stderr=write, gate=slow) as session:
+        os.close(write)
+        slow.wait_for(1)
+        session.send(number)
+        slow.open()
+        found = session.finish()
+    error = json.loads(b"".join(iter(lambda: read_some(read), b"")))
+    os.close(read)
+
+    assert (code, "") == found
+    assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(error)]
+    assert ("interrupted", code) == (error["code"], error["exit"])
+    assert f"{words}; nothing was changed" == error["message"]
+    assert {"signal": number.name} == error["details"]
+
+
+def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:
+    """
+    As under nohup.
+    """
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with gate(SLOW) as slow, Session("history", f"gated://{sample}", "--limit", "4", gate=slow) as session:
+            slow.wait_for(1)
+            session.send(signal.SIGHUP)
+            slow.open()
+            code, seen = session.finish()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+    assert 0 == code
+    assert "showing 4 of 15 versions" in seen
+
+
+def test_an_interruption_that_falls_into_a_destructor_is_not_lost() -> None:
+    script = """
+import os, signal, sys, threading
+from deltacli.cli.interrupts import Interrupted, signals_raise
+class Careless:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+try:
+    with signals_raise():
+        Careless()
+        threading.Event().wait(30)
+except Interrupted as interruption:
+    sys.exit(interruption.exit_code)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, env=ENVIRONMENT, check=False)
+
+    assert (143, b"") == (done.returncode, done.stderr)
+
+
+def test_what_interrupted_frames_hold_is_let_go_before_the_end_is_reported() -> None:
+    """
+    A suspended generator of results, as when the signal falls between two of them: closing it waits for its pieces.
+    """
+    closed = []
+
+    def results() -> Iterator[int]:
+        try:
+            yield 1
+        finally:
+            closed.append(True)
+
+    def consume() -> None:
+        held = results()
+        next(held)
+        raise Interrupted(signal.SIGINT)
+
+    with pytest.raises(Interrupted) as caught:
+        consume()
+    before = list(closed)
+    caught.value.unwind()
+
+    assert ([], [True]) == (before, closed)
+
+
+# Streams that somebody closed
+
+
+@pytest.mark.parametrize("format_", ["ndjson", "csv", "table", "json"])
+def test_a_reader_that_leaves_in_the_middle_ends_the_run_quietly(many_files: Path, format_: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "deltacli", "snapshot", str(many_files), "--files", "--format", format_],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert first
+    assert (141, b"") == (process.returncode, said)
+
+
+def in_shell(command: str, *arguments: str | Path) -> tuple[int, str, str]:
+    """Run a line of bash in which "$@" is the command line."""
+    words = [sys.executable, "-m", "deltacli", *map(str, arguments)]
+    done = subprocess.run(
+        ["bash", "-c", command, "bash", *words], capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_streams_closed_from_the_start_are_no_crash(sample: Path, tmp_path: Path) -> None:
+    usual = in_shell('"$@"', "history", sample, "--columns", "version")
+    without_stdin = in_shell('"$@" <&-', "history", sample, "--columns", "version")
+    without_stderr = in_shell('"$@" 2>&-', "history", sample, "--columns", "version")
+    without_stdout = in_shell('"$@" >&-', "history", sample)
+    to_file = in_shell('"$@" >&- 2>&- <&-', "history", sample, "--columns", "version", "--output", tmp_path / "out")
+    failed = in_shell('"$@" >&- 2>&- <&-', "history", sample / "none")
+    version = in_shell('"$@" >&-', "--version")
+
+    assert (0, "version") == (usual[0], usual[1].split()[0])
+    assert usual == without_stdin == without_stderr
+    assert (7, "error: ") == (without_stdout[0], without_stdout[2][:7])
+    assert "the result can't be written: bad file descriptor" in without_stdout[2]
+    assert (0, usual[1]) == (to_file[0], (tmp_path / "out").read_text())
+    assert 3 == failed[0]
+    assert (7, False) == (version[0], "Traceback" in version[2])
+
+
+def test_a_stderr_that_nobody_reads_changes_no_exit_code(sample: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "deltacli", "history", str(sample / "none")], stderr=write, env=ENVIRONMENT, check=False
+    )
+    os.close(write)
+
+    assert 3 == done.returncode
+
+
+def test_help_whose_reader_has_left_is_141(sample: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "deltacli", "history", "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        check=False,
+    )
+    os.close(write)
+
+    assert (141, b"") == (done.returncode, done.stderr)
+
+
+# Pagers
+
+_FAKE = "echo [pager $LESS]; cat; echo [end]"
+PAGED = {"PAGER": _FAKE}
+
+
+def on_screen(*arguments: str | Path, size: tuple[int, int] = (80, 10), **options: str) -> tuple[int, str]:
+    """Run without progress, which a busy machine would show; the exit code and the screen."""
+    with Session(*arguments, size=size, environment={"DELTACLI_PROGRESS": "never", **options}) as session:
+        return session.finish()
+
+
+def test_what_is_longer_than_the_screen_goes_through_the_pager_with_its_colours(sample: Path) -> None:
+    code, seen = on_screen("history", sample, "--limit", "0", DELTACLI_PAGER=_FAKE, PAGER="false")
+    own = on_screen("history", sample, "--limit", "0", PAGER=_FAKE, LESS="SR")
+    document = on_screen("snapshot", sample, "--json", PAGER=_FAKE)
+
+    lines = seen.splitlines()
+    assert 0 == code
+    assert "[pager FRX]" == lines[0]
+    assert "[end]" == lines[17]
+    assert any("\x1b[31m" in line and "DELETE" in line for line in lines)
+    assert lines[-1].startswith("next: deltacli snapshot")
+    assert own[1].startswith("[pager SR]\n")
+    assert document[1].startswith("[pager FRX]\n{\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (("--limit", "4"), {}),
+        (("--limit", "0", "--no-pager"), {}),
+        (("--limit", "0", "--format", "ndjson"), {}),
+        (("--limit", "0"), {"DELTACLI_PAGER": "cat"}),
+        (("--limit", "0"), {"DELTACLI_PAGER": ""}),
+        (("--limit", "0"), {"DELTACLI_PAGER": "no-such-pager"}),
+        (("--limit", "0"), {"TERM": "dumb"}),
+    ],
+)
+def test_no_pager_where_it_would_not_help(sample: Path, arguments: tuple[str, ...], options: dict[str, str]) -> None:
+    with Session("history", sample, *arguments, size=(80, 10), environment={"PAGER": _FAKE, **options}) as session:
+        code, seen = session.finish()
+
+    assert 0 == code
+    assert "[pager" not in seen
+    assert "WRITE" in seen
+
+
+def test_no_pager_where_nobody_can_press_a_key(sample: Path) -> None:
+    with (
+        open(os.devnull) as nothing,
+        Session("history", sample, "--limit", "0", size=(80, 10), stdin=nothing.fileno(), environment=PAGED) as session,
+    ):
+        code, seen = session.finish()
+
+    assert (0, False) == (code, "[pager" in seen)
+
+
+def test_leaving_the_pager_early_is_quiet_and_fine(many_files: Path) -> None:
+    found = on_screen("snapshot", many_files, "--files", "--limit", "0", "--color", "never", PAGER="head -2")
+
+    assert 0 == found[0]
+    assert 2 == len(found[1].splitlines())
+
+
+def test_control_c_belongs_to_the_pager(sample: Path, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text(
+        "#!/bin/sh\ntrap 'echo [caught]' INT\ncat\necho [ready]\nwhile ! read key </dev/tty; do :; done\necho [$key]\n"
+    )
+    pager.chmod(0o755)
+    with Session("history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}) as session:
+        session.read_until("[ready]")
+        session.type(CONTROL_C)
+        session.read_until("[caught]")
+        session.type("q\n")
+        code, seen = session.finish()
+
+    assert 0 == code
+    assert "[q]" in seen
+    assert "next: deltacli snapshot" in seen
+
+
+def test_sigterm_ends_the_pager_too(sample: Path, tmp_path: Path) -> None:
+    pager = tmp_path / "pager"
+    pager.write_text("#!/bin/sh\ncat\necho [ready]\nread key </dev/tty\n")
+    pager.chmod(0o755)
+    with Session("history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}) as session:
+        session.read_until("[ready]")
+        session.send(signal.SIGTERM)
+        code, seen = session.finish()
+
+    assert 143 == code
+    assert seen.endswith("terminated; nothing was changed\n")
+
+
+# Widths
+
+
+@pytest.fixture(scope="session")
+def worldly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with a gap, and names that are wide, combined, long and hostile."""
+    table = tmp_path_factory.mktemp("worldly") / "t"
+    names = ("日本語のユーザー名前", "e\u0301milie" * 3, "क्षत्रिय", "한국어", "a\u200db" * 9, "x" * 60, "\x9b2J\x1b[2J")
+    metadata = {
+        "id": "1",
+        "name": "表" * 30,
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(
+            {
+                "type": "struct",
+                "fields": [{"name": "列" * 40, "type": "string", "nullable": True, "metadata": {"comment": "\x9b1m"}}],
+            }
+        ),
+        "partitionColumns": [],
+        "configuration": {"key": "é" * 90},
+    }
+    for version, name in enumerate(names):
+        first = ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata})
+        info = {"commitInfo": {"operation": "STREAMING UPDATE", "userName": name, "timestamp": 1}}
+        add = {"path": f"{'日' * version}{name}/part-{version}.parquet", "partitionValues": {}, "size": 1 << version}
+        add |= {"modificationTime": 0, "dataChange": True}
+        commit(table, version, info, *(first if version == 0 else ()), {"add": add})
+    commit(table, 9, {"commitInfo": {"operation": "WRITE", "timestamp": 1}})
+    return table
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_nothing_wraps_at_any_width_and_what_matters_stays(sample: Path, worldly: Path, width: int) -> None:
+    for table, version in ((sample, "14"), (worldly, "6")):
+        seen = {}
+        for arguments in (("history",), ("snapshot",), ("snapshot", "--files"), ("snapshot", "--schema")):
+            at = () if arguments[0] == "history" else ("--version", version)
+            screen = ("--color", "never", "--no-pager", "-q")
+            code, text = on_screen(arguments[0], table, *arguments[1:], *at, *screen, size=(width, 24))
+            seen[arguments] = text.splitlines()
+
+            assert 0 == code
+            assert [] == [line for line in seen[arguments] if cells(line) > width]
+            assert "\x1b" not in text
+            assert "\x9b" not in text
+        assert ["version", "operation"] == [
+            word for word in seen[("history",)][0].split() if word in ("version", "operation")
+        ]
+        assert all(line.endswith(".parquet") for line in seen[("snapshot", "--files")][1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut", "cut_before"),
+    [
+        ("日本語", 6, "日…", "…語"),
+        ("\u1112\u1161\u11ab" * 3, 6, "\u1112\u1161\u11ab…", "…\u1112\u1161\u11ab"),
+        ("e\u0301" * 5, 5, "e\u0301" * 2 + "…", "…" + "e\u0301" * 2),
+        ("a\u200db\ufe0fcd", 4, "a\u200db\ufe0f…", "…cd"),
+    ],
+)
+def test_a_text_takes_the_cells_a_terminal_gives_it(text: str, width: int, cut: str, cut_before: str) -> None:
+    assert width == cells(text)
+    assert (text, cut, cut_before) == (shorten(text, width), shorten(text, 3), shorten(text, 3, keep_end=True))
+
+
+def test_wide_and_combining_characters_keep_columns_aligned(worldly: Path) -> None:
+    _, text = on_screen("history", worldly, "--columns", "userName,version", "--color", "never", "-q", size=(60, 24))
+
+    _, *lines = [line for line in text.splitlines() if "missing" not in line]
+    assert 8 == len(lines)
+    assert 1 == len({cells(line) for line in lines})
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "ndjson"])
+def test_no_format_sends_control_characters_to_a_terminal(worldly: Path, format_: str) -> None:
+    arguments = ("history", worldly, "--format", format_, "--columns", "userName")
+    code, text = on_screen(*arguments, "--no-pager")
+    exact = deltacli(*arguments).out
+
+    assert 0 == code
+    assert [] == [character for character in text if character in "\x1b\x9b"]
+    assert "\x9b" in exact
+    if format_ == "json":
+        assert json.loads(exact)["items"] == json.loads(text)["items"]
