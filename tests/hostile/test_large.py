@@ -15,9 +15,10 @@ from tests.support.peak import MIB, deltacli
 EXTRA_MIB = 300
 
 
-def sparse(place: Path, size: int) -> None:
-    """A file of zeros that takes no room."""
+def sparse(place: Path, size: int, head: bytes = b"") -> None:
+    """A file of zeros behind a head that takes no room."""
     with place.open("wb") as file:
+        file.write(head)
         file.truncate(size)
 
 
@@ -49,7 +50,7 @@ def check_refused(place: Path, problem: str) -> None:
     assert [] == [run for run in (history, counted, snapshot) if run.extra_mib > EXTRA_MIB]
 
 
-@pytest.mark.parametrize("size", [100 << 20, 1 << 40], ids=["100 MiB", "1 TiB"])
+@pytest.mark.parametrize("size", [200 << 20, 1 << 40], ids=["200 MiB", "1 TiB"])
 def test_a_commit_of_zeros_is_refused_however_long_it_is(size: int, tmp_path: Path) -> None:
     place = table_of(tmp_path)
     sparse(place / commit_path(2), size)
@@ -58,13 +59,13 @@ def test_a_commit_of_zeros_is_refused_however_long_it_is(size: int, tmp_path: Pa
     snapshot = deltacli("snapshot", place, "--json")
 
     assert ["commit.bad-json", None, None] == [item.get("problem") for item in json.loads(history.out)["items"]]
-    assert (3, True) == (snapshot.code, f"{2:020d}.json line 1 is longer than 64 MiB" in snapshot.error)
+    assert (3, True) == (snapshot.code, f"{2:020d}.json line 1 is longer than 128 MiB" in snapshot.error)
     assert [] == [run for run in (history, snapshot) if run.extra_mib > EXTRA_MIB]
 
 
 def test_a_line_above_the_limit_is_refused(tmp_path: Path) -> None:
     place = table_of(tmp_path)
-    filled(place / commit_path(2), b'{"add":{"path":"a","size":1,"stats":"', 68 * MIB, b'"}}\n')
+    sparse(place / commit_path(2), 132 * MIB, b'{"add":{"path":"a","size":1,"stats":"')
 
     check_refused(place, "commit.line-too-long")
 
