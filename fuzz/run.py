@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fuzz.worker import Blackboard, save_finding
 
-DEADLINE_SECONDS = 20.0
+DEADLINE_SECONDS = 60.0
 """What one input may take. A loaded machine is slow; what hangs, hangs for longer."""
 
 STARTUP_SECONDS = 180.0

@@ -34,8 +34,8 @@ KNOWN_ACTIONS = frozenset(
 )
 
 
-MAX_LINE_BYTES = 64 << 20
-"""A longer line is refused: one action is held in memory several times over while it is read."""
+MAX_LINE_BYTES = 128 << 20
+"""A schema of a million columns fits. A longer line is refused: while it is read, it is held several times over."""
 
 MAX_DEPTH = 200
 """Objects and arrays within each other; writers of JSON give up a little later."""

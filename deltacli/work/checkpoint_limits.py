@@ -82,14 +82,16 @@ class FooterCheck:
 
 
 def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], path: str) -> int:  # Any: pyarrow
-    """Return how many rows of these columns can be read at a time. Raises CheckpointUnreadable for a page too large."""
+    """Return how many rows of these columns can be read at a time. Raises CheckpointUnreadable for a page too large.
+
+    The footer must have been found sound for these columns: only they are asked for.
+    """
     row_group, rows = metadata.row_group(group), ROWS_A_BATCH
     prefixes = tuple(f"{column}." for column in columns)
-    for index in range(row_group.num_columns):
-        chunk = row_group.column(index)
-        name = chunk.path_in_schema
+    for index, name in enumerate(metadata.schema.column(index).path for index in range(len(metadata.schema))):
         if name not in columns and not name.startswith(prefixes):
             continue
+        chunk = row_group.column(index)
         try:
             for start, header in _headers(source, chunk):
                 if header.unpacked_bytes > MAX_PAGE_BYTES:

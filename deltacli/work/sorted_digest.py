@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _RUN_BYTES = 64 << 20
 _ROWS_A_BLOCK = 32_768
+_BLOCK_BYTES = 4 << 20
+"""Of every run one block is held while they are merged."""
 
 
 class SortedDigest:
@@ -77,8 +79,8 @@ class SortedDigest:
         path = Path(self._directory.name) / f"run-{len(self._runs)}.arrow"
         schema = pa.schema([("line", pa.large_binary())])
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
-            for start in range(0, len(lines), _ROWS_A_BLOCK):
-                writer.write_batch(pa.RecordBatch.from_arrays([lines.slice(start, _ROWS_A_BLOCK)], schema=schema))
+            for block in _blocks(lines):
+                writer.write_batch(pa.RecordBatch.from_arrays([block], schema=schema))
         self._runs.append(path)
         self._held, self._held_bytes = [], 0
 
@@ -86,13 +88,18 @@ class SortedDigest:
 
         if not self._runs:
             if self._held:
-                lines = self._sorted_held()
-                for start in range(0, len(lines), _ROWS_A_BLOCK):
-                    yield lines.slice(start, _ROWS_A_BLOCK)
+                yield from _blocks(self._sorted_held())
             return
         if self._held:
             self._spill()
         yield from _merge([_read_run(path) for path in self._runs])
+
+
+def _blocks(lines: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+    """The lines in blocks of few enough bytes and rows."""
+    rows = max(1, min(_ROWS_A_BLOCK, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
+    for start in range(0, len(lines), rows):
+        yield lines.slice(start, rows)
 
 
 def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types

@@ -13,6 +13,7 @@ TARGETS: Mapping[str, str] = {
     "schema": "fuzz.targets.schema",
     "deletion-vectors": "fuzz.targets.deletion_vectors",
     "hints": "fuzz.targets.hints",
+    "page-headers": "fuzz.targets.page_headers",
     "checkpoints": "fuzz.targets.checkpoints",
 }
 """Target -> its module."""

@@ -120,7 +120,10 @@ class CheckpointColumns:
         index = self._leaves.get(leaf)
         if index is None:
             return None
-        statistics = self._metadata.row_group(group).column(index).statistics
+        chunk, leaf_type = self._metadata.row_group(group).column(index), self._metadata.schema.column(index)
+        if chunk.physical_type != leaf_type.physical_type:  # asked for its statistics, pyarrow would end the process
+            raise KeyError(f"{leaf} is {chunk.physical_type} in row group {group}, expected {leaf_type.physical_type}")
+        statistics = chunk.statistics
         if statistics is None or not statistics.has_null_count:
             return None
         return int(statistics.null_count)

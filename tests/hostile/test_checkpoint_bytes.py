@@ -1,0 +1,46 @@
+"""Checkpoints whose bytes are Parquet, and hold what no checkpoint holds."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.errors import CheckpointUnreadable
+from tests.support import damage
+from tests.support.builder import LOG, TableBuilder
+from tests.support.checkpoints import Shape
+from tests.support.reading import open_built
+
+NAME = f"{LOG}/{2:020d}.checkpoint.parquet"
+
+
+def test_text_that_is_no_utf8_does_not_reach_the_output() -> None:
+    builder = TableBuilder().commits(3).checkpoint(2, shape=Shape(compression="none"))
+    builder.damaged(damage.head_cleaned(3))
+    data = builder.files[NAME].data
+    assert b"part-00002.parquet" in data
+    builder.file(NAME, data.replace(b"part-00002.parquet", b"part-\xff\xfe002.parquet"))
+
+    with pytest.raises(CheckpointUnreadable, match=NAME):
+        list(open_built(builder).snapshot().files())
+
+
+@pytest.mark.parametrize("kind", ["add", "remove", "protocol", "metaData"])
+@pytest.mark.parametrize("column", [pa.array([1]), pa.array(["x"]), pa.array([[{"path": "x"}]]), pa.array([{"x": 1}])])
+def test_an_action_of_another_type_makes_the_checkpoint_unusable_or_is_ignored(kind: str, column: Any) -> None:
+    """
+    The checkpoint is set aside for the commits, or the odd column says nothing that anybody asks for.
+    """
+    builder = TableBuilder().commits(3)
+    sink = io.BytesIO()
+    pq.write_table(pa.table({kind: column}), sink)
+    builder.file(NAME, sink.getvalue())
+
+    snapshot = open_built(builder).snapshot()
+
+    assert (2, 2) == (snapshot.version, snapshot.counts()[0].count)
+    assert snapshot.segment.checkpoint is None
