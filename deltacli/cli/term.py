@@ -8,9 +8,8 @@ import shutil
 import sys
 import unicodedata
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -27,8 +26,7 @@ class Style(StrEnum):
     PROBLEM = "1;31"
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(NamedTuple):
     """What stdout is: a terminal of `width` cells, or a pipe (`width` None), with or without colour."""
 
     is_terminal: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from deltacli.errors import NoAtomicCreate
 
@@ -13,8 +13,7 @@ MANY_READS = 16
 """Reads at a time on a store behind a network: they wait, so more than processors, yet few for file descriptors."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileStat:
+class FileStat(NamedTuple):
     """One file of a listing: its name in the directory, its size, and when it was last written."""
 
     name: str
@@ -28,8 +27,7 @@ class PathKind(StrEnum):
     DIRECTORY = "directory"
 
 
-@dataclass(frozen=True, slots=True)
-class Capabilities:
+class Capabilities(NamedTuple):
     """What a store can do, so that nobody has to ask for its name.
 
     `cheap_listing`: a whole directory costs one call, so there is nothing to save by starting in the middle.
@@ -52,8 +50,7 @@ class Existed:
     """Somebody has that name already; nothing was changed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown:
+class Unknown(NamedTuple):
     """The file may be there, whole, or not at all: only reading it back tells."""
 
     cause: str
@@ -72,8 +69,7 @@ class Missing:
     """There was no such file: as good as deleted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(NamedTuple):
     """The file is still there, or may be."""
 
     reason: str
