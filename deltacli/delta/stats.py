@@ -81,8 +81,13 @@ def parse_num_records(text: str) -> int | None:
     import json
 
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError):
         return None
     records = value.get("numRecords") if isinstance(value, dict) else None
     return records if type(records) is int and abs(records) < 2**63 else None
+
+
+def _integer(digits: str) -> int | None:
+    """An integer that may count something; a minimum of thousands of digits is no fault of the text around it."""
+    return int(digits) if len(digits) <= 64 else None

@@ -271,7 +271,7 @@ def _narrow_rows(
         )
     dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
     paths = column("path", pa.string())
-    if "path" in names and paths.null_count:
+    if paths.null_count and (need_paths or "path" in names):
         raise CheckpointUnreadable(
             f"{source}: {kind}.path is missing", code="action.missing-required", facts={"file": source}
         )

@@ -13,7 +13,7 @@ from deltacli.errors import CheckpointUnreadable
 from tests.support import damage
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import Shape
-from tests.support.reading import open_built
+from tests.support.reading import document, open_built
 
 NAME = f"{LOG}/{2:020d}.checkpoint.parquet"
 
@@ -27,6 +27,15 @@ def test_text_that_is_no_utf8_does_not_reach_the_output() -> None:
 
     with pytest.raises(CheckpointUnreadable, match=NAME):
         list(open_built(builder).snapshot().files())
+
+
+def test_a_checkpoint_without_a_path_column_has_no_digest() -> None:
+    builder = TableBuilder().commits(3).checkpoint(2, shape=Shape(compression="none"))
+    builder.damaged(damage.head_cleaned(3))
+    builder.file(NAME, builder.files[NAME].data.replace(b"\x18\x04path", b"\x18\x04pxth"))
+
+    with pytest.raises(CheckpointUnreadable, match=r"path is missing"):
+        document(open_built(builder))
 
 
 @pytest.mark.parametrize("kind", ["add", "remove", "protocol", "metaData"])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pyarrow as pa
 import pytest
 
 from deltacli.cli.render.json import dumps
 from deltacli.delta.commit_lines import MAX_DEPTH, read_actions
 from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.stats import num_records_column, parse_num_records
 from deltacli.errors import CommitCorrupt, DeltacliError
 from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import TableBuilder
@@ -107,6 +109,14 @@ def test_a_small_action_with_a_field_of_another_shape_is_refused_by_name(action:
 
     assert "action.wrong-type" == raised.value.code
     assert f"{0:020d}.json: {next(iter(action))}." in raised.value.message
+
+
+@pytest.mark.parametrize("neighbour", [None, "{}", '{"numRecords": 7}', "not json"])
+def test_a_number_of_thousands_of_digits_hides_no_record_count(neighbour: str | None) -> None:
+    text = '{"minValues":{"id":' + "1" * 5_000 + '},"numRecords":12}'
+
+    assert 12 == num_records_column(pa.array([text, neighbour], pa.string()))[0].as_py()
+    assert 12 == parse_num_records(text)
 
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH - 2, MAX_DEPTH + 1, 900, DEEP])
