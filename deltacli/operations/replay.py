@@ -171,19 +171,20 @@ def _take_large(
     from deltacli.work.commit_blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
+    blocks: list[NarrowBlock] = []
+    fault: CommitCorrupt | None = None
     try:
-        blocks: list[NarrowBlock] = []
         with progress.step(f"reading commit {file.version}", unit="bytes", total=file.size_bytes) as step:
             plan = plan_blocks(file)
             for piece, block in zip(plan, engine.run(read, plan), strict=True):
                 blocks.append(block)
                 step.advance(min(piece.length, file.size_bytes - piece.offset))
-    except CommitCorrupt:
-        for _ in stream_commit(
-            storage, file
-        ):  # once more from the start: the error then names line and byte of the file
+    except CommitCorrupt as corrupt:
+        fault = corrupt.with_traceback(None)  # its frames hold what was read of a line
+    if fault is not None:
+        for _ in stream_commit(storage, file):  # once more from the start: the error then names line and byte
             pass
-        raise
+        raise fault
     contested = values_that_repeat([hashes for block in blocks for hashes in (block.add_hashes, block.remove_hashes)])
     tail.contested[file.version] = contested
     if contested:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.checkpoint.columns import CONSULTED_LEAVES, SMALL_ACTIONS, CheckpointColumns, RowGroup
+from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.commit_lines import Action, read_actions
 from deltacli.delta.deletion_vector import no_vector_ids, unique_id_column
 from deltacli.delta.file_actions import action_schemas
@@ -24,7 +24,7 @@ from deltacli.work.checkpoint_limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
     THRIFT_LIMITS,
-    FooterCheck,
+    require_sound,
     rows_a_batch,
 )
 
@@ -143,13 +143,12 @@ class OpenParquet(NamedTuple):
     path: str
     file: Any  # Any: pyarrow has no types
     source: Any  # Any: as in the storage port
-    footer: FooterCheck
     is_near: bool
 
     def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[Any]:  # Any: RecordBatch
         """Yield the named columns of a row group, `rows` at a time, fewer where that many would not fit into memory."""
         if self.is_near:
-            self.footer.require_sound(columns, [group])
+            require_sound(self.file.metadata, group, columns)
             rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
         yield from self.file.iter_batches(batch_size=rows, row_groups=[group], columns=columns, use_threads=False)
 
@@ -169,11 +168,7 @@ def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[
             source, metadata=metadata, pre_buffer=False, buffer_size=BUFFER_BYTES, **THRIFT_LIMITS
         ) as file,
     ):
-        footer = FooterCheck(file.metadata)
-        if metadata is None:
-            consulted = CheckpointColumns(file.metadata).present(CONSULTED_LEAVES)
-            footer.require_sound(consulted, range(file.metadata.num_row_groups))
-        yield OpenParquet(path, file, source, footer, storage.capabilities.cheap_listing)
+        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing)
 
 
 def _small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:

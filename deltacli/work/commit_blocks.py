@@ -67,6 +67,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
     end = block.offset - lead + len(data)
     if start == len(data) and end < size and len(data) == block.length + lead:
         return b""  # the next line begins in the next block
+    last_line = block.offset - lead + data.rfind(b"\n") + 1
     tail: list[bytes] = []
     while end < size and not (tail[-1] if tail else data).endswith(b"\n"):
         more = storage.read_range(path, end, _TAIL_BYTES)
@@ -74,7 +75,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
         cut = more.find(b"\n")
         tail.append(more if cut < 0 else more[: cut + 1])
         end += len(tail[-1])
-        if end - block.offset > block.length + MAX_LINE_BYTES:
+        if end - last_line > MAX_LINE_BYTES:
             raise line_too_long(block.file.name)
     return b"".join([data[start:], *tail])
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
+import re
+import struct
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +17,12 @@ from deltacli.errors import CheckpointUnreadable
 from tests.support import damage
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import Shape
+from tests.support.peak import deltacli
 from tests.support.reading import document, open_built
 
+LEAST_OF_AN_INT32 = re.compile(rb"(protocol\x10minReaderVersion.{0,80}?\x28)\x04(....)\x18\x04(....)", re.DOTALL)
+
+SHORT = b"\x02\x01\x00\x18\x02\x01\x00"
 NAME = f"{LOG}/{2:020d}.checkpoint.parquet"
 
 
@@ -53,3 +61,19 @@ def test_an_action_of_another_type_makes_the_checkpoint_unusable_or_is_ignored(k
 
     assert (2, 2) == (snapshot.version, snapshot.counts()[0].count)
     assert snapshot.segment.checkpoint is None
+
+
+def test_a_least_value_shorter_than_its_type_does_not_end_the_process(tmp_path: Path) -> None:
+    """
+    pyarrow 26.0.1 ends it when it is asked for the statistics; reading the column, it calls them an end of the stream.
+    """
+    builder = TableBuilder().commits(3).checkpoint(2).damaged(damage.head_cleaned(3))
+    data = builder.files[NAME].data
+    length = struct.unpack("<I", data[-8:-4])[0]
+    footer, found = LEAST_OF_AN_INT32.subn(lambda match: match[1] + SHORT, data[-8 - length : -8])
+    builder.file(NAME, data[: -8 - length] + footer + struct.pack("<I", len(footer)) + b"PAR1")
+
+    run = deltacli("snapshot", builder.write(tmp_path), "--json")
+
+    assert found >= 1
+    assert (3, "checkpoint.unreadable") == (run.code, json.loads(run.error or "{}").get("code"))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from deltacli.delta.checkpoint.pages import read_null_counts
 
 if TYPE_CHECKING:
     import pyarrow.parquet
@@ -20,17 +23,6 @@ SMALL_ACTIONS = {
 """Every small action of a checkpoint with the leaf that is never null in it: where the leaf is null, the row is
 another action.
 """
-
-CONSULTED_LEAVES = (
-    *(f"{kind}.{leaf}" for kind, leaf in SMALL_ACTIONS.items()),
-    "add.path",
-    "add.stats_parsed.numRecords",
-    "add.deletionVector.storageType",
-    "remove.path",
-    "remove.deletionTimestamp",
-    "remove.deletionVector.storageType",
-)
-"""The leaves whose statistics are looked up here."""
 
 _VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "cardinality")
 
@@ -53,11 +45,8 @@ class CheckpointColumns:
     def __init__(self, metadata: pyarrow.parquet.FileMetaData) -> None:
         self._metadata = metadata
         schema = metadata.schema
-        self._leaves = {schema.column(index).path: index for index in range(len(schema))}
-
-    def present(self, leaves: Sequence[str]) -> list[str]:
-        """Those of the leaves that exist."""
-        return [leaf for leaf in leaves if leaf in self._leaves]
+        self._leaves = {schema.column(index).path for index in range(len(schema))}
+        self._null_counts: dict[str, list[int | None]] = {}
 
     def has(self, prefix: str) -> bool:
         """True if a leaf of that name, or below it, exists."""
@@ -116,14 +105,18 @@ class CheckpointColumns:
         )
 
     def _nulls(self, group: int, leaf: str) -> int | None:
-        """The null count of a leaf in a row group, None where the footer has no statistics for it."""
-        index = self._leaves.get(leaf)
-        if index is None:
+        """The null count of a leaf in a row group, None where the footer does not say."""
+        if leaf not in self._leaves:
             return None
-        chunk, leaf_type = self._metadata.row_group(group).column(index), self._metadata.schema.column(index)
-        if chunk.physical_type != leaf_type.physical_type:  # asked for its statistics, pyarrow would end the process
-            raise KeyError(f"{leaf} is {chunk.physical_type} in row group {group}, expected {leaf_type.physical_type}")
-        statistics = chunk.statistics
-        if statistics is None or not statistics.has_null_count:
-            return None
-        return int(statistics.null_count)
+        if leaf not in self._null_counts:
+            self._null_counts[leaf] = read_null_counts(self._footer, leaf, self._metadata.num_row_groups)
+        return self._null_counts[leaf][group]
+
+    @cached_property
+    def _footer(self) -> bytes:
+        import pyarrow
+
+        sink = pyarrow.BufferOutputStream()
+        self._metadata.write_metadata_file(sink)
+        written: bytes = sink.getvalue().to_pybytes()
+        return written
