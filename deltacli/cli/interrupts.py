@@ -18,6 +18,9 @@ _MEANING = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up
 """Signal -> what the user reads. SIGHUP is unknown to some systems."""
 
 
+_A_LITTLE_LATER = 0.05
+
+
 class Interrupted(BaseException):
     """A signal asks the run to end; raised in the main thread, wherever that is.
 
@@ -63,6 +66,7 @@ class _State:
 
     first: int | None = None
     pager_has_the_terminal: bool = False
+    is_sending_again: bool = False
 
 
 _state = _State()
@@ -88,6 +92,8 @@ def signals_raise() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
@@ -104,6 +110,9 @@ def pager_in_front() -> Iterator[None]:
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT and _state.pager_has_the_terminal:
+        return
+    if _state.is_sending_again:  # on a machine so busy that the hook is still at work
+        _send_again(number)
         return
     if _state.first is None:
         _state.first = number
@@ -127,9 +136,24 @@ def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     if not isinstance(unraisable.exc_value, Interrupted):
         sys.__unraisablehook__(unraisable)
         return
+    _state.first = None
+    _state.is_sending_again = True
+    try:
+        _send_again(unraisable.exc_value.number)
+    finally:
+        _state.is_sending_again = False
+
+
+def _send_again(number: int) -> None:
+    """Raise a signal's interruption a little later in this thread. By a timer of the system where there is one: a
+    thread can't be started in a signal handler, which may have stopped the start of another.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda _, frame: _on_signal(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER)
+        return
     from threading import Timer
 
-    _state.first = None
-    again = Timer(0.05, os.kill, (os.getpid(), unraisable.exc_value.number))
+    again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
