@@ -137,7 +137,7 @@ class NarrowRows:
         paths, dv_ids, sizes, stats, cardinalities = self._adds
         adds = [
             _path_column(paths, "add", source),
-            pa.array(dv_ids, pa.string()),
+            _text_column(dv_ids, "add.deletionVector", source),
             _whole_column(sizes, "add.size", source),
             num_records_column(_text_column(stats, "add.stats", source)),
             _whole_column(cardinalities, "add.deletionVector.cardinality", source),

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.paths import canonical, canonical_column, decode_column
@@ -38,12 +39,22 @@ def file_key(action: Action, source: str = "") -> str:
         )
     vector = action.get("deletionVector")
     if vector is None:
-        return canonical(path)
+        return _encodable(canonical(path), source)
     if fault := fault_of(vector):
         raise CommitCorrupt(
             f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint="deltacli history {table}"
         )
-    return f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}"
+    return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
+
+
+def _encodable(key: str, source: str) -> str:
+    """The key, if it is text: half of a surrogate pair is legal JSON, and no name of a file."""
+    if not key.isascii():
+        try:
+            key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as fault:
+            raise wrong_type("path or deletionVector", str(fault), source) from fault
+    return key
 
 
 class Survivors(NamedTuple):

@@ -160,3 +160,22 @@ def test_a_deeply_nested_schema_is_refused(text: str) -> None:
         parse_schema(text)
 
     assert "schema.bad-json" == raised.value.code
+
+
+@pytest.mark.parametrize("kind", ["add", "remove"])
+@pytest.mark.parametrize("half", ["\\ud800", "\\udcff"])
+@pytest.mark.parametrize("field", ["path", "pathOrInlineDv"])
+def test_half_of_a_surrogate_pair_in_a_key_is_refused_by_name(kind: str, half: str, field: str) -> None:
+    """
+    Legal in JSON, and no name of a file.
+    """
+    path, place = (half, "x") if field == "path" else ("é.parquet", half)
+    raw = (
+        f'{{"{kind}":{{"path":"{path}","partitionValues":{{}},"size":1,"modificationTime":0,"dataChange":true,'
+        f'"deletionVector":{{"storageType":"u","pathOrInlineDv":"{place}","sizeInBytes":1,"cardinality":1}}}}}}\n'
+    )
+
+    with pytest.raises(CommitCorrupt, match=f"{1:020d}.json: .*wrong type") as raised:
+        open_built(TableBuilder().commit(*birth()).commit(raw=raw.encode())).snapshot()
+
+    assert "action.wrong-type" == raised.value.code

@@ -47,7 +47,7 @@ def num_records(add: Action) -> int | None:
     """What the statistics of an add say about its number of records; None where they say nothing."""
     try:
         found = json.loads(add.get("stats") or "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     value = found.get("numRecords") if isinstance(found, dict) else None
     return value if type(value) is int else None
