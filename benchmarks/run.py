@@ -41,6 +41,8 @@ if sys.argv[1] == "count":
     import pyarrow, pyarrow.compute
     adds = pyarrow.table(table.get_add_actions())
     print(adds.num_rows, pyarrow.compute.sum(adds["size_bytes"]))
+elif sys.argv[1] == "files":
+    sys.stdout.write("\\n".join(table.file_uris()))
 elif sys.argv[1] == "history":
     print(len(table.history()))
 """
@@ -170,12 +172,13 @@ def main() -> None:
     options = parser.parse_args()
     ours = [str(Path(sys.executable).parent / "deltacli")]
     with tempfile.TemporaryDirectory(prefix="deltacli-bench-") as directory:
-        checkpoint, commits = Path(directory) / "checkpoint", Path(directory) / "commits"
+        checkpoint, commits, few = (Path(directory) / name for name in ("checkpoint", "commits", "few"))
         # In a process of its own: a child's peak memory begins with its parent's.
         makers = multiprocessing.get_context("spawn")
         for target, arguments in (
             (write_checkpoint_table, (checkpoint, options.adds)),
             (write_commit_table, (commits, options.commits)),
+            (write_commit_table, (few, 100)),
         ):
             maker = makers.Process(target=target, args=arguments)
             maker.start()
@@ -184,10 +187,16 @@ def main() -> None:
         cases = [
             Case("--version", [*ours, "--version"], None),
             Case("--help", [*ours, "--help"], None),
+            Case("history, 100 commits", [*ours, "history", str(few)], None),
             Case(
                 f"snapshot, {options.adds:,} adds",
                 [*ours, "snapshot", str(checkpoint), "--json"],
                 [*peer, "count", str(checkpoint)],
+            ),
+            Case(
+                f"every file of {options.adds:,}, as NDJSON",
+                [*ours, "snapshot", str(checkpoint), "--files", "--format", "ndjson"],
+                [*peer, "files", str(checkpoint)],
             ),
             Case(
                 f"snapshot, {options.commits:,} commits",
