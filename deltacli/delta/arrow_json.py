@@ -43,12 +43,14 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
         return _quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    if pa.types.is_dictionary(kind):
+        return json_column(pc.cast(column, kind.value_type))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return pa.array(
             [None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()],
             pa.string(),
         )
-    return _quoted(pc.cast(column, pa.string()))  # dates and times
+    return _quoted(_escaped(pc.cast(column, pa.string())))  # dates and times
 
 
 def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:
@@ -211,6 +213,8 @@ def _escaped_objects(text: pyarrow.Array) -> pyarrow.Array | None:
     if len(text) == 0 or text.null_count or not (text[0].as_py()[:1] == "{" == text[len(text) - 1].as_py()[:1]):
         return None
     escaped = orjson.dumps(_characters(text))
+    if len(escaped) < len('"{}"'):
+        return None
     pieces = _split(escaped, 2, len(escaped) - 2, "}{")
     is_plain = (
         len(pieces) == len(text)

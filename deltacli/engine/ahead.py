@@ -66,7 +66,10 @@ class _Source(Generic[Item]):
             end = _Failure(None)
         except BaseException as fault:  # noqa: BLE001  (raised again in the caller's thread)
             end = _Failure(fault)
-        if close := getattr(self._items, "close", None):
-            close()
+        try:
+            if close := getattr(self._items, "close", None):
+                close()
+        except BaseException as fault:  # noqa: BLE001
+            end = end if end.cause is not None else _Failure(fault)
         if not self._stopped.is_set():
             self.queue.put(end)

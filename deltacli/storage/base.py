@@ -50,7 +50,8 @@ class Existed:
     """Somebody has that name already; nothing was changed."""
 
 
-class Unknown(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Unknown:
     """The file may be there, whole, or not at all: only reading it back tells."""
 
     cause: str
@@ -69,7 +70,8 @@ class Missing:
     """There was no such file: as good as deleted."""
 
 
-class Failed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failed:
     """The file is still there, or may be."""
 
     reason: str
@@ -120,6 +122,11 @@ class Storage(Protocol):
 
     def open(self, path: str) -> Any:  # Any: whatever pyarrow and a `with` accept as a seekable binary file
         """Open the file for random access."""
+
+    def tag(self, path: str, opened: Any) -> str:
+        """Tell the content that `opened`, which `open` gave for `path`, reads: another text once the file was written
+        again.
+        """
 
     def kind_of(self, path: str) -> PathKind:
         """Tell what lies at `path`; an object store has no empty directories."""

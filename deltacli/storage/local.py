@@ -112,6 +112,13 @@ class LocalStorage:
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
 
+    def tag(self, path: str, opened: Any) -> str:
+        try:
+            status = os.fstat(opened.fileno())
+        except OSError as fault:
+            raise _translate(fault, self._at(path)) from fault
+        return f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
+
     def kind_of(self, path: str) -> PathKind:
         place = self._at(path)
         try:

@@ -28,8 +28,11 @@ def create(place: str, data: bytes) -> Creation:
             _claim(temporary, place)
         except FileExistsError:
             # NFS: the answer to a link that was made may get lost, and the repeated request finds our own link.
-            if not _is_same(temporary, place):
-                return Existed()
+            match _is_same(temporary, place):
+                case None:
+                    return Unknown(f"{place} is there, and whether it is this one can't be looked at")
+                case False:
+                    return Existed()
         except OSError as fault:
             match _is_same(temporary, place):
                 case None:
@@ -117,9 +120,16 @@ def _renameat2() -> Any:  # Any: a function of the C library, or None
 
 
 def _is_same(temporary: str, place: str) -> bool | None:
-    """True if both names are one file, None where the system doesn't say."""
+    """True if both names are one file, None where the system doesn't say.
+
+    A temporary file that is gone was renamed, whatever the answer was.
+    """
     try:
-        return os.path.samestat(os.stat(temporary), os.lstat(place))
+        mine = os.stat(temporary)
+    except OSError:
+        return None
+    try:
+        return os.path.samestat(mine, os.lstat(place))
     except FileNotFoundError:
         return False
     except OSError:

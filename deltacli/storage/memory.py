@@ -90,6 +90,10 @@ class MemoryStorage:
     def open(self, path: str) -> Any:
         return io.BytesIO(self.read(path))
 
+    def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
+        data, modified_ms = self._get(path)
+        return f"{len(data)}-{modified_ms}-{hash(data)}"
+
     def kind_of(self, path: str) -> PathKind:
         prefix = f"{path}/" if path else ""
         with self._lock:

@@ -124,16 +124,25 @@ class S3Storage:
         return self._get(path)[0]
 
     def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._range(path, offset, length)
+
+    def _range(self, path: str, offset: int, length: int, tag: str = "") -> bytes:
+        """A range of a file; of the content with that tag, where one is given."""
         if length <= 0:
             return b""
-        data, answer = self._get(path, f"bytes={offset}-{offset + length - 1}")
+        data, answer = self._get(path, f"bytes={offset}-{offset + length - 1}", tag)
         return data if "ContentRange" in answer else data[offset : offset + length]
 
     def open(self, path: str) -> Any:  # Any: as in the port
         """One request brings the end of the file, where Parquet keeps its footer, and the size with it."""
         tail, answer = self._get(path, f"bytes=-{_TAIL_BYTES}")
         size = int(str(answer.get("ContentRange", f"/{len(tail)}")).rpartition("/")[2])
-        return io.BufferedReader(_ObjectReader(self, path, size, tail), _READ_AHEAD_BYTES)
+        reader = _ObjectReader(self, path, size, tail, str(answer.get("ETag", "")))
+        return io.BufferedReader(reader, _READ_AHEAD_BYTES)
+
+    def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
+        """The entity tag that came with the first bytes; every later request of that file insists on it."""
+        return str(opened.raw.tag)
 
     def kind_of(self, path: str) -> PathKind:
         if self._key(path):
@@ -278,12 +287,15 @@ class S3Storage:
             return Failed(failed.facts.get("store says", failed.message))
         return Deleted()
 
-    def _get(self, path: str, span: str | None = None) -> tuple[bytes, dict[str, Any]]:
-        """Return a file's bytes, or a range of them (none behind its end), and the answer they came with."""
+    def _get(self, path: str, span: str | None = None, tag: str = "") -> tuple[bytes, dict[str, Any]]:
+        """Return a file's bytes, or a range of them (none behind its end), and the answer they came with.
+
+        Raises StorageFailed where a tag is asked for and the file has another one.
+        """
         from deltacli.storage.s3_faults import FAULTS, code_of, translate
 
         patient, _ = self._clients()
-        wanted = {"Range": span} if span else {}
+        wanted = ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
         for attempt in range(_BODY_ATTEMPTS):
             answer: dict[str, Any] | None = None
             try:
@@ -293,6 +305,10 @@ class S3Storage:
             except FAULTS as fault:
                 if span and code_of(fault) in ("InvalidRange", "416"):
                     return b"", {"ContentRange": "bytes */0"}
+                if tag and code_of(fault) in ("PreconditionFailed", "412"):
+                    raise StorageFailed(
+                        f"{self._place(path)} was written again while it was read", hint="run it again"
+                    ) from None
                 # The library repeats requests, but not the reading of an answer that breaks off.
                 if answer is None or attempt == _BODY_ATTEMPTS - 1:
                     error = translate(fault, self._place(path), "read", self._options, patient)
@@ -363,8 +379,9 @@ class S3Storage:
 class _ObjectReader(io.RawIOBase):
     """An object as a seekable file, its end in memory."""
 
-    def __init__(self, storage: S3Storage, path: str, size: int, tail: bytes) -> None:
+    def __init__(self, storage: S3Storage, path: str, size: int, tail: bytes, tag: str) -> None:
         self._storage, self._path, self._size, self._tail = storage, path, size, tail
+        self.tag = tag
         self._position = 0
 
     def readable(self) -> bool:
@@ -389,7 +406,7 @@ class _ObjectReader(io.RawIOBase):
         if in_tail >= 0:
             data = self._tail[in_tail : in_tail + len(view)]
         else:
-            data = self._storage.read_range(self._path, self._position, len(view))
+            data = self._storage._range(self._path, self._position, len(view), self.tag)
         view[: len(data)] = data
         self._position += len(data)
         return len(data)

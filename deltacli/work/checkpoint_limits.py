@@ -19,12 +19,30 @@ ROWS_A_BATCH = 16_384
 MAX_PAGE_BYTES = 128 << 20
 """Writers make pages of about 1 MiB; one that unpacks to more than this is refused."""
 
+MAX_FOOTER_BYTES = 64 << 20
+"""Of a larger footer nothing is believed but what Arrow needs."""
+
 MAX_COLUMN_BYTES = 16 << 20
 """What one column of a batch may take; rows are read fewer at a time where values are long."""
 
 THRIFT_LIMITS = {"thrift_string_size_limit": 32 << 20, "thrift_container_size_limit": 1_000_000}
 BUFFER_BYTES = 1 << 20
+_CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4": "lz4_raw"}
+"""Parquet's names -> Arrow's; dictionaries of other codecs count as one value."""
+
 _HEADER_BYTES = (512, 1 << 16, 1 << 24)
+
+
+def read_footer(source: Any) -> bytes:  # Any: as in the storage port
+    """Return the bytes of the footer of a Parquet file that Arrow has opened; none of one above 64 MiB."""
+    source.seek(0, io.SEEK_END)
+    end = source.tell()
+    source.seek(max(end - 8, 0))
+    length = int.from_bytes(source.read(4), "little")
+    if not 0 < length <= min(end - 8, MAX_FOOTER_BYTES):
+        return b""
+    source.seek(end - 8 - length)
+    return bytes(source.read(length))
 
 
 class _ReachedPagesError(Exception):
@@ -132,9 +150,13 @@ def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) ->
     import pyarrow
 
     if compression != "UNCOMPRESSED":
-        if not pyarrow.Codec.is_available(compression.lower()):
+        codec = _CODECS.get(compression)
+        if codec is None:
             return header.unpacked_bytes
-        page = pyarrow.Codec(compression.lower()).decompress(page, header.unpacked_bytes, asbytes=True)
+        try:
+            page = pyarrow.Codec(codec).decompress(page, header.unpacked_bytes, asbytes=True)
+        except (OSError, ValueError):
+            return header.unpacked_bytes  # a measurement refuses nothing that Arrow can read
     longest, position, end, length_at = 0, 0, len(page), struct.Struct("<I").unpack_from
     while position < end:
         (length,) = length_at(page, position)

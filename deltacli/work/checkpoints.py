@@ -24,6 +24,7 @@ from deltacli.work.checkpoint_limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
     THRIFT_LIMITS,
+    read_footer,
     require_sound,
     rows_a_batch,
 )
@@ -49,10 +50,13 @@ class FileBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPiece:
-    """One row group of one Parquet file of a checkpoint. `metadata` spares a second read of the footer."""
+    """One row group of one Parquet file of a checkpoint. `metadata` spares a second read of the footer, which is that
+    of the content `tag`.
+    """
 
     path: str
     group: RowGroup
+    tag: str
     metadata: pyarrow.parquet.FileMetaData = field(compare=False, repr=False)
 
 
@@ -105,7 +109,7 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
         else:
             with open_parquet(storage, path) as parquet:
                 contents.small.extend(_small_actions(parquet))
-                contents.pieces.extend(_pieces(path, parquet.file.metadata))
+                contents.pieces.extend(_pieces(parquet))
     kinds = {kind for kind, _ in contents.small}
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
         if needed not in kinds:
@@ -144,6 +148,8 @@ class OpenParquet(NamedTuple):
     file: Any  # Any: pyarrow has no types
     source: Any  # Any: as in the storage port
     is_near: bool
+    tag: str
+    columns: CheckpointColumns
 
     def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[Any]:  # Any: RecordBatch
         """Yield the named columns of a row group, `rows` at a time, fewer where that many would not fit into memory."""
@@ -154,28 +160,43 @@ class OpenParquet(NamedTuple):
 
 
 @contextmanager
-def open_parquet(storage: Storage, path: str, metadata: Any = None) -> Iterator[OpenParquet]:  # Any: pyarrow
+def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = None) -> Iterator[OpenParquet]:
     """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable.
 
-    `metadata` is that of an earlier opening.
+    For a `piece` the file must be the one it was planned from: with the rows of another writer of the same version
+    some would be read twice and others never.
     """
     import pyarrow.parquet
 
+    metadata = piece.metadata if piece else None
     with (
         checkpoint_faults(path),
         storage.open(path) as source,
+        _unchanged(storage, path, source, piece) as tag,
         pyarrow.parquet.ParquetFile(
             source, metadata=metadata, pre_buffer=False, buffer_size=BUFFER_BYTES, **THRIFT_LIMITS
         ) as file,
     ):
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing)
+        columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
+        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+
+
+@contextmanager
+def _unchanged(storage: Storage, path: str, source: Any, piece: CheckpointPiece | None) -> Iterator[str]:
+    """Yield the tag of an open file. Raises CheckpointUnreadable where a piece was planned from other content."""
+    tag = storage.tag(path, source)
+    if piece is not None and piece.tag != tag:
+        raise CheckpointUnreadable(
+            f"{path} was written again while it was read", facts={"file": path}, hint="run it again"
+        )
+    yield tag
 
 
 def _small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:
     """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
     none cost nothing.
     """
-    columns = CheckpointColumns(parquet.file.metadata)
+    columns = parquet.columns
     for group in range(parquet.file.metadata.num_row_groups):
         for kind, leaf in SMALL_ACTIONS.items():
             if columns.holds(group, f"{kind}.{leaf}"):
@@ -215,12 +236,12 @@ def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
     Raises CheckpointUnreadable (`sidecar.missing`).
     """
     with open_parquet(storage, path) as parquet:
-        return _pieces(path, parquet.file.metadata)
+        return _pieces(parquet)
 
 
-def _pieces(path: str, metadata: Any) -> list[CheckpointPiece]:  # Any: pyarrow has no types
-    groups = CheckpointColumns(metadata).row_groups()
-    return [CheckpointPiece(path, group, metadata) for group in groups if group.has_adds or group.has_removes]
+def _pieces(parquet: OpenParquet) -> list[CheckpointPiece]:
+    found = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
+    return [CheckpointPiece(parquet.path, group, parquet.tag, parquet.file.metadata) for group in found]
 
 
 def read_narrow(
@@ -231,8 +252,8 @@ def read_narrow(
     Without `with_paths` the path columns are read only where `touched` needs them, and come back null.
     """
     need_paths = with_paths or len(touched) > 0
-    with open_parquet(storage, piece.path, piece.metadata) as parquet:
-        columns = CheckpointColumns(piece.metadata)
+    with open_parquet(storage, piece.path, piece) as parquet:
+        columns = parquet.columns
         wanted = []
         if piece.group.has_adds:
             wanted += columns.narrow_add(piece.group, with_paths=need_paths)
@@ -261,15 +282,11 @@ def _narrow_rows(
 
     vectors = actions.field("deletionVector") if "deletionVector" in names else None
     if vectors is not None and _lacks_id(vectors):
-        raise CheckpointUnreadable(
-            f"{source}: a deletion vector has no id", code="action.missing-required", facts={"file": source}
-        )
+        raise _missing(f"{source}: a deletion vector has no id", source)
     dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
     paths = column("path", pa.string())
     if paths.null_count and (need_paths or "path" in names):
-        raise CheckpointUnreadable(
-            f"{source}: {kind}.path is missing", code="action.missing-required", facts={"file": source}
-        )
+        raise _missing(f"{source}: {kind}.path is missing", source)
     schemas = action_schemas()
     if kind == "remove":
         rows = pa.RecordBatch.from_arrays(
@@ -278,9 +295,7 @@ def _narrow_rows(
     else:
         sizes = column("size", pa.int64())
         if sizes.null_count:
-            raise CheckpointUnreadable(
-                f"{source}: add.size is missing", code="action.missing-required", facts={"file": source}
-            )
+            raise _missing(f"{source}: add.size is missing", source)
         cardinality = (
             pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
             if vectors is not None
@@ -322,8 +337,8 @@ def read_whole(
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
     schema = action_schemas().add if kind == "add" else action_schemas().remove
-    with open_parquet(storage, piece.path, piece.metadata) as parquet:
-        columns = CheckpointColumns(piece.metadata)
+    with open_parquet(storage, piece.path, piece) as parquet:
+        columns = parquet.columns
         wanted = columns.whole(kind, schema.names)
         if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
             wanted.append("add.stats_parsed")
@@ -331,11 +346,26 @@ def read_whole(
             rows = _whole_rows(batch, kind, schema, piece.path)
             if rows is not None:
                 rows.validate(full=True)  # text that is no UTF-8 would reach the output
+                _require_whole(rows, kind, piece.path)
                 if len(touched):
                     kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
                     yield from _kept_runs(rows, kept)
                 else:
                     yield rows
+
+
+def _require_whole(rows: Any, kind: str, source: str) -> None:  # Any: pyarrow has no types
+    """Raise CheckpointUnreadable where an action lacks what its key or its file needs."""
+    for name in ("path", "size") if kind == "add" else ("path",):
+        if rows.column(name).null_count:
+            raise _missing(f"{source}: {kind}.{name} is missing", source)
+    vectors = rows.column("deletionVector")
+    if vectors.null_count < len(vectors) and _lacks_id(vectors):
+        raise _missing(f"{source}: a deletion vector has no id", source)
+
+
+def _missing(message: str, source: str) -> CheckpointUnreadable:
+    return CheckpointUnreadable(message, code="action.missing-required", facts={"file": source})
 
 
 def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types

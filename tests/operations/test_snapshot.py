@@ -507,6 +507,9 @@ def test_a_cleanup_between_the_listing_and_the_reading_is_survived(table_builder
         def open(self, path: str) -> Any:  # Any: as in the port
             return after.open(path)
 
+        def tag(self, path: str, opened: Any) -> str:  # Any: as in the port
+            return after.tag(path, opened)
+
         def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
             self.calls["list_from"] += 1
             return (before if self.calls["list_from"] == 1 else after).list_from(directory, start)

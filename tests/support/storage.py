@@ -62,6 +62,9 @@ class RecordingStorage:
         self._note("open", path)
         return self._inner.open(path)
 
+    def tag(self, path: str, opened: Any) -> str:  # Any: as in the port
+        return self._inner.tag(path, opened)
+
     def kind_of(self, path: str) -> PathKind:
         self._note("kind_of", path)
         return self._inner.kind_of(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.delta.checkpoint.pages import read_null_counts
@@ -35,6 +34,10 @@ class RowGroup:
     rows: int
     has_adds: bool
     has_removes: bool
+    has_add_vectors: bool
+    has_remove_vectors: bool
+    removes_are_whole: bool
+    """Every remove with a deletionTimestamp has a path."""
     stats_are_parsed: bool
     """Every add has stats_parsed.numRecords, so the JSON text need not be read."""
 
@@ -42,8 +45,10 @@ class RowGroup:
 class CheckpointColumns:
     """The leaves one Parquet file of a checkpoint has, found by name; unknown ones are ignored."""
 
-    def __init__(self, metadata: pyarrow.parquet.FileMetaData) -> None:
+    def __init__(self, metadata: pyarrow.parquet.FileMetaData, footer: bytes = b"") -> None:
+        """`footer` are the bytes that `metadata` was read from; without them nothing is known about any row group."""
         self._metadata = metadata
+        self._footer = footer
         schema = metadata.schema
         self._leaves = {schema.column(index).path for index in range(len(schema))}
         self._null_counts: dict[str, list[int | None]] = {}
@@ -64,11 +69,7 @@ class CheckpointColumns:
         """The leaves that counting the adds of a row group needs."""
         wanted = [
             "add.size",
-            *(
-                f"add.deletionVector.{leaf}"
-                for leaf in _VECTOR_LEAVES
-                if self.holds(group.index, "add.deletionVector.storageType")
-            ),
+            *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors),
         ]
         if with_paths:
             wanted.append("add.path")
@@ -81,9 +82,9 @@ class CheckpointColumns:
     def narrow_remove(self, group: RowGroup, *, with_paths: bool) -> list[str]:
         """The leaves that counting the removes of a row group needs."""
         wanted = ["remove.deletionTimestamp"]
-        if with_paths or self._nulls(group.index, "remove.path") != self._nulls(group.index, wanted[0]):
+        if with_paths or not group.removes_are_whole:
             wanted.append("remove.path")  # half a remove shows in its missing path
-        if with_paths and self.holds(group.index, "remove.deletionVector.storageType"):
+        if with_paths and group.has_remove_vectors:
             wanted += [f"remove.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES]
         found = [leaf for leaf in wanted if leaf in self._leaves]
         return found or ["remove.path"]
@@ -101,6 +102,9 @@ class CheckpointColumns:
             rows,
             has_adds=self.holds(index, "add.path"),
             has_removes=self.holds(index, "remove.path") or self.holds(index, "remove.deletionTimestamp"),
+            has_add_vectors=self.holds(index, "add.deletionVector.storageType"),
+            has_remove_vectors=self.holds(index, "remove.deletionVector.storageType"),
+            removes_are_whole=self._nulls(index, "remove.path") == self._nulls(index, "remove.deletionTimestamp"),
             stats_are_parsed=add_nulls is not None and parsed_nulls is not None and add_nulls == parsed_nulls,
         )
 
@@ -111,12 +115,3 @@ class CheckpointColumns:
         if leaf not in self._null_counts:
             self._null_counts[leaf] = read_null_counts(self._footer, leaf, self._metadata.num_row_groups)
         return self._null_counts[leaf][group]
-
-    @cached_property
-    def _footer(self) -> bytes:
-        import pyarrow
-
-        sink = pyarrow.BufferOutputStream()
-        self._metadata.write_metadata_file(sink)
-        written: bytes = sink.getvalue().to_pybytes()
-        return written

@@ -58,8 +58,8 @@ def read_page_header(data: bytes) -> PageHeader | None:
 def read_null_counts(footer: bytes, leaf: str, row_groups: int) -> list[int | None]:
     """Return how many values of a leaf are null in each row group; None where the footer does not say.
 
-    `footer` is one that Arrow has written (it always writes a column's path the same way); `leaf` is the path with
-    dots. A path that does not occur exactly once in each row group tells nothing.
+    `footer` is a FileMetaData; `leaf` is a path with dots. It is searched for as every library of Thrift writes it; one
+    that does not occur exactly once for each row group tells nothing.
     """
     names = [name.encode() for name in leaf.split(".")]
     path = bytes([_PATH_FIELD, len(names) << 4 | _BINARY]) + b"".join(bytes([len(name)]) + name for name in names)
