@@ -18,8 +18,13 @@ def main() -> None:
     elif sys.argv[1:] in (["--version"], ["-V"]):
         from deltacli import __version__
 
-        sys.stdout.write(f"deltacli {__version__}\n")
-        return
+        try:
+            sys.stdout.write(f"deltacli {__version__}\n")
+            sys.stdout.flush()
+        except OSError:
+            pass  # nobody reads, or nothing can be written: the long way says which, with its exit code
+        else:
+            return
     # Imports and replay make many objects and few cycles: fewer collections, a tenth less time, no more memory.
     gc.set_threshold(20_000, 20, 100)
     _leave_out_what_pyarrow_looks_for()

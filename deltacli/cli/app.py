@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -14,9 +13,10 @@ import typer
 
 from deltacli import __version__
 from deltacli.cli.interrupts import Interrupted, signals_raise
-from deltacli.cli.options import TAKES_VALUE, ReaderGoneError, with_shared_options
+from deltacli.cli.options import TAKES_VALUE, ReaderGoneError, invocation, with_shared_options
 from deltacli.cli.output import PagerQuitError
 from deltacli.cli.render.json import dumps
+from deltacli.cli.shell import fill_hint
 from deltacli.cli.streams import give_up
 from deltacli.cli.term import close_live_line, say, visible
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, StorageFailed
@@ -90,20 +90,23 @@ def _root(
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing but exit codes and text leaves here."""
     arguments = move_shared_options(argv)
+    invocation.begin(arguments)
     if sys.platform == "linux":
         # Measured on a checkpoint of a million adds: 96 MB at the peak against 150 MB with the default pool, at equal
         # speed.
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
-    with signals_raise():
-        try:
-            return _run(arguments, is_bare=not argv)
-        except Interrupted as interruption:
-            interruption.unwind()
-            _report_interruption(interruption, arguments)
-            give_up(sys.stdout, 1)  # whoever reads it may have stopped
-            return interruption.exit_code
-        finally:
-            close_live_line()
+    try:
+        with signals_raise():
+            try:
+                return _run(arguments, is_bare=not argv)
+            finally:
+                close_live_line()
+    except Interrupted as interruption:  # also one that comes while the run is being left
+        interruption.unwind()
+        close_live_line()
+        _report_interruption(interruption, arguments)
+        give_up(sys.stdout, 1)  # whoever reads it may have stopped
+        return interruption.exit_code
 
 
 def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
@@ -160,7 +163,7 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
 def report(error: DeltacliError, arguments: Sequence[str]) -> None:
     """Write an error on stderr: one object for programs, else a line, indented facts and the next command."""
     table = _table_of(arguments)
-    hint = error.hint.replace("{table}", shlex.quote(table or "TABLE")) if error.hint else None
+    hint = fill_hint(error.hint, table) if error.hint else None
     if _wants_json(arguments):
         document = {
             "type": "error",
@@ -281,15 +284,14 @@ def _table_of(arguments: Sequence[str]) -> str | None:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    """True if errors are objects: as `--log-format` says, else where the result is JSON."""
+    """True if errors are objects: as the options say once they are settled, before that as they look."""
+    if invocation.log_is_json is not None:
+        return invocation.log_is_json
+    said = {"--log-format": "", "--format": "json" if "--json" in arguments else ""}
     for word, following in pairwise([*arguments, ""]):
-        if word == "--log-format" or word.startswith("--log-format="):
-            return (following if word == "--log-format" else word[13:]) == "json"
-    if "--json" in arguments:
-        return True
-    for word, following in pairwise([*arguments, ""]):
-        if word == "--format":
-            return following in ("json", "ndjson")
-        if word.startswith("--format="):
-            return word[9:] in ("json", "ndjson")
-    return os.environ.get("DELTACLI_FORMAT") in ("json", "ndjson")
+        name, separator, value = word.partition("=")
+        if name in said:
+            said[name] = value if separator else following
+    if said["--log-format"]:
+        return said["--log-format"] == "json"
+    return (said["--format"] or os.environ.get("DELTACLI_FORMAT")) in ("json", "ndjson")

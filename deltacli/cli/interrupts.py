@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
@@ -65,7 +65,7 @@ class _State:
     """What has arrived in this run."""
 
     first: int | None = None
-    pager_has_the_terminal: bool = False
+    pager_is_running: Callable[[], bool] | None = None
     is_sending_again: bool = False
 
 
@@ -99,17 +99,17 @@ def signals_raise() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def pager_in_front() -> Iterator[None]:
-    """While a pager has the terminal, Ctrl-C is meant for the pager."""
-    _state.pager_has_the_terminal = True
+def pager_in_front(is_running: Callable[[], bool]) -> Iterator[None]:
+    """While a pager has the terminal, Ctrl-C is meant for the pager; once it has ended, for us again."""
+    _state.pager_is_running = is_running
     try:
         yield
     finally:
-        _state.pager_has_the_terminal = False
+        _state.pager_is_running = None
 
 
 def _on_signal(number: int, _frame: FrameType | None) -> None:
-    if number == signal.SIGINT and _state.pager_has_the_terminal:
+    if number == signal.SIGINT and _state.pager_is_running is not None and _state.pager_is_running():
         return
     if _state.is_sending_again:  # on a machine so busy that the hook is still at work
         _send_again(number)

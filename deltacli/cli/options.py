@@ -6,7 +6,7 @@ import inspect
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -183,6 +183,20 @@ TAKES_VALUE: Mapping[str, bool] = {
 _SECRET_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
 
 
+class Invocation:
+    """The command line at hand, for what is said about it before and after its options are settled."""
+
+    arguments: Sequence[str] = ()
+    log_is_json: bool | None = None
+
+    def begin(self, arguments: Sequence[str]) -> None:
+        """Forget the one before."""
+        self.arguments, self.log_is_json = arguments, None
+
+
+invocation = Invocation()
+
+
 class ReaderGoneError(Exception):
     """Whoever read stdout has left; nobody is to blame."""
 
@@ -308,6 +322,9 @@ def make_run(
         or ProgressChoice.AUTO
     )
     logs = log_format or (LogFormat.JSON if chosen in (OutputFormat.JSON, OutputFormat.NDJSON) else LogFormat.TEXT)
+    invocation.log_is_json = logs is LogFormat.JSON
+    if output is not None:
+        _require_target(output)
     is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
@@ -323,6 +340,14 @@ def make_run(
         log_is_json=logs is LogFormat.JSON,
         is_paged=not no_pager,
     )
+
+
+def _require_target(output: str) -> None:
+    """Raise UsageError where a result must not be written."""
+    if not output:
+        raise UsageError("--output is an empty name")
+    if os.path.basename(os.path.dirname(os.path.realpath(output))) == "_delta_log":
+        raise UsageError(f"--output {output} is inside the log of a table, which a result would damage")
 
 
 def _start_progress(choice: ProgressChoice) -> Progress:
@@ -395,6 +420,8 @@ def _read_config(path: str | None) -> dict[str, Any]:  # Any: TOML values
             code="usage.config",
             facts={"known": ", ".join(sorted(known))},
         )
+    if not isinstance(settings.get("quiet", False), bool):
+        raise UsageError(f"quiet in the configuration {path} is neither true nor false", code="usage.config")
     options = settings.get("storage_options", {})
     if not isinstance(options, dict):
         raise UsageError(f"storage_options in {path} is not a table", code="usage.config")

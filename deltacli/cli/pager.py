@@ -98,7 +98,8 @@ class Screen:
             self._pager = None
             self._release()
             return
-        self._in_front = pager_in_front()
+        process = self._process
+        self._in_front = pager_in_front(lambda: process.poll() is None)
         self._in_front.__enter__()
         held, self._held = self._held, []
         self._feed(b"".join(held))

@@ -111,7 +111,7 @@ def _no_log(storage: Storage) -> DeltacliError:
         return NotATable(
             "this is the log of a table; give the directory above it",
             code="table.path-is-log",
-            hint=f"deltacli snapshot {storage.uri}/..",
+            hint="deltacli snapshot {parent}",
         )
     if "schema" in directories and _holds_paimon_schemas(storage):
         return NotATable(

@@ -231,6 +231,11 @@ class Snapshot:
         read = partial(read_narrow, self.table.storage, touched=self._touched, with_paths=True)
         yield from self._of_pieces(read, _rows_of_batch, several_at_once=False)
 
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """Checkpoint files that could not be used -> the rule that each breaks."""
+        return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
+
     def without_checkpoint(self, rule: str) -> Snapshot:
         """Rebuild the same version as if its checkpoint, which breaks `rule`, were not there.
 

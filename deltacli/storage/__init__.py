@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
-_FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/)", re.IGNORECASE)
+_FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
 
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 

@@ -108,7 +108,7 @@ class LocalStorage:
         try:
             os.close(_open(place))
             # Reads in C without the interpreter lock; a memory map dies with SIGBUS on a cut file.
-            return pyarrow.OSFile(place, "rb")
+            return pyarrow.OSFile(os.fsencode(place), "rb")
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
 

@@ -54,3 +54,18 @@ def test_a_caller_that_stops_early_closes_the_source() -> None:
 
     assert [True] == closed
     assert "deltacli-ahead" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_source_that_fails_and_whose_close_fails_ends_all_the_same() -> None:
+    class Broken:
+        def __iter__(self) -> Broken:
+            return self
+
+        def __next__(self) -> int:
+            raise KeyError("first")
+
+        def close(self) -> None:
+            raise OSError("second")
+
+    with pytest.raises(KeyError, match="first"):
+        next(read_ahead(Broken()))

@@ -14,11 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.errors import CheckpointUnreadable
+from deltacli.storage.local import LocalStorage
 from tests.support import damage
+from tests.support.actions import remove
 from tests.support.builder import LOG, TableBuilder
 from tests.support.checkpoints import Shape
 from tests.support.peak import deltacli
-from tests.support.reading import document, open_built
+from tests.support.reading import document, open_at, open_built
 
 LEAST_OF_AN_INT32 = re.compile(rb"(protocol\x10minReaderVersion.{0,80}?\x28)\x04(....)\x18\x04(....)", re.DOTALL)
 
@@ -77,3 +79,48 @@ def test_a_least_value_shorter_than_its_type_does_not_end_the_process(tmp_path: 
 
     assert found >= 1
     assert (3, "checkpoint.unreadable") == (run.code, json.loads(run.error or "{}").get("code"))
+
+
+@pytest.mark.parametrize("store", ["local", "memory"])
+def test_a_checkpoint_that_is_written_again_while_it_is_read_is_refused(store: str, tmp_path: Path) -> None:
+    """
+    Another writer puts its own checkpoint of that version in place: some rows would come twice, others never.
+    """
+    builder = TableBuilder().commits(30).checkpoint(29)
+    storage = LocalStorage(str(builder.write(tmp_path))) if store == "local" else builder.in_memory()
+    snapshot = open_at(storage).snapshot()
+    name = f"{LOG}/{29:020d}.checkpoint.parquet"
+    again = TableBuilder().commits(30).checkpoint(29, shape=Shape(compression="none")).files[name].data
+
+    storage.put(name, again)
+
+    with pytest.raises(CheckpointUnreadable, match="written again while it was read"):
+        list(snapshot.files())
+
+
+@pytest.mark.parametrize("codec", ["snappy", "lz4", "gzip", "zstd", "brotli", "none"])
+def test_every_codec_of_parquet_is_measured_and_read(codec: str) -> None:
+    builder = TableBuilder().commits(200).checkpoint(199, shape=Shape(compression=codec))
+
+    snapshot = open_built(builder.damaged(damage.head_cleaned(199))).snapshot()
+
+    assert snapshot.counts()[0].count == sum(batch.num_rows for batch in snapshot.files()) > 100
+
+
+@pytest.mark.parametrize("newer", [0, 1, 6])
+def test_an_add_without_a_path_is_refused_in_a_list_as_in_a_count(newer: int, tmp_path: Path) -> None:
+    rows = pa.table(
+        {
+            "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None, None, None]),
+            "metaData": pa.array([None, {"id": "x", "schemaString": '{"type":"struct","fields":[]}'}, None, None]),
+            "add": pa.array([None, None, {"path": "a", "size": 1}, {"path": None, "size": 2}]),
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    builder = TableBuilder().commits(3).damaged(damage.head_cleaned(2)).file(NAME, sink.getvalue())
+    for number in range(newer):
+        builder.commit(remove(f"gone-{number}"))
+
+    with pytest.raises(CheckpointUnreadable, match=r"add\.path is missing"):
+        list(open_built(builder).snapshot().files())

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -362,3 +363,25 @@ def test_json_lines_hold_every_field_of_every_row_that_is_not_null(data: st.Data
     assert [{name: value for name, value in row.items() if value is not None} for row in rows] == [
         json.loads(line) for line in lines
     ]
+
+
+@pytest.mark.parametrize("text", ["{", "}", "{}", "{{", ""])
+def test_a_single_text_of_braces_is_one_text(text: str) -> None:
+    batch = pa.RecordBatch.from_pydict({"stats": pa.array([text])})
+
+    assert [{"type": "add", "stats": text}] == [
+        json.loads(line) for line in json_lines(batch, '{"type":"add"', "}").to_pylist()
+    ]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(['a"b\\', None]).dictionary_encode(),
+        pa.array([b'a"b\\', None], pa.binary(4)),
+        pa.array([b'a"b\\', None]),
+    ],
+    ids=["dictionary", "fixed size", "binary"],
+)
+def test_text_of_any_kind_is_escaped(column: Any) -> None:
+    assert ['a"b\\', None] == [text and json.loads(text) for text in json_column(column).to_pylist()]

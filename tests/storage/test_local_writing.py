@@ -143,3 +143,16 @@ def test_a_directory_is_not_deleted(tmp_path: Path) -> None:
     [(_, outcome)] = LocalStorage(str(tmp_path)).delete_many(["directory"])
 
     assert "Failed(reason='it is a directory')" == repr(outcome)
+
+
+def test_a_name_that_is_taken_and_can_not_be_looked_at_may_be_ours(tmp_path: Path, monkeypatch: Patch) -> None:
+    """
+    The link was made, its answer was lost, and the file system forgets the file for a moment.
+    """
+    failing(monkeypatch, "link", errno.EEXIST, after=True)
+    failing(monkeypatch, "lstat", errno.ESTALE)
+
+    outcome = LocalStorage(str(tmp_path)).put_if_absent("log/0", b"ours")
+
+    assert isinstance(outcome, Unknown)
+    assert b"ours" == (tmp_path / "log" / "0").read_bytes()

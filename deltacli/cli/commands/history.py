@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument
+from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument, invocation
 from deltacli.cli.render.columns import Column, choose, usual, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.shell import again_without_limit, quoted_table
 from deltacli.cli.term import Style
 from deltacli.quantities import format_age, format_count, format_moment, format_size
 
@@ -256,9 +256,10 @@ def _size(name: str) -> Any:  # Any: Callable[[_Line], str]
 
 def _say_what_next(run: Run, table: str, found: History) -> None:
     """End with what was left out and what to run next."""
-    name = shlex.quote(table)
+    name = quoted_table(table)
     if not found.is_complete:
-        run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: deltacli history {name} --limit 0")
+        command = again_without_limit(invocation.arguments)
+        run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: {command}")
     elif run.terminal.is_terminal and run.format is OutputFormat.TABLE:
         if not found.items:
             run.note("the log holds checkpoints only, no commits")

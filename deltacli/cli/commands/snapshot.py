@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
@@ -17,8 +16,10 @@ from deltacli.cli.options import (
     TableArgument,
     TimestampOption,
     VersionOption,
+    invocation,
 )
 from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.shell import again_without_limit, quoted_table
 from deltacli.errors import UsageError
 from deltacli.quantities import format_timestamp, parse_timestamp
 
@@ -75,7 +76,6 @@ def snapshot(
     if files or tombstones:
         _list_files(
             run,
-            table,
             lambda: opened.snapshot(version=version, timestamp_ms=at_ms),
             at_ms,
             columns,
@@ -85,7 +85,9 @@ def snapshot(
         )
         return
     if columns is not None or limit is not None:
-        raise UsageError("--columns and --limit belong to a list of files", hint=f"deltacli snapshot {table} --files")
+        raise UsageError(
+            "--columns and --limit belong to a list of files", hint=f"deltacli snapshot {quoted_table(table)} --files"
+        )
     if schema:
         found = opened.snapshot(version=version, timestamp_ms=at_ms)
         _note_findings(run, found, at_ms)
@@ -99,12 +101,11 @@ def snapshot(
     with run.sink() as sink:
         _write_summary(sink, run, summary, only_counts=counts)
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: deltacli snapshot {shlex.quote(table)} --schema")
+        run.note(f"next: deltacli snapshot {quoted_table(table)} --schema")
 
 
 def _list_files(
     run: Run,
-    table: str,
     rebuild: Any,  # Any: Callable[[], Snapshot]
     at_ms: int | None,
     columns: str | None,
@@ -122,9 +123,7 @@ def _list_files(
     with run.sink() as sink:
         was_cut = write_file_listing(sink, run, found, listing, limit=most)
     if was_cut:
-        run.note(
-            f"showing the first {most:,}; all of them: deltacli snapshot {shlex.quote(table)} {listing.flags} --limit 0"
-        )
+        run.note(f"showing the first {most:,}; all of them: {again_without_limit(invocation.arguments)}")
 
 
 def _write_summary(sink: BinaryIO, run: Run, summary: SnapshotSummary, *, only_counts: bool) -> None:
@@ -202,7 +201,8 @@ def _note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
     from deltacli.operations.problems import EXPLAINED
 
     for problem in found.problems:
-        run.note(f"note: {problem}: {EXPLAINED[problem]}")
+        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
+        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
     is_newest = found.version == found.newest_version
     if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
         run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

@@ -77,6 +77,8 @@ def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Ro
         return list(columns)
     known = {column.name.lower(): column for column in columns}
     names = [name.strip() for name in wanted.split(",") if name.strip()]
+    if not names:
+        raise UsageError("--columns names no column", facts={"columns": ", ".join(column.name for column in columns)})
     for name in names:
         if name.lower() not in known:
             raise unknown_column(name, [column.name for column in columns])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import Column, unknown_column, write_csv, write_table
 from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
 from deltacli.cli.term import Style
+from deltacli.errors import UsageError
 from deltacli.quantities import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class FileListing:
         known = list(_fields_of(kinds))
         spelled = {name.lower(): name for name in known}
         wanted = [name.strip() for name in columns.split(",") if name.strip()]
+        if not wanted:
+            raise UsageError("--columns names no column", facts={"columns": ", ".join(known)})
         for name in wanted:
             if name.lower() not in spelled:
                 raise unknown_column(name, known)

@@ -23,6 +23,8 @@ class Section:
     label: str
     lines: Sequence[str]
     style: Style = Style.PLAIN
+    is_cut: bool = True
+    """Longer lines are cut to the screen; else they go on below, because half of them says nothing."""
 
 
 def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts: bool) -> list[Section]:
@@ -44,7 +46,7 @@ def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts:
             ("keys", digests.keys),
             ("tombstones", digests.tombstone_keys),
         )
-        sections.append(Section("sha256", [f"{name:<10}  {value}" for name, value in lines]))
+        sections.append(Section("sha256", [f"{name:<10}  {value}" for name, value in lines], is_cut=False))
     if snapshot.problems:
         sections.append(Section("problems", list(snapshot.problems), Style.PROBLEM))
     return [section for section in sections if section.lines]
@@ -57,13 +59,21 @@ def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Sectio
     for section in sections:
         if is_narrow:
             sink.write(f"{terminal.paint(section.label, Style.HEADING)}\n".encode())
-        for number, line in enumerate(section.lines):
+        room = None if terminal.width is None else terminal.width - 2 - (0 if is_narrow else width)
+        for number, line in enumerate(_fitted(section, room)):
             label = "" if is_narrow or number else section.label
             label = terminal.paint(label if is_narrow else f"{label:<{width}}", Style.HEADING)
-            text = visible(line)
-            if terminal.width is not None:
-                text = shorten(for_screen(line), terminal.width - 2 - (0 if is_narrow else width))
+            text = visible(line) if room is None else shorten(for_screen(line), room)
             sink.write(f"{label}  {terminal.paint(text, section.style)}\n".encode("utf-8", "surrogateescape"))
+
+
+def _fitted(section: Section, room: int | None) -> Iterator[str]:
+    """The lines of a section; what may not be cut goes on in lines of its own."""
+    for line in section.lines:
+        if room is None or section.is_cut or len(line) <= room:
+            yield line
+        else:
+            yield from (line[start : start + room] for start in range(0, len(line), room))
 
 
 def _version(summary: SnapshotSummary, terminal: Terminal) -> str:

@@ -1,0 +1,128 @@
+"""Where a result goes: into the file that is meant, and into nothing else's place."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.cli.support import ROOT, deltacli
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def test_a_link_is_followed_and_a_files_mode_stays(sample: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target.json"
+    target.write_text("before")
+    target.chmod(0o640)
+    (tmp_path / "link.json").symlink_to(target)
+
+    done = deltacli("snapshot", sample, "--json", "--output", tmp_path / "link.json")
+
+    assert (0, True, 0o640) == (done.code, (tmp_path / "link.json").is_symlink(), target.stat().st_mode & 0o777)
+    assert "deltacli.snapshot" == json.loads(target.read_text())["kind"]
+
+
+def test_a_new_file_has_the_mode_that_any_program_gives_it(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+
+    deltacli("snapshot", sample, "--output", tmp_path / "new")
+
+    assert (tmp_path / "plain").stat().st_mode == (tmp_path / "new").stat().st_mode
+
+
+def test_a_pipe_is_written_to_and_stays_a_pipe(sample: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()), daemon=True)
+    reader.start()
+
+    done = deltacli("history", sample, "--json", "--output", pipe)
+    reader.join(30)
+
+    assert (0, True) == (done.code, pipe.is_fifo())
+    assert "deltacli.history" == json.loads(read[0])["kind"]
+
+
+def test_standard_output_has_other_names(sample: Path) -> None:
+    command = [sys.executable, "-m", "deltacli", "history", str(sample), "--json", "--output", "/dev/stdout"]
+
+    done = subprocess.run(command, capture_output=True, env=ENVIRONMENT, check=True)
+
+    assert "deltacli.history" == json.loads(done.stdout)["kind"]
+    assert Path("/dev/stdout").is_symlink()
+
+
+@pytest.mark.parametrize("name", ["", "_delta_log/00000000000000000015.json"])
+def test_a_result_does_not_go_into_a_log_or_nowhere(name: str, sample: Path) -> None:
+    target = f"{sample}/{name}" if name else ""
+
+    done = deltacli("snapshot", sample, "--json", "--output", target)
+
+    assert (2, False) == (done.code, name != "" and Path(target).exists())
+
+
+@pytest.mark.parametrize(("stdout", "code"), [("| true", 141), ("> /dev/full", 7)])
+def test_a_version_that_nobody_can_read_is_no_crash(stdout: str, code: int) -> None:
+    script = f'{sys.executable} -m deltacli --version {stdout}; exit "${{PIPESTATUS[0]}}"'
+    script = script.replace("| true", "| { exec 0<&-; sleep 0; true; }") if code == 141 else script
+
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=ENVIRONMENT, check=False)
+
+    assert "Traceback" not in done.stderr
+    assert done.returncode in ((code, 0) if code == 141 else (code,))  # 0 where the reader left a moment too late
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_json"),
+    [
+        (("--format", "table", "--format", "json"), True),
+        (("--format=json", "--format", "csv"), False),
+        (("--json", "--log-format", "text"), False),
+        (("--log-format", "text", "--log-format=json"), True),
+    ],
+)
+def test_the_last_format_decides_how_errors_look(arguments: tuple[str, ...], is_json: bool, sample: Path) -> None:
+    for wrong in (("--version", "99"), ("--version", "x")):
+        done = deltacli("snapshot", sample, *arguments, *wrong)
+
+        assert is_json == done.err.startswith("{")
+
+
+def test_the_configuration_decides_how_errors_look(sample: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('format = "json"\n')
+
+    done = deltacli("snapshot", sample, "--version", "99", "--config", tmp_path / "c.toml")
+
+    assert "table.version-absent" == done.error["code"]
+
+
+def test_a_path_that_is_no_utf8_is_read_like_any_other(sample: Path, tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/odd\xff"))
+    odd.symlink_to(sample, target_is_directory=True)
+
+    done = deltacli("snapshot", odd, "--json")
+
+    assert (0, []) == (done.code, done.document["logSegment"]["problems"])
+
+
+def test_a_checkpoint_that_was_set_aside_is_named(sample: Path, tmp_path: Path) -> None:
+    copied = tmp_path / "copy"
+    subprocess.run(["cp", "-r", str(sample), str(copied)], check=True)
+    name = f"{10:020d}.checkpoint.parquet"
+    (copied / "_delta_log" / name).write_bytes(b"torn")
+
+    done = deltacli("snapshot", copied)
+
+    assert f"note: checkpoint.unreadable: a checkpoint can't be read; an older start was used ({name})" in done.err
+
+
+@pytest.mark.parametrize("command", [("history",), ("snapshot", "--files")])
+def test_columns_must_name_one(command: tuple[str, ...], sample: Path) -> None:
+    assert 2 == deltacli(command[0], sample, *command[1:], "--columns", ",").code

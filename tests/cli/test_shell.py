@@ -1,0 +1,64 @@
+"""Commands to paste do what they say, whatever the table is called."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.shell import again_without_limit, fill_hint, quoted
+from tests.cli.support import deltacli
+
+ODD = [
+    "plain",
+    "two words",
+    "it's",
+    "$HOME",
+    "a; touch b #",
+    "new\nline",
+    "esc\x1b[31m",
+    "right\u202eleft",
+    "byte\udcff",
+    "é😀",
+]
+
+
+@pytest.mark.parametrize("word", ODD)
+def test_a_shell_reads_a_quoted_word_back(word: str) -> None:
+    read = subprocess.run(["bash", "-c", f"printf %s {quoted(word)}"], capture_output=True, check=True).stdout
+
+    assert word.encode("utf-8", "surrogateescape") == read
+    assert quoted(word).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("hint", "table", "filled"),
+    [
+        ("deltacli history {table}", "t", "deltacli history t"),
+        ("deltacli history {table}", None, "deltacli history TABLE"),
+        ("deltacli history {table}", "-t", "deltacli history ./-t"),
+        ("deltacli snapshot {table}/a; touch b #", "in", "deltacli snapshot 'in/a; touch b #'"),
+        ("deltacli snapshot {table}/trips", "s3://lake/", "deltacli snapshot s3://lake/trips"),
+        ("deltacli snapshot {parent}", "s3://lake/trips/_delta_log/", "deltacli snapshot s3://lake/trips"),
+        ("deltacli snapshot {parent}", "_delta_log", "deltacli snapshot ."),
+        ("deltacli snapshot {table} --version 3", "a b", "deltacli snapshot 'a b' --version 3"),
+    ],
+)
+def test_a_hint_is_filled_with_one_word(hint: str, table: str | None, filled: str) -> None:
+    assert filled == fill_hint(hint, table)
+
+
+def test_the_same_command_again_keeps_every_option_but_the_limit() -> None:
+    arguments = ["snapshot", "--files", "--version", "3", "--limit", "2", "--columns=path", "--limit=4", "--", "-t b"]
+
+    assert "deltacli snapshot --files --version 3 --columns=path --limit 0 -- '-t b'" == again_without_limit(arguments)
+
+
+def test_the_hint_to_a_table_below_is_no_command_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a; touch b #" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "a; touch b #" / "_delta_log" / f"{0:020d}.json").write_text("{}\n")
+
+    done = deltacli("history", ".", cwd=tmp_path)
+
+    assert "hint: deltacli snapshot './a; touch b #'" == done.err.splitlines()[-1]
