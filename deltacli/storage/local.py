@@ -113,10 +113,16 @@ class LocalStorage:
             raise _translate(fault, place) from fault
 
     def tag(self, path: str, opened: Any) -> str:
+        place = self._at(path)
         try:
-            status = os.fstat(opened.fileno())
+            try:
+                status = os.fstat(opened.fileno())
+            except AttributeError:
+                # `OSFile.fileno` is broken before pyarrow 24. The name, looked at after it was opened, does as well: it
+                # may lead to a newer file than the open one, and then the reading is refused for nothing.
+                status = os.stat(place)
         except OSError as fault:
-            raise _translate(fault, self._at(path)) from fault
+            raise _translate(fault, place) from fault
         return f"{status.st_dev}-{status.st_ino}-{status.st_size}-{status.st_mtime_ns}"
 
     def kind_of(self, path: str) -> PathKind:

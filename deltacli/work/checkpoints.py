@@ -227,7 +227,23 @@ def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
             f"{path} can't be read as a checkpoint",
             facts={"file": path, "reason": f"an action is {str(column.type)[:80]}, expected a struct"},
         )
-    return column
+    return pc.cast(column, _without_views(column.type)) if "_view" in str(column.type) else column
+
+
+def _without_views(kind: Any) -> Any:  # Any: pyarrow has no types
+    """A type with plain text for views of it: writers may ask for them, and few of Arrow's functions take them."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        return pa.struct([field.with_type(_without_views(field.type)) for field in fields])
+    if pa.types.is_map(kind):
+        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
+    return pa.list_(_without_views(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:

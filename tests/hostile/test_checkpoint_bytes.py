@@ -124,3 +124,35 @@ def test_an_add_without_a_path_is_refused_in_a_list_as_in_a_count(newer: int, tm
 
     with pytest.raises(CheckpointUnreadable, match=r"add\.path is missing"):
         list(open_built(builder).snapshot().files())
+
+
+def test_text_that_the_file_calls_views_is_text() -> None:
+    strings = pa.map_(pa.string(), pa.string_view())
+    add = pa.struct(
+        [("path", pa.string_view()), ("partitionValues", strings), ("size", pa.int64()), ("stats", pa.string_view())]
+    )
+    stats = '{"numRecords":3,"minValues":{"a":"far more than twelve bytes"}}'
+    row = {
+        "path": "a-name-of-more-than-twelve-bytes.parquet",
+        "partitionValues": [("k", "v")],
+        "size": 1,
+        "stats": stats,
+    }
+    rows = pa.table(
+        {
+            "protocol": pa.array([{"minReaderVersion": 1, "minWriterVersion": 2}, None, None]),
+            "metaData": pa.array([None, {"id": "x", "schemaString": '{"type":"struct","fields":[]}'}, None]),
+            "add": pa.array([None, None, row], add),
+        }
+    )
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    builder = TableBuilder().commits(3).damaged(damage.head_cleaned(2)).file(NAME, sink.getvalue())
+
+    snapshot = open_built(builder.commit(remove("gone"))).snapshot()
+
+    assert (1, 3) == (snapshot.counts()[0].count, snapshot.counts()[0].records)
+    found = [item for batch in snapshot.files() for item in batch.to_pylist(maps_as_pydicts="lossy")]
+    assert [(row["path"], {"k": "v"}, stats)] == [
+        (item["path"], item["partitionValues"], item["stats"]) for item in found
+    ]

@@ -304,3 +304,16 @@ def test_what_makes_no_sense_is_a_fault_of_the_command_line(
 
     assert (2, code) == (raised.value.exit_code, raised.value.code)
     assert SECRET not in f"{raised.value.message}{raised.value.facts}"
+
+
+def test_a_file_that_is_written_again_while_it_is_open_is_not_mixed(store: S3Storage) -> None:
+    store.put("f", b"1" * (4 << 20))
+    with store.open("f") as file:
+        before = file.read(10)
+        store.put("f", b"2" * (4 << 20))
+        file.seek(2 << 20)
+
+        with pytest.raises(StorageFailed, match="written again while it was read"):
+            file.read(10)
+
+    assert b"1" * 10 == before
