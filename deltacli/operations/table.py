@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 
 
 def open_table(
@@ -201,13 +202,20 @@ class Snapshot:
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""
-        return self._whole("add")
+        return self.map_actions("add", _same)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no
         particular order.
         """
-        return self._whole("remove")
+        return self.map_actions("remove", _same)
+
+    def map_actions(self, kind: str, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
+        """Yield what `work` makes of each batch of live files (`kind` "add") or tombstones ("remove").
+
+        Batches of a checkpoint are worked on by the threads that read them, so `work` must be safe in threads.
+        """
+        return self._whole(kind, work)
 
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the
@@ -229,7 +237,7 @@ class Snapshot:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`)."""
         yield from self._tail_batches()
         read = partial(read_narrow, self.table.storage, touched=self._touched, with_paths=True)
-        yield from self._of_pieces(read, _rows_of_batch, several_at_once=False)
+        yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
 
     @property
     def set_aside(self) -> Mapping[str, str]:
@@ -256,7 +264,7 @@ class Snapshot:
         if self._inline.adds or self._inline.removes:
             yield self._narrow_inline
 
-    def _whole(self, kind: str) -> Iterator[pyarrow.RecordBatch]:
+    def _whole(self, kind: str, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
         schema = action_schemas().add if kind == "add" else action_schemas().remove
         table, older_follow = self.table, self.segment.checkpoint is not None
         for file, survived in replay_whole(
@@ -269,27 +277,28 @@ class Snapshot:
         ):
             actions = survived.adds if kind == "add" else survived.removes
             if actions:
-                yield whole_actions(actions, schema, file.name)
+                yield work(whole_actions(actions, schema, file.name))
         if actions := (self._inline.adds if kind == "add" else self._inline.removes):
-            yield whole_actions(actions, schema, "checkpoint")
+            yield work(whole_actions(actions, schema, "checkpoint"))
         read = partial(read_whole, table.storage, touched=self._touched, kind=kind)
-        yield from self._of_pieces(read, _rows_of_columns, several_at_once=True)
+        yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
     def _of_pieces(
         self,
         read: Callable[[CheckpointPiece], Iterator[Batch]],
         rows_of: Callable[[Batch], int],
+        work: Callable[[Batch], Result],
         *,
         several_at_once: bool,
-    ) -> Iterator[Batch]:
-        """Yield the batches of every row group, telling the rows that its footer counts."""
+    ) -> Iterator[Result]:
+        """Yield what `work` makes of the batches of every row group, telling the rows that its footer counts."""
         total = sum(piece.group.rows for piece in self._pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
 
-            def tell(piece: CheckpointPiece) -> Iterator[Batch]:
+            def tell(piece: CheckpointPiece) -> Iterator[Result]:
                 left = piece.group.rows
                 for batch in read(piece):
-                    yield batch
+                    yield work(batch)
                     step.advance(rows_of(batch))
                     left -= rows_of(batch)
                 step.advance(left)  # rows of other actions, and those that newer commits decided
@@ -299,6 +308,10 @@ class Snapshot:
             else:
                 for piece in self._pieces:
                     yield from tell(piece)
+
+
+def _same(batch: Batch) -> Batch:
+    return batch
 
 
 def _rows_of_batch(batch: FileBatch) -> int:

@@ -58,10 +58,10 @@ def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: Fi
     batches = cutter.cut(_batches(snapshot, listing))
     match run.format:
         case OutputFormat.NDJSON:
-            blocks = snapshot.table.engine.run(partial(_encode, end="}\n"), batches)
+            blocks = _blocks(snapshot, listing, batches if limit else None, end="}\n")
             write_encoded_lines(sink, blocks, was_cut=lambda: cutter.was_cut)
         case OutputFormat.JSON:
-            blocks = snapshot.table.engine.run(partial(_encode, end="},\n"), batches)
+            blocks = _blocks(snapshot, listing, batches if limit else None, end="},\n")
             document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
             if listing.columns is not None:
                 document["columns"] = list(listing.columns)
@@ -104,23 +104,40 @@ class _Cutter:
             yield kind, batch
 
 
+def _blocks(
+    snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, *, end: str
+) -> Iterator[EncodedItems]:
+    """The rows as JSON: of the given batches, or of the whole listing, which the threads that read it encode."""
+    if batches is not None:
+        yield from (_encode(kind, batch, end=end) for kind, batch in batches)
+        return
+    for kind in listing.kinds:
+        encode = partial(_encode_chosen, listing, kind, end=end)
+        yield from (block for block in snapshot.map_actions(kind, encode) if block.count)
+
+
+def _encode_chosen(listing: FileListing, kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
+    return _encode(kind, _chosen(listing, batch), end=end) if batch.num_rows else EncodedItems(0, memoryview(b""))
+
+
 def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
     for kind in listing.kinds:
         for batch in snapshot.files() if kind == "add" else snapshot.tombstones():
             if batch.num_rows:
-                names = (
-                    [name for name in listing.columns if name in batch.schema.names]
-                    if listing.columns is not None
-                    else None
-                )
-                yield kind, batch if names is None else batch.select(names)
+                yield kind, _chosen(listing, batch)
 
 
-def _encode(kind_and_batch: tuple[str, Any], *, end: str) -> EncodedItems:  # Any: RecordBatch
+def _chosen(listing: FileListing, batch: Any) -> Any:  # Any: RecordBatch
+    """A batch with the columns asked for."""
+    if listing.columns is None:
+        return batch
+    return batch.select([name for name in listing.columns if name in batch.schema.names])
+
+
+def _encode(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
     from deltacli.delta.arrow_json import json_lines
 
-    kind, batch = kind_and_batch
     lines = json_lines(batch, f'{{"type":"{kind}"', end)
     first, last = memoryview(lines.buffers()[1]).cast("i")[lines.offset : lines.offset + len(lines) + 1 : len(lines)]
     return EncodedItems(len(lines), memoryview(lines.buffers()[2])[first:last])
