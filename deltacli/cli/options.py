@@ -346,7 +346,7 @@ def _require_target(output: str) -> None:
     """Raise UsageError where a result must not be written."""
     if not output:
         raise UsageError("--output is an empty name")
-    if os.path.basename(os.path.dirname(os.path.realpath(output))) == "_delta_log":
+    if "_delta_log" in os.path.dirname(os.path.realpath(output)).split(os.sep):
         raise UsageError(f"--output {output} is inside the log of a table, which a result would damage")
 
 

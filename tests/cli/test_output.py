@@ -59,7 +59,7 @@ def test_standard_output_has_other_names(sample: Path) -> None:
     assert Path("/dev/stdout").is_symlink()
 
 
-@pytest.mark.parametrize("name", ["", "_delta_log/00000000000000000015.json"])
+@pytest.mark.parametrize("name", ["", "_delta_log/00000000000000000015.json", "_delta_log/_sidecars/x.parquet"])
 def test_a_result_does_not_go_into_a_log_or_nowhere(name: str, sample: Path) -> None:
     target = f"{sample}/{name}" if name else ""
 
