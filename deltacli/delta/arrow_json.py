@@ -58,14 +58,12 @@ def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array
 
     `head` opens the object and holds at least one field: `{"type":"add"`.
     """
-
     parts = _field_parts([(field.name, column) for field, column in zip(batch.schema, batch.columns, strict=True)])
     return pc.binary_join_element_wise(*_with_literals([head, *parts, end], len(batch)), "")
 
 
 def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
     """`{"a":1,"c":2}`: each field brings its own leading comma, so that absent ones leave no trace."""
-
     names = [column.type.field(index).name for index in range(column.type.num_fields)]
     parts = _field_parts(list(zip(names, column.flatten(), strict=True)))
     body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*_with_literals(parts, len(column)), ""), 1)

@@ -307,7 +307,9 @@ class S3Storage:
                     return b"", {"ContentRange": "bytes */0"}
                 if tag and code_of(fault) in ("PreconditionFailed", "412"):
                     raise StorageFailed(
-                        f"{self._place(path)} was written again while it was read", hint="run it again"
+                        f"{self._place(path)} was written again while it was read",
+                        facts={"next": "run the same command again"},
+                        hint="deltacli snapshot {table}",
                     ) from None
                 # The library repeats requests, but not the reading of an answer that breaks off.
                 if answer is None or attempt == _BODY_ATTEMPTS - 1:

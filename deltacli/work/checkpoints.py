@@ -168,28 +168,23 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
     """
     import pyarrow.parquet
 
-    metadata = piece.metadata if piece else None
-    with (
-        checkpoint_faults(path),
-        storage.open(path) as source,
-        _unchanged(storage, path, source, piece) as tag,
-        pyarrow.parquet.ParquetFile(
-            source, metadata=metadata, pre_buffer=False, buffer_size=BUFFER_BYTES, **THRIFT_LIMITS
-        ) as file,
-    ):
-        columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
-
-
-@contextmanager
-def _unchanged(storage: Storage, path: str, source: Any, piece: CheckpointPiece | None) -> Iterator[str]:
-    """Yield the tag of an open file. Raises CheckpointUnreadable where a piece was planned from other content."""
-    tag = storage.tag(path, source)
-    if piece is not None and piece.tag != tag:
-        raise CheckpointUnreadable(
-            f"{path} was written again while it was read", facts={"file": path}, hint="run it again"
-        )
-    yield tag
+    with checkpoint_faults(path), storage.open(path) as source:
+        tag = storage.tag(path, source)
+        if piece is not None and piece.tag != tag:
+            raise CheckpointUnreadable(
+                f"{path} was written again while it was read",
+                facts={"file": path, "next": "run the same command again"},
+                hint="deltacli snapshot {table}",
+            )
+        with pyarrow.parquet.ParquetFile(
+            source,
+            metadata=piece.metadata if piece else None,
+            pre_buffer=False,
+            buffer_size=BUFFER_BYTES,
+            **THRIFT_LIMITS,
+        ) as file:
+            columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
+            yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 
 
 def _small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:

@@ -45,10 +45,6 @@ class FileListing:
                 raise unknown_column(name, known)
         return cls(kinds, tuple(spelled[name.lower()] for name in wanted))
 
-    @property
-    def flags(self) -> str:
-        return " ".join("--files" if kind == "add" else "--tombstones" for kind in self.kinds)
-
 
 def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: FileListing, *, limit: int) -> bool:
     """Write the listing in the run's format and return whether `limit` cut it."""
