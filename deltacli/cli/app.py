@@ -99,11 +99,12 @@ def run(argv: Sequence[str]) -> int:
         with signals_raise():
             try:
                 return _run(arguments, is_bare=not argv)
+            except Interrupted as interruption:
+                interruption.unwind()  # waits for the pieces in flight, while the line still says so
+                raise
             finally:
                 close_live_line()
     except Interrupted as interruption:  # also one that comes while the run is being left
-        interruption.unwind()
-        close_live_line()
         _report_interruption(interruption, arguments)
         give_up(sys.stdout, 1)  # whoever reads it may have stopped
         return interruption.exit_code
