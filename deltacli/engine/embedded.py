@@ -66,10 +66,11 @@ class EmbeddedEngine:
             for source in sources:
                 yield from source
             return
-        from deltacli.engine.ahead import read_ahead
+        from deltacli.engine.ahead import ReadAhead
 
-        open_ones = deque(read_ahead(source) for source in islice(sources, self.threads))
+        open_ones: deque[ReadAhead[Result]] = deque()
         try:
+            open_ones.extend(ReadAhead(source) for source in islice(sources, self.threads))
             while open_ones:
                 for result in islice(open_ones[0], 1):
                     open_ones.rotate(-1)
@@ -77,7 +78,7 @@ class EmbeddedEngine:
                     break
                 else:
                     open_ones.popleft()
-                    open_ones.extend(read_ahead(source) for source in islice(sources, 1))
+                    open_ones.extend(ReadAhead(source) for source in islice(sources, 1))
         finally:
             for source in open_ones:
                 source.close()

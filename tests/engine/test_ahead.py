@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from deltacli.engine.ahead import read_ahead
+from deltacli.engine.ahead import ReadAhead
 
 
 def test_items_come_in_order_and_a_few_ahead() -> None:
@@ -18,7 +18,7 @@ def test_items_come_in_order_and_a_few_ahead() -> None:
             made.append(item)
             yield item
 
-    items = read_ahead(source(), depth=2)
+    items = ReadAhead(source(), depth=2)
     first = next(items)
     in_flight = len(made)
 
@@ -32,7 +32,7 @@ def test_an_error_of_the_source_is_raised_in_its_place() -> None:
         yield 1
         raise KeyError("broken")
 
-    items = read_ahead(source())
+    items = ReadAhead(source())
 
     assert 1 == next(items)
     with pytest.raises(KeyError, match="broken"):
@@ -48,7 +48,7 @@ def test_a_caller_that_stops_early_closes_the_source() -> None:
         finally:
             closed.append(True)
 
-    items = read_ahead(source())
+    items = ReadAhead(source())
     next(items)
     items.close()
 
@@ -68,4 +68,4 @@ def test_a_source_that_fails_and_whose_close_fails_ends_all_the_same() -> None:
             raise OSError("second")
 
     with pytest.raises(KeyError, match="first"):
-        next(read_ahead(Broken()))
+        next(ReadAhead(Broken()))
