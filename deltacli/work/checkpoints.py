@@ -108,7 +108,7 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
             contents.json_actions.extend((kind, action) for kind, action in actions if kind in ("add", "remove"))
         else:
             with open_parquet(storage, path) as parquet:
-                contents.small.extend(_small_actions(parquet))
+                contents.small.extend(small_actions(parquet))
                 contents.pieces.extend(_pieces(parquet))
     kinds = {kind for kind, _ in contents.small}
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
@@ -116,7 +116,7 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
             first = f"{LOG_DIRECTORY}/{instance.files[0].name}"
             raise CheckpointUnreadable(f"{first} holds no {needed} action", code=rule, facts={"file": first})
     return replace(
-        contents, sidecars=tuple(_sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
+        contents, sidecars=tuple(sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
     )
 
 
@@ -133,7 +133,7 @@ def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tu
             raise CheckpointUnreadable(corrupt.message, facts=corrupt.facts) from corrupt
 
 
-def _sidecar_location(action: Action) -> str:
+def sidecar_location(action: Action) -> str:
     """Sidecars always lie in `_delta_log/_sidecars`; only the last segment of the path counts.
 
     Spec: Sidecar File Information.
@@ -187,7 +187,7 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
             yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 
 
-def _small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:
+def small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:
     """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
     none cost nothing.
     """
@@ -283,7 +283,7 @@ def _narrow_rows(
     """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
     import pyarrow as pa
 
-    actions = _valid_rows(batch, kind, source)
+    actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
@@ -354,7 +354,7 @@ def read_whole(
         if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
             wanted.append("add.stats_parsed")
         for batch in parquet.batches(piece.group.index, wanted, rows=_WHOLE_ROWS_A_BATCH):
-            rows = _whole_rows(batch, kind, schema, piece.path)
+            rows = whole_rows(batch, kind, schema, piece.path)
             if rows is not None:
                 rows.validate(full=True)  # text that is no UTF-8 would reach the output
                 _require_whole(rows, kind, piece.path)
@@ -390,10 +390,10 @@ def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no ty
             yield rows.slice(before + 1, after - before - 1)
 
 
-def _whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
+def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
     import pyarrow as pa
 
-    actions = _valid_rows(batch, kind, source)
+    actions = valid_rows(batch, kind, source)
     if actions is None:
         return None
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
@@ -441,7 +441,7 @@ def _stats_text(parsed: Any) -> Any:  # Any: pyarrow has no types
     return json_column(parsed)
 
 
-def _valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
+def valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
     """The struct array of one action kind without the rows of others; None where there are none."""
     index = batch.schema.get_field_index(kind)
     if index < 0:

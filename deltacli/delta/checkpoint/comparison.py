@@ -1,0 +1,244 @@
+"""A checkpoint's file actions against those that replay expects, in columns.
+
+Spec: Checkpoints; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from math import isclose
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.arrow_json import json_column
+from deltacli.delta.deletion_vector import unique_id_column
+from deltacli.delta.fingerprints import fingerprints, repeated
+from deltacli.delta.paths import canonical_column
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NUMBERS = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion")
+_TEXTS = ("partitionValues", "deletionVector", "clusteringProvider", "tags", "stats")
+_BETWEEN = b"\x00"
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]")
+
+
+class Difference(NamedTuple):
+    """A field of a file that a checkpoint has otherwise than the log."""
+
+    path: str
+    field: str
+    seen: object
+    expected: object
+
+
+class Comparison(NamedTuple):
+    """Raw paths that only the log has, those that only the checkpoint has, and fields that differ."""
+
+    missing: list[str]
+    extra: list[str]
+    different: list[Difference]
+
+
+def keys_of(rows: pyarrow.RecordBatch) -> Any:  # Any: a binary array
+    """The key of each file action, canonical path and vector id, in bytes. Spec: Add File and Remove File."""
+    paths = canonical_column(rows.column("path"))
+    vectors = rows.column("deletionVector")
+    if vectors.null_count == len(vectors):
+        return pc.binary_join_element_wise(paths, _BETWEEN, b"")
+    import pyarrow as pa
+
+    ids = pc.cast(unique_id_column(vectors), pa.binary())
+    return pc.binary_join_element_wise(paths, ids, _BETWEEN)
+
+
+def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
+    """Adds (`action_schemas().add`) as columns that can be compared: numbers as they are, all else as JSON text."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"key": keys_of(rows), "path": rows.column("path")}
+    columns |= {name: rows.column(name) for name in _NUMBERS}
+    for name in _TEXTS:
+        column = rows.column(name)
+        text = column if pa.types.is_string(column.type) else json_column(column)
+        if name == "tags":
+            text = pc.coalesce(text, pa.scalar("{}"))
+        columns[name] = pc.cast(text, pa.string())
+    return pa.table(columns)
+
+
+def compare(found: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
+    """Compare `comparable` tables: the checkpoint's against the log's.
+
+    Statistics count only where both have them as text; maps and statistics are compared by what they say.
+    """
+    found, expected = found.combine_chunks(), expected.combine_chunks()
+    at = pc.index_in(found.column("key"), value_set=_one(expected.column("key")))
+    extra = pc.filter(found.column("path"), pc.is_null(at)).to_pylist()
+    there = pc.is_in(expected.column("key"), value_set=_one(found.column("key")))
+    missing = pc.filter(expected.column("path"), pc.invert(there)).to_pylist()
+    both = pc.is_valid(at)
+    ours = found.filter(both)
+    theirs = expected.take(pc.filter(at, both))
+    return Comparison(missing, extra, list(_differences(ours, theirs)))
+
+
+def _differences(found: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Difference]:
+    for name in (*_NUMBERS, *_TEXTS):
+        ours, theirs = found.column(name), expected.column(name)
+        unequal = pc.fill_null(pc.not_equal(ours, theirs), False)
+        if name != "stats":
+            unequal = pc.or_(unequal, pc.xor(pc.is_valid(ours), pc.is_valid(theirs)))
+        if not pc.any(unequal).as_py():
+            continue
+        rows = pc.indices_nonzero(unequal)
+        values = zip(
+            found.column("path").take(rows).to_pylist(),
+            ours.take(rows).to_pylist(),
+            theirs.take(rows).to_pylist(),
+            strict=True,
+        )
+        for path, seen, wanted in values:
+            if name not in ("partitionValues", "stats", "tags") or not _says_the_same(name, seen, wanted):
+                yield Difference(path, name, seen, wanted)
+
+
+def _says_the_same(name: str, one: str | None, other: str | None) -> bool:
+    """True if two JSON texts say the same: order of keys and spelling of numbers do not count, nor do fields that only
+    one of two statistics has.
+    """
+    if one is None or other is None:
+        return False
+    try:
+        ours, theirs = json.loads(one), json.loads(other)
+    except (ValueError, RecursionError):
+        return False
+    if name == "stats" and isinstance(ours, dict) and isinstance(theirs, dict):
+        return not any(True for _ in _unequal("", ours, theirs))
+    return bool(ours == theirs)
+
+
+class DuplicateFinder:
+    """Finds keys that occur more than once among millions: 8 bytes are kept of each, and the whole key only of the few
+    whose 8 bytes occur again.
+    """
+
+    def __init__(self) -> None:
+        self._prints: list[Any] = []  # Any: int64 arrays
+        self._rows: list[Any] = []  # Any: the paths and vectors of each batch
+
+    def take(self, rows: pyarrow.RecordBatch) -> None:
+        """Take file actions."""
+        self._prints.append(fingerprints(canonical_column(rows.column("path"))))
+        self._rows.append(rows.select(["path", "deletionVector"]))
+
+    def paths(self) -> list[str]:
+        """The canonical paths of keys that occur more than once, each once."""
+        import pyarrow as pa
+
+        if not self._prints:
+            return []
+        often = repeated(pa.concat_arrays(self._prints))
+        if len(often) == 0:
+            return []
+        keys = [
+            keys_of(rows.filter(pc.is_in(found, value_set=often)))
+            for rows, found in zip(self._rows, self._prints, strict=True)
+        ]
+        counted = pc.value_counts(pa.chunked_array(keys, pa.binary()))
+        twice = pc.filter(counted.field("values"), pc.greater(counted.field("counts"), 1))
+        return sorted({bytes(key).split(_BETWEEN)[0].decode("utf-8", "replace") for key in twice.to_pylist()})
+
+
+def parsed_partition_differences(
+    values: Any, parsed: Any, paths: Any, names: Sequence[str]
+) -> Iterator[Difference]:  # Any: a map column, a struct column, a string column
+    """Where a parsed partition value is null and the text is not, or the other way round, or where both are the same
+    text otherwise spelled (strings, integers, booleans, dates).
+    """
+    import pyarrow as pa
+
+    fields = {parsed.type.field(index).name: index for index in range(parsed.type.num_fields)}
+    for name in names:
+        if name not in fields:
+            continue
+        typed = pc.struct_field(parsed, [name])
+        text = pc.map_lookup(values, query_key=pa.scalar(name), occurrence="first")
+        present = pc.and_(pc.is_valid(text), pc.not_equal(pc.fill_null(text, ""), ""))
+        unequal = pc.xor(present, pc.is_valid(typed))
+        if pa.types.is_string(typed.type) or pa.types.is_integer(typed.type) or pa.types.is_date(typed.type):
+            unequal = pc.or_(unequal, pc.fill_null(pc.not_equal(pc.cast(typed, pa.string()), text), False))
+        for row in pc.indices_nonzero(unequal).to_pylist():
+            seen, wanted = typed[row].as_py(), text[row].as_py()
+            if not _same_number(seen, wanted):
+                yield Difference(paths[row].as_py(), name, seen, wanted)
+
+
+def _same_number(seen: object, wanted: str | None) -> bool:
+    """True for integers that differ in spelling alone: `01`, `+5`."""
+    try:
+        return isinstance(seen, int) and wanted is not None and seen == int(wanted)
+    except ValueError:
+        return False
+
+
+def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[Difference]:  # Any: columns
+    """Where `stats_parsed` says other than the text of the statistics: numRecords, and every minimum, maximum and null
+    count that both have as a number or a text.
+    """
+    import pyarrow as pa
+
+    fields = {parsed.type.field(index).name for index in range(parsed.type.num_fields)}
+    if "numRecords" not in fields or stats.null_count == len(stats):
+        return
+    both = pc.and_(pc.is_valid(stats), pc.is_valid(parsed))
+    if not pc.any(both).as_py():
+        return
+    chosen = pc.indices_nonzero(both)
+    ours = pc.cast(json_column(parsed.take(chosen)), pa.string())
+    texts = stats.take(chosen)
+    rows = pc.indices_nonzero(pc.fill_null(pc.not_equal(ours, texts), False))
+    for row in rows.to_pylist():
+        for field, seen, wanted in _unequal_leaves(ours[row].as_py(), texts[row].as_py()):
+            yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
+
+
+def _unequal_leaves(parsed: str, text: str) -> Iterator[tuple[str, object, object]]:
+    try:
+        ours, theirs = json.loads(parsed), json.loads(text)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        yield from _unequal("", ours, theirs)
+
+
+def _unequal(prefix: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+    for name in ours.keys() & theirs.keys():
+        one, other = ours[name], theirs[name]
+        if isinstance(one, dict) and isinstance(other, dict):
+            yield from _unequal(f"{prefix}{name}.", one, other)
+        elif _is_number(one) and _is_number(other):
+            same = one == other if isinstance(one, int) and isinstance(other, int) else isclose(one, other)
+            if not same:
+                yield f"{prefix}{name}", one, other
+        elif isinstance(one, str) and isinstance(other, str) and one != other and not _are_one_moment(one, other):
+            yield f"{prefix}{name}", one, other
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _are_one_moment(one: str, other: str) -> bool:
+    """True for times that are the same to the second, or whose zones differ so that they may be."""
+    if not (_TIME.match(one) and _TIME.match(other)):
+        return False
+    both_utc = one.endswith("Z") == other.endswith("Z")
+    return not both_utc or one[:19].replace(" ", "T") == other[:19].replace(" ", "T")
+
+
+def _one(column: Any) -> Any:  # Any: a chunked array
+    return column.combine_chunks()

@@ -1,0 +1,158 @@
+"""What a rule of `validate` is: a row of the catalogue, and the small functions that look for what breaks it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+View = TypeVar("View")
+
+
+class Severity(StrEnum):
+    """ERROR: a MUST is violated, rows are lost or come twice, or some engine fails. WARNING: a SHOULD is violated, or
+    engines disagree. INFO: an observation.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+class Level(StrEnum):
+    """The cheapest look that decides a rule: commits alone, the other files of the log, one listing of the table, the
+    footers of its files, or their rows.
+    """
+
+    LOG = "log"
+    CHECKPOINT = "ckpt"
+    LISTING = "list"
+    FOOTERS = "foot"
+    DATA = "data"
+
+
+class Fix(NamedTuple):
+    """How to mend it, as data: what is broken, what could mend it, what is lost by mending."""
+
+    broken: str
+    mend: str
+    loss: str
+
+
+class Place(NamedTuple):
+    """Where something was found. `path` is relative to the table; `line` counts from 1; `key` names a file, a column
+    or a property.
+    """
+
+    path: str
+    line: int | None = None
+    version: int | None = None
+    key: str | None = None
+
+
+class Rule(NamedTuple):
+    """One row of the catalogue. `seed` and `spec` name the paragraph in the old draft and in the current text; an empty
+    `seed` says that the draft is silent.
+    """
+
+    id: str
+    severity: Severity
+    level: Level
+    checks: str
+    seed: str
+    spec: str
+    fix: Fix
+    example: str
+
+    def at(
+        self,
+        place: Place,
+        message: str,
+        *,
+        seen: object = None,
+        expected: object = None,
+        severity: Severity | None = None,
+    ) -> Finding:
+        """Make a finding of this rule; `severity` where this case weighs less, or more, than the rule."""
+        return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected))
+
+
+class Finding(NamedTuple):
+    """One fault, where it lies, what was seen and what was expected (None where that says nothing)."""
+
+    rule: Rule
+    severity: Severity
+    message: str
+    place: Place
+    seen: str | None = None
+    expected: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as in the document `deltacli.validate`."""
+        location = {name: value for name, value in self.place._asdict().items() if value is not None}
+        return {
+            "rule": self.rule.id,
+            "severity": self.severity.value,
+            "message": self.message,
+            "location": location,
+            "seen": self.seen,
+            "expected": self.expected,
+            "spec": self.rule.spec,
+            "fix": self.rule.fix._asdict(),
+        }
+
+
+class Check(NamedTuple):
+    """A function that looks at one kind of view, and the rules it may report."""
+
+    view: type
+    rules: tuple[Rule, ...]
+    run: Callable[[Any], Iterable[Finding]]  # Any: an instance of `view`
+
+
+class Area:
+    """The rules of one area and the checks that report them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.rules: list[Rule] = []
+        self.checks: list[Check] = []
+
+    def rule(
+        self,
+        rule_id: str,
+        severity: Severity,
+        level: Level,
+        checks: str,
+        *,
+        spec: str,
+        fix: Fix,
+        example: str,
+        seed: str = "",
+    ) -> Rule:
+        """Add a row."""
+        made = Rule(rule_id, severity, level, checks, seed, spec, fix, example)
+        self.rules.append(made)
+        return made
+
+    def check(
+        self, view: type[View], *rules: Rule
+    ) -> Callable[[Callable[[View], Iterator[Finding]]], Callable[[View], Iterator[Finding]]]:
+        """Register a function that looks at a view and reports the named rules, and no others."""
+
+        def register(run: Callable[[View], Iterator[Finding]]) -> Callable[[View], Iterator[Finding]]:
+            self.checks.append(Check(view, rules, run))
+            return run
+
+        return register
+
+
+def _shown(value: object) -> str | None:
+    """A value for a finding, cut: a schema may be a megabyte."""
+    if value is None:
+        return None
+    text = value if isinstance(value, str) else str(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+_LONGEST = 300

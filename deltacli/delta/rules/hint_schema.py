@@ -1,0 +1,85 @@
+"""Comparing the checkpointSchema of a hint, which is a table schema, with the schema of a Parquet file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, parse_schema
+from deltacli.delta.schema.widening import decimal_of
+from deltacli.errors import DeltacliError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def difference(schema: object, stored: pyarrow.Schema) -> str | None:
+    """The first place where the two differ; None where they say the same, nullability and order apart."""
+    import pyarrow as pa
+
+    try:
+        parsed = parse_schema(schema if isinstance(schema, str) else json.dumps(schema))
+    except DeltacliError as fault:
+        return fault.message
+    return _difference(parsed, pa.struct(list(stored)), "")
+
+
+def _difference(wanted: DataType, found: Any, path: str) -> str | None:  # Any: an Arrow type
+    import pyarrow as pa
+
+    match wanted:
+        case StructType(fields):
+            if not pa.types.is_struct(found):
+                return f"{path} is {found}, not a struct"
+            return _struct_difference({field.name: field.data_type for field in fields}, found, path)
+        case ArrayType(element):
+            if not (pa.types.is_list(found) or pa.types.is_large_list(found)):
+                return f"{path} is {found}, not an array"
+            return _difference(element, found.value_type, f"{path}.element")
+        case MapType(key, value):
+            if not pa.types.is_map(found):
+                return f"{path} is {found}, not a map"
+            return _difference(key, found.key_type, f"{path}.key") or _difference(
+                value, found.item_type, f"{path}.value"
+            )
+        case PrimitiveType(name):
+            return None if _is_stored_as(name, found) else f"{path} is {found}, not {name}"
+
+
+def _struct_difference(wanted: Mapping[str, DataType], found: Any, path: str) -> str | None:
+    names = {found.field(index).name: found.field(index).type for index in range(found.num_fields)}
+    for name in [*wanted, *names]:
+        here = f"{path}.{name}".lstrip(".")
+        if name not in names:
+            return f"the file has no {here}"
+        if name not in wanted:
+            return f"the hint has no {here}"
+        fault = _difference(wanted[name], names[name], here)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _is_stored_as(name: str, found: Any) -> bool:
+    """True if a primitive type may be stored as an Arrow type; types that nobody here knows may be anything."""
+    import pyarrow as pa
+
+    decimal = decimal_of(name)
+    if decimal is not None:
+        return bool(pa.types.is_decimal(found)) and (found.precision, found.scale) == decimal
+    known: Mapping[str, Callable[[Any], bool]] = {
+        "string": lambda kind: pa.types.is_string(kind) or pa.types.is_large_string(kind),
+        "long": pa.types.is_int64,
+        "integer": pa.types.is_int32,
+        "short": pa.types.is_int16,
+        "byte": pa.types.is_int8,
+        "float": pa.types.is_float32,
+        "double": pa.types.is_float64,
+        "boolean": pa.types.is_boolean,
+        "binary": lambda kind: pa.types.is_binary(kind) or pa.types.is_large_binary(kind),
+        "date": pa.types.is_date,
+        "timestamp": pa.types.is_timestamp,
+        "timestamp_ntz": pa.types.is_timestamp,
+    }
+    return name not in known or known[name](found)

@@ -1,0 +1,8 @@
+"""Rules about type widening: in `widening_entries` what entries say, in `widening_history` how they come and go."""
+
+from __future__ import annotations
+
+from deltacli.delta.rules import widening_history
+from deltacli.delta.rules.widening_entries import AREA
+
+__all__ = ["AREA", "widening_history"]

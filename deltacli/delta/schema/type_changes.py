@@ -1,0 +1,127 @@
+"""The type changes that columns have been through, as `delta.typeChanges` tells them. Spec: Type Change Metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.schema.widening import canonical_name, is_allowed_change, is_primitive_name
+
+TYPE_CHANGES_KEY = "delta.typeChanges"
+
+
+class TypeChange(NamedTuple):
+    """One entry; types in the spelling of schemas. `field_path` leads into an array or a map: `element.value`."""
+
+    from_type: str
+    to_type: str
+    field_path: str | None = None
+    has_table_version: bool = False
+
+
+class BadEntry(NamedTuple):
+    """An entry that tells no change, and why; `seen` is what stands there."""
+
+    reason: str
+    seen: object
+
+
+class NamedField(NamedTuple):
+    """A column or nested field with the names that lead to it, `element`, `key` and `value` among them.
+
+    `identity` names it across versions: by physical names where it has them.
+    """
+
+    path: str
+    field: StructField
+    identity: tuple[str, ...]
+
+
+def named_fields(schema: StructType) -> Iterator[NamedField]:
+    """Yield every field of every struct, parents first."""
+    yield from _named(schema, "", ())
+
+
+def _named(data_type: DataType, path: str, identity: tuple[str, ...]) -> Iterator[NamedField]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                own_path = f"{path}.{field.name}" if path else field.name
+                own = (*identity, str(field.metadata.get("delta.columnMapping.physicalName") or field.name))
+                yield NamedField(own_path, field, own)
+                yield from _named(field.data_type, own_path, own)
+        case ArrayType(element):
+            yield from _named(element, f"{path}.element", (*identity, "element"))
+        case MapType(key, value):
+            yield from _named(key, f"{path}.key", (*identity, "key"))
+            yield from _named(value, f"{path}.value", (*identity, "value"))
+        case PrimitiveType():
+            return
+
+
+def read_type_changes(field: StructField) -> list[TypeChange | BadEntry]:
+    """The entries of a field in order; none where it has none."""
+    entries = field.metadata.get(TYPE_CHANGES_KEY)
+    if entries is None:
+        return []
+    if not isinstance(entries, list):
+        return [BadEntry("it is not a list", entries)]
+    return [_read(entry) for entry in entries]
+
+
+def _read(entry: Any) -> TypeChange | BadEntry:  # Any: JSON values
+    if not isinstance(entry, dict):
+        return BadEntry("an entry is not an object", entry)
+    for key in ("fromType", "toType"):
+        name = entry.get(key)
+        if name is None:
+            return BadEntry(f"an entry has no {key}", entry)
+        if not isinstance(name, str) or not is_primitive_name(name):
+            return BadEntry(f"{key} of an entry is not the name of a primitive type", name)
+    path = entry.get("fieldPath")
+    if path is not None and not isinstance(path, str):
+        return BadEntry("fieldPath of an entry is not text", path)
+    return TypeChange(
+        canonical_name(entry["fromType"]), canonical_name(entry["toType"]), path or None, "tableVersion" in entry
+    )
+
+
+def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
+    """The type to which a fieldPath leads from a field's own type; None where it leads nowhere."""
+    found: DataType = data_type
+    for step in field_path.split(".") if field_path else ():
+        match found, step:
+            case ArrayType(element), "element":
+                found = element
+            case MapType(key, _), "key":
+                found = key
+            case MapType(_, value), "value":
+                found = value
+            case _:
+                return None
+    return found
+
+
+def primitive_paths(data_type: DataType) -> Iterator[tuple[str | None, str]]:
+    """Every fieldPath of a field that leads to a primitive type, with that type; structs within begin anew."""
+    match data_type:
+        case PrimitiveType(name):
+            yield None, name
+        case ArrayType(element):
+            yield from _below("element", element)
+        case MapType(key, value):
+            yield from _below("key", key)
+            yield from _below("value", value)
+        case StructType():
+            return
+
+
+def _below(step: str, data_type: DataType) -> Iterator[tuple[str | None, str]]:
+    for path, name in primitive_paths(data_type):
+        yield (f"{step}.{path}" if path else step), name
+
+
+def can_be(type_name: str, current: str) -> bool:
+    """True if a column that once had a type may have the current one now."""
+    return canonical_name(type_name) == canonical_name(current) or is_allowed_change(type_name, current)

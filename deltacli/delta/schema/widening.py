@@ -1,0 +1,129 @@
+"""Which types may become which without rewriting a file, as data. Spec: Type Widening."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+WIDER: Mapping[str, frozenset[str]] = {
+    "byte": frozenset({"short", "integer", "long", "double"}),
+    "short": frozenset({"integer", "long", "double"}),
+    "integer": frozenset({"long", "double"}),
+    "float": frozenset({"double"}),
+    "date": frozenset({"timestamp_ntz"}),
+}
+"""Type -> the wider types that are no decimals. Steps may be skipped, long -> double would lose digits."""
+
+INTEGER_DIGITS: Mapping[str, int] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
+"""Type -> the digits that a decimal needs before its point to take it: those of the integer in which files keep it."""
+
+PREVIEW_DIGITS: Mapping[str, int] = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""The digits that were enough for writers of the feature's preview: those of the type's own values."""
+
+ICEBERG_WIDER: Mapping[str, frozenset[str]] = {
+    "byte": frozenset({"short", "integer", "long"}),
+    "short": frozenset({"integer", "long"}),
+    "integer": frozenset({"long"}),
+    "float": frozenset({"double"}),
+}
+"""The part of `WIDER` that Iceberg knows. Of decimals it lets the precision grow, not the scale."""
+
+MAX_DECIMAL_PRECISION = 38
+
+_OTHER_NAMES: Mapping[str, str] = {
+    "tinyint": "byte",
+    "smallint": "short",
+    "int": "integer",
+    "bigint": "long",
+    "real": "float",
+    "dec": "decimal(10,0)",
+    "numeric": "decimal(10,0)",
+    "decimal": "decimal(10,0)",
+}
+"""SQL spellings, which Spark reads as well, and the names that a schema has for the same types."""
+
+_DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d{1,3})\s*(?:,\s*(\d{1,3})\s*)?\)", re.ASCII)
+_NUMBERS = ("byte", "short", "integer", "long", "float", "double")
+_PLAIN = frozenset((*_NUMBERS, "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary", "variant", "void"))
+_PARAMETRIC = re.compile(
+    r"(?:char|varchar)\s*\(\s*\d+\s*\)|interval( [a-z]+( to [a-z]+)?)?|(?:geometry|geography)\s*(\(.*\))?|"
+    r"timestamp(_ntz|_ltz)?\s*\(\s*\d+\s*\)|timestamp_(ltz|nanos|ntz_nanos)|string collate \S+",
+    re.ASCII,
+)
+
+
+class Decimal(NamedTuple):
+    """The digits of a decimal type: all of them, and those behind the point."""
+
+    precision: int
+    scale: int
+
+    @property
+    def whole_digits(self) -> int:
+        return self.precision - self.scale
+
+
+def canonical_name(type_name: str) -> str:
+    """A primitive type as schemas spell it: `decimal(6, 2)` is `decimal(6,2)`, `INT` is `integer`."""
+    text = type_name.strip().lower()
+    found = decimal_of(text)
+    if found is not None:
+        return f"decimal({found.precision},{found.scale})"
+    return _OTHER_NAMES.get(text, text)
+
+
+def decimal_of(type_name: str) -> Decimal | None:
+    """The digits of a decimal type; None for other types, and for digits that no decimal has."""
+    match = _DECIMAL.fullmatch(type_name.strip().lower())
+    if match is None:
+        return None
+    found = Decimal(int(match[1]), int(match[2] or 0))
+    return found if 1 <= found.precision <= MAX_DECIMAL_PRECISION and found.scale <= found.precision else None
+
+
+def is_primitive_name(type_name: str) -> bool:
+    """True if a text names a primitive type, one that can't be widened among them."""
+    name = canonical_name(type_name)
+    return name in _PLAIN or decimal_of(name) is not None or _PARAMETRIC.fullmatch(name) is not None
+
+
+def is_allowed_change(from_type: str, to_type: str) -> bool:
+    """True if a column of one primitive type may become one of the other by type widening. The same type is no change,
+    and not allowed; void becomes anything without this feature.
+    """
+    from_name, to_name = canonical_name(from_type), canonical_name(to_type)
+    if to_name in WIDER.get(from_name, ()):
+        return True
+    to_decimal = decimal_of(to_name)
+    if to_decimal is None or from_name == to_name:
+        return False
+    if from_name in INTEGER_DIGITS:
+        return to_decimal.whole_digits >= INTEGER_DIGITS[from_name]
+    from_decimal = decimal_of(from_name)
+    return (
+        from_decimal is not None
+        and to_decimal.scale >= from_decimal.scale
+        and to_decimal.whole_digits >= from_decimal.whole_digits
+    )
+
+
+def was_allowed_in_preview(from_type: str, to_type: str) -> bool:
+    """True if a change loses no digit although it is not allowed: the preview of the feature made such tables."""
+    to_decimal = decimal_of(to_type)
+    digits = PREVIEW_DIGITS.get(canonical_name(from_type))
+    return to_decimal is not None and digits is not None and to_decimal.whole_digits >= digits
+
+
+def is_iceberg_change(from_type: str, to_type: str) -> bool:
+    """True if an allowed change is one that a table with Iceberg compatibility may make."""
+    from_name, to_name = canonical_name(from_type), canonical_name(to_type)
+    if to_name in ICEBERG_WIDER.get(from_name, ()):
+        return True
+    from_decimal, to_decimal = decimal_of(from_name), decimal_of(to_name)
+    return (
+        from_decimal is not None
+        and to_decimal is not None
+        and to_decimal.scale == from_decimal.scale
+        and to_decimal.precision > from_decimal.precision
+    )

@@ -1,0 +1,1 @@
+"""SQL expressions that tables keep as text, parsed but never run."""

@@ -1,0 +1,61 @@
+"""The parts of an SQL expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Form(StrEnum):
+    """What a node is. CONDITION is true, false or null whatever it is made of; VALUE is surely no condition."""
+
+    COLUMN = "column"
+    NUMBER = "number"
+    TEXT = "text"
+    NULL = "null"
+    CALL = "call"
+    CAST = "cast"
+    CONDITION = "condition"
+    VALUE = "value"
+    OTHER = "other"
+
+
+class Node(NamedTuple):
+    """A part of an expression. `name` is a function's or a type's name, lower case, or a literal's text; `path` the
+    names of a column.
+    """
+
+    form: Form
+    name: str = ""
+    path: tuple[str, ...] = ()
+    parts: tuple[Node, ...] = ()
+
+
+class Expression(NamedTuple):
+    """A parsed text.
+
+    `fault`: why no engine takes it. `is_certain`: False where something was not understood; then `root` is None, and
+    nothing but a fault may be concluded.
+    """
+
+    root: Node | None
+    fault: str | None
+    is_certain: bool
+
+    @property
+    def columns(self) -> list[tuple[str, ...]]:
+        """The paths of all columns it refers to, in order, without parameters of lambda functions."""
+        return [node.path for node in self.nodes() if node.form is Form.COLUMN]
+
+    @property
+    def functions(self) -> list[str]:
+        return [node.name for node in self.nodes() if node.form is Form.CALL]
+
+    def nodes(self) -> Iterator[Node]:
+        """Every node, parents first."""
+        waiting = [self.root] if self.root else []
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.parts))

@@ -1,0 +1,492 @@
+"""SQL expressions of a table, parsed far enough to say that one can't work.
+
+Constraints, generated columns and defaults are kept as text that an engine understands and this package does not run.
+A fault is reported only where no engine could take the text; what this parser does not know makes the answer
+uncertain, never wrong. Spec: CHECK Constraints; Column Invariants; Generated Columns; Default Columns.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from deltacli.delta.sql.nodes import Expression, Form, Node
+from deltacli.delta.sql.tokens import SqlFault, Token, TokenKind, tokens_of
+from deltacli.delta.sql.words import (
+    BINARY,
+    BINARY_ONLY,
+    COMPARISON_STRENGTH,
+    COMPARISONS,
+    CONDITION_WORDS,
+    ENDING_WORDS,
+    NILADIC,
+    NOT_STRENGTH,
+    SIGN_STRENGTH,
+    SPECIAL_CALLS,
+    TYPED_LITERALS,
+    UNIT_FUNCTIONS,
+)
+
+
+@lru_cache(maxsize=1024)
+def parse_expression(text: str) -> Expression:
+    """Parse one SQL expression."""
+    try:
+        tokens = tokens_of(text)
+        parser = _Parser(tokens)
+        root = parser.whole()
+    except SqlFault as fault:
+        return Expression(None, str(fault), True)
+    except _NotUnderstood:
+        return Expression(None, None, False)
+    return Expression(root, None, True)
+
+
+class _NotUnderstood(Exception):
+    """Something that may well be SQL."""
+
+
+_MAX_DEPTH = 100
+
+
+class _Parser:
+    """Operators by their strength, operands by their first token."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.tokens = tokens
+        self.at = 0
+        self.depth = 0
+        self.bound: list[str] = []  # names of lambda parameters in scope
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def peek(self, ahead: int = 1) -> Token:
+        return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
+
+    def take(self) -> Token:
+        token = self.token
+        self.at = min(self.at + 1, len(self.tokens) - 1)
+        return token
+
+    def is_kind(self, *kinds: TokenKind) -> bool:
+        return self.token.kind in kinds
+
+    def is_operator(self, *texts: str) -> bool:
+        return self.token.kind is TokenKind.OPERATOR and self.token.text in texts
+
+    def is_word(self, *words: str) -> bool:
+        return self.token.kind is TokenKind.WORD and self.token.lower in words
+
+    def accept_word(self, *words: str) -> bool:
+        found = self.is_word(*words)
+        if found:
+            self.take()
+        return found
+
+    def expect(self, text: str) -> None:
+        """Take an operator that must be here; brackets are known to pair, so anything else is a word we don't know."""
+        if not self.is_operator(text):
+            self.unexpected()
+        self.take()
+
+    def unexpected(self) -> None:
+        """Raise for a token after an operand: a fault where it surely can't stand there."""
+        if self.token.kind is TokenKind.NUMBER:
+            raise SqlFault(f"{self.token.text} follows a value without an operator")
+        raise _NotUnderstood
+
+    def whole(self) -> Node:
+        if self.is_kind(TokenKind.END):
+            raise SqlFault("it is empty")
+        root = self.expression(0)
+        if not self.is_kind(TokenKind.END):
+            self.unexpected()
+        return root
+
+    # -- operators ----------------------------------------------------------------------------------------------------
+
+    def expression(self, strength: int) -> Node:
+        """Parse operands joined by operators stronger than `strength`."""
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise _NotUnderstood
+        left = self.prefixed()
+        while True:
+            joined = self.joined(left, strength)
+            if joined is None:
+                break
+            left = joined
+        self.depth -= 1
+        return left
+
+    def prefixed(self) -> Node:
+        if self.is_word("not") and not self._is_name_here():
+            self.take()
+            return Node(Form.CONDITION, "not", parts=(self.expression(NOT_STRENGTH),))
+        if self.is_operator("!"):
+            self.take()
+            return Node(Form.CONDITION, "not", parts=(self.expression(COMPARISON_STRENGTH),))
+        if self.is_operator("-", "+", "~"):
+            name = self.take().text
+            return Node(Form.VALUE, name, parts=(self.expression(SIGN_STRENGTH),))
+        return self.postfixed(self.operand())
+
+    def joined(self, left: Node, strength: int) -> Node | None:
+        """Join what stands left with the next operator and its right side; None where that is weaker."""
+        token = self.token
+        if token.kind is TokenKind.OPERATOR and token.text in COMPARISONS:
+            if strength >= COMPARISON_STRENGTH:
+                return None
+            self.take()
+            return Node(Form.CONDITION, token.text, parts=(left, self.expression(COMPARISON_STRENGTH)))
+        if token.kind is TokenKind.WORD and token.lower in CONDITION_WORDS:
+            return None if strength >= COMPARISON_STRENGTH else self.condition(left)
+        name = token.lower if token.kind in (TokenKind.WORD, TokenKind.OPERATOR) else ""
+        if name not in BINARY or strength >= BINARY[name]:
+            return None
+        self.take()
+        right = self.expression(BINARY[name])
+        form = Form.CONDITION if name in ("and", "or", "xor") else Form.VALUE
+        return Node(form, name, parts=(left, right))
+
+    def condition(self, left: Node) -> Node:
+        """Parse IS, IN, BETWEEN and LIKE after their left side."""
+        negated = self.accept_word("not")
+        word = self.take().lower if self.token.kind is TokenKind.WORD else ""
+        match word:
+            case "is" if not negated:
+                self.accept_word("not")
+                if self.accept_word("distinct"):
+                    self.accept_word("from")
+                    return Node(Form.CONDITION, "is", parts=(left, self.expression(COMPARISON_STRENGTH)))
+                if not self.accept_word("null", "true", "false", "unknown"):
+                    raise _NotUnderstood
+                return Node(Form.CONDITION, "is", parts=(left,))
+            case "in":
+                if not self.is_operator("("):
+                    raise SqlFault("IN has no list in brackets")
+                return Node(Form.CONDITION, "in", parts=(left, *self.arguments()))
+            case "between":
+                low = self.expression(COMPARISON_STRENGTH)
+                if not self.accept_word("and"):
+                    raise SqlFault("BETWEEN has no AND")
+                return Node(Form.CONDITION, "between", parts=(left, low, self.expression(COMPARISON_STRENGTH)))
+            case "like" | "ilike" | "rlike" | "regexp":
+                if self.accept_word("any", "some", "all"):
+                    return Node(Form.CONDITION, word, parts=(left, *self.arguments()))
+                pattern = self.expression(COMPARISON_STRENGTH)
+                escape = (self.expression(COMPARISON_STRENGTH),) if self.accept_word("escape") else ()
+                return Node(Form.CONDITION, word, parts=(left, pattern, *escape))
+        raise _NotUnderstood
+
+    # -- operands -----------------------------------------------------------------------------------------------------
+
+    def operand(self) -> Node:
+        token = self.take()
+        match token.kind:
+            case TokenKind.END:
+                raise SqlFault("it ends where a value is expected")
+            case TokenKind.NUMBER:
+                return Node(Form.NUMBER, token.text)
+            case TokenKind.TEXT:
+                pieces = [token.text]
+                while self.token.kind is TokenKind.TEXT:
+                    pieces.append(self.take().text)
+                return Node(Form.TEXT, "".join(pieces))
+            case TokenKind.OPERATOR:
+                return self.bracketed(token)
+            case TokenKind.QUOTED:
+                return self.call(token) if self.is_operator("(") else self.column(token)
+        return self.word(token)
+
+    def bracketed(self, token: Token) -> Node:
+        if token.text == "(":
+            return self.in_brackets()
+        if token.text in BINARY_ONLY or token.text in (",", ")", "]"):
+            raise SqlFault(f"{token.text} stands where a value is expected")
+        raise _NotUnderstood
+
+    def in_brackets(self) -> Node:
+        """Parse what follows an opening bracket: one value, a row, the parameters of a lambda function, a query."""
+        names = self._lambda_names()
+        if names is not None:
+            return self.lambda_body(names)
+        if self.is_operator(")"):
+            raise SqlFault("brackets hold nothing")
+        if self.is_word("select", "with", "values", "table"):
+            raise _NotUnderstood
+        inner = [self.expression(0)]
+        while self.is_operator(","):
+            self.take()
+            inner.append(self.expression(0))
+        self.expect(")")
+        return inner[0] if len(inner) == 1 else Node(Form.VALUE, "row", parts=tuple(inner))
+
+    def _lambda_names(self) -> list[str] | None:
+        """Take `x, y) ->` after its bracket; None, and nothing taken, where something else is there."""
+        ahead, names = 0, []
+        while self.peek(ahead).kind in (TokenKind.WORD, TokenKind.QUOTED):
+            names.append(self.peek(ahead).lower)
+            if self.peek(ahead + 1).text != ",":
+                break
+            ahead += 2
+        if not names or self.peek(ahead + 1).text != ")" or self.peek(ahead + 2).text != "->":
+            return None
+        self.at += ahead + 3
+        return names
+
+    def lambda_body(self, names: list[str]) -> Node:
+        self.bound += names
+        body = self.expression(0)
+        del self.bound[-len(names) :]
+        return Node(Form.OTHER, "lambda", parts=(body,))
+
+    def word(self, token: Token) -> Node:
+        """Parse an operand that begins with a word: a literal, CASE, CAST, a call, or the name of a column."""
+        word = token.lower
+        if self.is_operator("("):
+            return self.call(token)
+        if self.is_operator("->"):
+            self.take()
+            return self.lambda_body([word])
+        if self.token.kind is TokenKind.TEXT:
+            if word not in TYPED_LITERALS:
+                raise _NotUnderstood
+            return self.interval() if word == "interval" else self.typed_literal(word)
+        if word in ("true", "false"):
+            return Node(Form.CONDITION, word)
+        if word == "null":
+            return Node(Form.NULL)
+        if word == "case" and not self._ends_here():
+            return self.case()
+        if word == "interval" and (self.is_kind(TokenKind.NUMBER) or self._has_more_units()):
+            return self.interval()
+        if word in ("select", "then", "when", "else", "end", "and", "or", "like", "in", "between", "is"):
+            # Spark takes these as names of columns, where its settings let it.
+            raise _NotUnderstood
+        return self.column(token)
+
+    def _ends_here(self) -> bool:
+        """True if no operand follows: what came before was a name."""
+        token = self.token
+        return token.kind is TokenKind.END or (
+            token.kind is TokenKind.OPERATOR and token.text not in ("(", "-", "+", "!", "~")
+        )
+
+    def _is_name_here(self) -> bool:
+        """True if the word here is a name although it could be a prefix: `not = 1`."""
+        following = self.peek()
+        return following.kind is TokenKind.END or (
+            following.kind is TokenKind.OPERATOR and following.text in (BINARY_ONLY | {",", ")", "."})
+        )
+
+    def typed_literal(self, word: str) -> Node:
+        return Node(Form.VALUE, word, parts=(Node(Form.TEXT, self.take().text),))
+
+    def interval(self) -> Node:
+        """Parse `INTERVAL 1 DAY`, `INTERVAL '1-2' YEAR TO MONTH`, several units in a row."""
+        parts = [self.interval_part()]
+        while self._has_more_units():
+            parts.append(self.interval_part())
+        return Node(Form.VALUE, "interval", parts=tuple(parts))
+
+    def interval_part(self) -> Node:
+        while self.is_operator("-", "+"):
+            self.take()
+        if not self.is_kind(TokenKind.NUMBER, TokenKind.TEXT):
+            raise _NotUnderstood
+        amount = Node(Form.TEXT, self.take().text)
+        if self.is_kind(TokenKind.WORD) and not self.is_word(*ENDING_WORDS, *CONDITION_WORDS):
+            self.take()
+            if self.accept_word("to"):
+                self.take()
+        return amount
+
+    def _has_more_units(self) -> bool:
+        """True if an amount and its unit follow; a sign alone adds something to the interval."""
+        ahead = 1 if self.is_operator("-", "+") else 0
+        is_amount = self.peek(ahead).kind in (TokenKind.NUMBER, TokenKind.TEXT)
+        return is_amount and self.peek(ahead + 1).kind is TokenKind.WORD
+
+    def column(self, token: Token) -> Node:
+        path = [token.text]
+        while self.is_operator(".") and self.peek().kind in (TokenKind.WORD, TokenKind.QUOTED):
+            self.take()
+            path.append(self.take().text)
+        if self.is_operator("("):
+            raise _NotUnderstood  # a function of another catalog
+        if path[0].lower() in self.bound:
+            return Node(Form.OTHER, "parameter")
+        if token.kind is TokenKind.WORD and token.lower in NILADIC and len(path) == 1:
+            return Node(Form.CALL, token.lower, path=tuple(path))
+        return Node(Form.COLUMN, path=tuple(path))
+
+    def case(self) -> Node:
+        parts = [] if self.is_word("when") else [self.expression(0)]
+        while self.accept_word("when"):
+            parts.append(self.expression(0))
+            if not self.accept_word("then"):
+                raise SqlFault("CASE has a WHEN without THEN")
+            parts.append(self.expression(0))
+        if self.accept_word("else"):
+            parts.append(self.expression(0))
+        if not self.accept_word("end"):
+            if self.token.kind is TokenKind.END or self.is_operator(")", ","):
+                raise SqlFault("CASE has no END")
+            raise _NotUnderstood
+        return Node(Form.OTHER, "case", parts=tuple(parts))
+
+    def call(self, token: Token) -> Node:
+        """Parse a call after its name."""
+        name = token.lower
+        if token.kind is TokenKind.WORD:
+            if name in ("cast", "try_cast"):
+                return self.cast()
+            if name in ("case", "in", "and", "or", "when", "then", "else"):
+                raise _NotUnderstood
+        if name in SPECIAL_CALLS:
+            return self.special_call(name)
+        if name in UNIT_FUNCTIONS and self.peek(2).text == "," and self.peek().kind is TokenKind.WORD:
+            if name not in ("timestampadd", "timestampdiff") and not self._has_three_arguments():
+                return Node(Form.CALL, name, parts=self.arguments())
+            self.take()
+            self.take()
+            return Node(Form.CALL, name, parts=self.arguments(opened=True))
+        return Node(Form.CALL, name, parts=self.arguments())
+
+    def _has_three_arguments(self) -> bool:
+        """True if the call at its bracket has three arguments: then the first is a unit."""
+        depth, commas = 0, 0
+        for token in self.tokens[self.at :]:
+            if token.kind is TokenKind.OPERATOR:
+                depth += (token.text in "([{") - (token.text in ")]}")
+                commas += token.text == "," and depth == 1
+            if depth == 0:
+                break
+        return commas == 2
+
+    def arguments(self, *, opened: bool = False) -> tuple[Node, ...]:
+        """Parse arguments in brackets; `opened`: the bracket, or the comma before, is taken already."""
+        if opened:
+            self.take()
+        else:
+            self.expect("(")
+        if self.is_word("select", "with", "values") and self.peek().text not in (",", ")"):
+            raise _NotUnderstood
+        found: list[Node] = []
+        if self.is_operator(")"):
+            self.take()
+            return ()
+        if self.is_word("distinct", "all") and not self._is_name_here():
+            self.take()
+        while True:
+            found.append(self.argument())
+            if not self.is_operator(","):
+                break
+            self.take()
+        self.expect(")")
+        if self.is_word("over", "filter", "within", "ignore", "respect"):
+            raise _NotUnderstood
+        return tuple(found)
+
+    def argument(self) -> Node:
+        if self.is_operator("*") and self.peek().text in (")", ","):
+            self.take()
+            return Node(Form.OTHER, "*")
+        if self.token.kind is TokenKind.WORD and self.peek().text == "=>":
+            self.take()
+            self.take()
+        found = self.expression(0)
+        if self.accept_word("as"):
+            self.take()
+        return found
+
+    def cast(self) -> Node:
+        self.expect("(")
+        value = self.expression(0)
+        if not self.accept_word("as"):
+            if self.is_operator(")", ","):
+                raise SqlFault("CAST has no AS")
+            raise _NotUnderstood
+        name = self.type_name()
+        self.expect(")")
+        return Node(Form.CAST, name, parts=(value,))
+
+    def type_name(self) -> str:
+        """Take a type, as text without blanks: `decimal(10,2)`, `map<string,array<int>>`."""
+        if self.token.kind is not TokenKind.WORD:
+            raise SqlFault("a cast names no type")
+        parts = [self.take().lower]
+        angles, rounds = 0, 0
+        while True:
+            token = self.token
+            if token.kind is TokenKind.END:
+                break
+            if token.kind is TokenKind.OPERATOR:
+                if not angles and not rounds and token.text not in ("(", "<"):
+                    break
+                rounds += (token.text == "(") - (token.text == ")")
+                angles += token.text.count("<") - token.text.count(">")
+            elif not angles and not rounds:
+                break
+            parts.append(self.take().lower)
+        return "".join(parts)
+
+    def special_call(self, name: str) -> Node:
+        """Parse a call with words between its arguments: `EXTRACT(YEAR FROM x)`, `TRIM(BOTH ' ' FROM x)`."""
+        if name == "exists" and self.peek().lower in ("select", "with", "values"):
+            raise _NotUnderstood
+        if name == "extract":
+            self.take()
+            unit = self.take().lower
+            if not self.accept_word("from"):
+                raise _NotUnderstood
+            value = self.expression(0)
+            self.expect(")")
+            return Node(Form.CALL, "extract", (unit,), (value,))
+        self.take()
+        if name == "trim" and self.is_word("both", "leading", "trailing") and self.peek().text not in (")", ","):
+            self.take()
+        # POSITION(a IN b) reads as a condition without brackets after IN.
+        strength = COMPARISON_STRENGTH if name == "position" else 0
+        parts: list[Node] = []
+        while not self.is_operator(")"):
+            if self.is_kind(TokenKind.END):
+                raise _NotUnderstood
+            if not self.accept_word("from", "for", "placing", "in"):
+                parts.append(self.expression(strength))
+            if self.is_operator(","):
+                self.take()
+        self.take()
+        return Node(Form.CONDITION if name == "exists" else Form.CALL, name, parts=tuple(parts))
+
+    def postfixed(self, node: Node) -> Node:
+        """Parse what may follow an operand: `[i]`, `.field`, `::type`, `:path`."""
+        while True:
+            if self.is_operator("["):
+                self.take()
+                index = self.expression(0)
+                self.expect("]")
+                node = Node(Form.OTHER, "item", parts=(node, index))
+            elif self.is_operator("."):
+                self.take()
+                if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
+                    if self.is_kind(TokenKind.END):
+                        raise SqlFault("it ends after a point")
+                    raise _NotUnderstood
+                self.take()
+                if self.is_operator("("):
+                    raise _NotUnderstood
+                node = Node(Form.OTHER, "field", parts=(node,))
+            elif self.is_operator("::"):
+                self.take()
+                node = Node(Form.CAST, self.type_name(), parts=(node,))
+            elif self.is_operator(":"):
+                self.take()
+                if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
+                    raise _NotUnderstood
+                self.take()
+                node = Node(Form.OTHER, "variant item", parts=(node,))
+            else:
+                return node

@@ -1,0 +1,71 @@
+"""Dates and times as the log writes them in text. Spec: Partition Value Serialization; Per-file Statistics."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+MICROSECONDS_A_DAY = 86_400_000_000
+_DATE = r"([+-]?[0-9]{4,6})-([0-9]{1,2})-([0-9]{1,2})"
+_TIME = r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?"
+_ZONE = r"Z|UTC|GMT|[+-][0-9]{2}(?::?[0-9]{2}){0,2}|[A-Za-z]+/[A-Za-z_/+-]+"
+_DATE_ONLY = re.compile(_DATE)
+_MOMENT = re.compile(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
+_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+class Moment(NamedTuple):
+    """A time as text gives it: microseconds since the epoch, UTC where the text has no zone.
+
+    A zone given by the name of a place is not looked up: `has_zone` is true, and the time is that of UTC.
+    """
+
+    microseconds: int
+    has_zone: bool
+    is_date_only: bool
+
+
+def parse_date(text: str) -> int | None:
+    """Return the days since the epoch of a date, or None if it is none; months and days need no leading zero."""
+    match = _DATE_ONLY.fullmatch(text)
+    return _days(int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def parse_moment(text: str) -> Moment | None:
+    """Return the time that a timestamp or a date alone stands for, or None if it is none."""
+    match = _MOMENT.fullmatch(text)
+    if match is None:
+        return None
+    days = _days(int(match[1]), int(match[2]), int(match[3]))
+    if days is None:
+        return None
+    if match[4] is None:
+        return Moment(days * MICROSECONDS_A_DAY, has_zone=False, is_date_only=True)
+    hour, minute, second = int(match[4]), int(match[5]), int(match[6] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    seconds = (hour * 60 + minute) * 60 + second - _offset_seconds(match[8])
+    fraction = int((match[7] or "").ljust(6, "0")[:6])
+    total = days * MICROSECONDS_A_DAY + seconds * 1_000_000 + fraction
+    return Moment(total, has_zone=match[8] is not None, is_date_only=False)
+
+
+def _offset_seconds(zone: str | None) -> int:
+    if zone is None or zone[0] not in "+-":
+        return 0
+    digits = zone[1:].replace(":", "").ljust(6, "0")
+    seconds = (int(digits[:2]) * 60 + int(digits[2:4])) * 60 + int(digits[4:6])
+    return -seconds if zone[0] == "-" else seconds
+
+
+def _days(year: int, month: int, day: int) -> int | None:
+    """Days since the epoch in the calendar that goes on for ever; None where the month has no such day."""
+    if not 1 <= month <= 12:
+        return None
+    is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    if not 1 <= day <= _DAYS[month - 1] + (month == 2 and is_leap):
+        return None
+    shifted = year - (month <= 2)  # a year that begins in March ends with the day that some years lack
+    era, of_era = divmod(shifted, 400)
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468

@@ -1,0 +1,39 @@
+"""Z85, the spelling of bytes in deletion vector descriptors. Spec: Deletion Vector Descriptor Schema."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+_VALUES = {character: value for value, character in enumerate(ALPHABET)}
+UUID_LENGTH = 20
+
+
+def decode_z85(text: str) -> bytes | None:
+    """Return the bytes, four for every five characters, or None where the text spells none."""
+    if len(text) % 5:
+        return None
+    found = bytearray()
+    for start in range(0, len(text), 5):
+        number = 0
+        for character in text[start : start + 5]:
+            value = _VALUES.get(character)
+            if value is None:
+                return None
+            number = number * 85 + value
+        if number >= 1 << 32:
+            return None
+        found += number.to_bytes(4, "big")
+    return bytes(found)
+
+
+def vector_file(path_or_inline: str) -> str | None:
+    """The path, relative to the table, of the file that a `u` descriptor names; None where the text names none."""
+    if len(path_or_inline) < UUID_LENGTH:
+        return None
+    prefix, encoded = path_or_inline[:-UUID_LENGTH], path_or_inline[-UUID_LENGTH:]
+    data = decode_z85(encoded)
+    if data is None:
+        return None
+    name = f"deletion_vector_{UUID(bytes=data)}.bin"
+    return f"{prefix}/{name}" if prefix else name

@@ -1,0 +1,100 @@
+"""Adds on their way into columns: those of many commits together, as long as one regime is in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.delta.commit_lines import Action
+from deltacli.delta.file_actions import action_schemas, whole_actions
+from deltacli.delta.rules.base import Place
+from deltacli.delta.rules.commit_lines import WRONG_TYPE
+from deltacli.delta.rules.views import CommitView, FilesView, Regime
+from deltacli.errors import CommitCorrupt
+from deltacli.operations.findings import Collector
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MOST_ROWS = 16_384
+
+
+class FileRows:
+    """Collects adds and shows them to the checks, some ten thousand at a time."""
+
+    def __init__(self, collector: Collector, now_ms: int, uri: str) -> None:
+        self._collector = collector
+        self._now_ms = now_ms
+        self._uri = uri
+        self._is_needed = collector.looks_at(FilesView)
+        self._regime: Regime | None = None
+        self._clustering: str | None = None
+        self._adds: list[Action] = []
+        self._versions: list[int] = []
+        self._lines: list[int] = []
+
+    def take(self, commit: CommitView, clustering: str | None) -> None:
+        """Take the adds of a commit; `clustering` is the configuration of that domain from this commit on."""
+        if not self._is_needed or not commit.adds:
+            return
+        if self._regime is not commit.after or self._clustering != clustering:
+            self.flush()
+            self._regime, self._clustering = commit.after, clustering
+        for placed in commit.adds:
+            self._adds.append(_with_plain_tags(placed.action))
+            self._versions.append(commit.version)
+            self._lines.append(placed.line)
+            if len(self._adds) >= _MOST_ROWS:
+                self.flush()
+
+    def flush(self) -> None:
+        """Show what was collected."""
+        if not self._adds or self._regime is None:
+            return
+        adds, versions, lines = self._adds, self._versions, self._lines
+        self._adds, self._versions, self._lines = [], [], []
+        try:
+            rows = whole_actions(adds, action_schemas().add, "")
+        except CommitCorrupt:
+            self._show_one_by_one(adds, versions, lines)
+            return
+        self._show_rows(rows, versions, lines)
+
+    def _show_rows(self, rows: pyarrow.RecordBatch, versions: list[int], lines: list[int]) -> None:
+        if self._regime is not None:
+            view = FilesView(rows, self._regime, versions, lines, now_ms=self._now_ms, clustering=self._clustering)
+            view.uri = self._uri
+            self._show(view)
+
+    def show(self, rows: pyarrow.RecordBatch, regime: Regime, path: str, version: int, clustering: str | None) -> None:
+        """Show adds of a checkpoint."""
+        if self._is_needed and rows.num_rows:
+            view = FilesView(rows, regime, None, None, path, version, self._now_ms, clustering, uri=self._uri)
+            self._show(view)
+
+    def _show(self, view: FilesView) -> None:
+        self._collector.look(view, view.place(0))
+
+    def _show_one_by_one(self, adds: list[Action], versions: list[int], lines: list[int]) -> None:
+        """Find the rows that Arrow can't take, report them, and show the others."""
+        kept: list[int] = []
+        for position, add in enumerate(adds):
+            try:
+                whole_actions([add], action_schemas().add, "")
+                kept.append(position)
+            except CommitCorrupt as fault:
+                from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
+
+                version = versions[position]
+                place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
+                self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])
+        if kept and self._regime is not None:
+            rows = whole_actions([adds[position] for position in kept], action_schemas().add, "")
+            self._show_rows(rows, [versions[position] for position in kept], [lines[position] for position in kept])
+
+
+def _with_plain_tags(add: Action) -> Action:
+    """An add whose tags hold strings alone; others are a matter of `action.tags-null-value`."""
+    tags = add.get("tags")
+    if not tags or all(type(value) is str for value in tags.values()):
+        return add
+    return add | {"tags": {key: value for key, value in tags.items() if type(value) is str}}

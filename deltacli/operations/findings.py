@@ -1,0 +1,124 @@
+"""Collecting what checks find: which rules run, how many findings are kept, and what becomes of a check that fails."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from deltacli.delta.rules.base import Check, Finding, Fix, Level, Place, Rule, Severity
+from deltacli.delta.rules.catalogue import catalogue
+
+MOST_COUNTED = 10_000
+"""So many findings above the limit are counted; from then on `10,000 or more` is all that is said of a rule."""
+
+CHECK_CRASHED = Rule(
+    "validate.check-crashed",
+    Severity.ERROR,
+    Level.LOG,
+    "A check of deltacli failed: what it looks for is not known.",
+    "",
+    "deltacli",
+    Fix(
+        broken="deltacli, not the table",
+        mend="report it with the message; the other checks ran all the same",
+        loss="nothing",
+    ),
+    "",
+)
+"""Not in the catalogue: no table is at fault."""
+
+LEVELS: Mapping[str, frozenset[Level]] = {
+    "log": frozenset({Level.LOG, Level.CHECKPOINT}),
+    "storage": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING}),
+}
+"""What the command line calls a level -> the levels of the catalogue it covers."""
+
+
+class Choice(NamedTuple):
+    """Which rules a run asks for: globs over ids, and the profile (`draft`: only what the old draft demands)."""
+
+    level: str = "log"
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    profile: str = "current"
+
+    def takes(self, rule: Rule) -> bool:
+        """True if the rule is asked for."""
+        if rule is CHECK_CRASHED:
+            return True
+        if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
+            return False
+        if self.select and not any(fnmatchcase(rule.id, pattern) for pattern in self.select):
+            return False
+        return not any(fnmatchcase(rule.id, pattern) for pattern in self.ignore)
+
+
+class Collector:
+    """Runs the checks of a choice over views, and keeps their findings: `most` for each rule (0: all)."""
+
+    def __init__(self, choice: Choice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
+        self._most = most
+        self._on_finding = on_finding
+        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | {CHECK_CRASHED.id}
+        self._checks: defaultdict[type, list[Check]] = defaultdict(list)
+        for check in catalogue().checks:
+            if any(rule.id in self._taken for rule in check.rules):
+                self._checks[check.view].append(check)
+        self._kept: Counter[str] = Counter()
+        self._crashed: set[str] = set()
+        self._done: set[str] = set()
+        self.findings: list[Finding] = []
+        self.suppressed: Counter[str] = Counter()
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The ids of the rules that are asked for."""
+        return frozenset(self._taken - {CHECK_CRASHED.id})
+
+    def looks_at(self, view: type) -> bool:
+        """True if a check of this run looks at such views, so that it is worth making one."""
+        return bool(self._checks[view])
+
+    def look(self, view: object, place: Place) -> None:
+        """Run every check for such a view. One that fails is reported, and never hides the others."""
+        for check in self._checks[type(view)]:
+            if self._is_done(check):
+                continue
+            try:
+                for finding in check.run(view):
+                    self.take((finding,))
+                    if finding.rule.id in self._done and self._is_done(check):
+                        break
+            except Exception as fault:  # noqa: BLE001  (a check is a guest: whatever it does, the others run)
+                self._report_crash(check, fault, place)
+
+    def take(self, findings: Iterable[Finding]) -> None:
+        """Keep findings of rules that are asked for, up to the limit."""
+        for finding in findings:
+            rule = finding.rule.id
+            if rule not in self._taken:
+                continue
+            if self._most and self._kept[rule] >= self._most:
+                self.suppressed[rule] += 1
+                if self.suppressed[rule] >= MOST_COUNTED:
+                    self._done.add(rule)
+                continue
+            self._kept[rule] += 1
+            self.findings.append(finding)
+            if self._on_finding is not None:
+                self._on_finding(finding)
+
+    def _is_done(self, check: Check) -> bool:
+        """True if enough was heard of every rule of a check: a million more findings would tell nothing new."""
+        return bool(self._done) and all(rule.id in self._done or rule.id not in self._taken for rule in check.rules)
+
+    def _report_crash(self, check: Check, fault: Exception, place: Place) -> None:
+        name = getattr(check.run, "__name__", "a check")
+        if name in self._crashed:
+            return
+        self._crashed.add(name)
+        ids = ", ".join(rule.id for rule in check.rules)
+        message = f"the check {name} failed with {type(fault).__name__}: {fault}; not checked: {ids}"
+        self.take([CHECK_CRASHED.at(place, message)])

@@ -1,0 +1,106 @@
+"""Listing everything: the whole log with its directories, and the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
+from deltacli.delta.paths import decode
+from deltacli.delta.rules.views import StoredFile
+from deltacli.delta.segment import LogFile, LogListing, make_log_file, read_listing
+from deltacli.errors import FileMissing, NotATable
+from deltacli.progress import Progress, reported
+from deltacli.storage import PathKind, Storage
+
+_STAGED_DIRECTORY = "_staged_commits"
+_FILES_A_REPORT = 1_000
+
+
+class WholeLog(NamedTuple):
+    """Everything in `_delta_log`, by name, size and time."""
+
+    files: tuple[LogFile, ...]
+    directories: tuple[str, ...]
+    sidecars: tuple[StoredFile, ...]
+    staged: tuple[StoredFile, ...]
+    listing: LogListing
+    has_hint: bool
+    exists: bool
+
+
+class WholeTable(NamedTuple):
+    """Every file below the root but those of the log, and the directories that are tables of their own."""
+
+    files: dict[str, StoredFile]
+    nested_logs: tuple[str, ...]
+
+
+def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
+    """List the log and its directories. Raises NotATable where there is nothing at the path, or a file."""
+    match storage.kind_of(""):
+        case PathKind.MISSING:
+            raise NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
+        case PathKind.FILE:
+            message = "this is a file; a table is a directory that holds _delta_log"
+            raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
+    try:
+        found = storage.list_from(LOG_DIRECTORY)
+        counted = reported(found, progress, "listing the log", unit="files", every=_FILES_A_REPORT)
+        files = tuple(make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in counted)
+        directories = tuple(storage.list_directories(LOG_DIRECTORY))
+    except FileMissing:
+        return WholeLog((), (), (), (), read_listing(()), has_hint=False, exists=False)
+    return WholeLog(
+        files,
+        directories,
+        _stored(storage, SIDECAR_DIRECTORY, directories),
+        _stored(storage, _STAGED_DIRECTORY, directories),
+        read_listing(files),
+        has_hint=any(file.name == HINT_NAME for file in files),
+        exists=True,
+    )
+
+
+def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:
+    if name not in directories:
+        return ()
+    found = storage.list_from(f"{LOG_DIRECTORY}/{name}")
+    return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in found)
+
+
+def list_table(storage: Storage, progress: Progress) -> WholeTable:
+    """List every file below the root but those of the log; tables inside the table are told, and listed too."""
+    nested: list[str] = []
+    found = _walk(storage, "", nested)
+    files = {
+        file.path: file for file in reported(found, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
+    }
+    return WholeTable(files, tuple(sorted(nested)))
+
+
+def _walk(storage: Storage, directory: str, nested: list[str]) -> Iterator[StoredFile]:
+    prefix = f"{directory}/" if directory else ""
+    for stat in storage.list_from(directory):
+        yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
+    for name in storage.list_directories(directory):
+        if name == LOG_DIRECTORY:
+            if directory:
+                nested.append(directory)
+            continue
+        yield from _walk(storage, f"{prefix}{name}", nested)
+
+
+def make_exists(storage: Storage) -> Callable[[str], bool | None]:
+    """A function that tells whether an absolute path or URI is there; None for stores other than local disks."""
+    is_local = storage.uri.startswith("file:")
+
+    def exists(path: str) -> bool | None:
+        import os
+
+        bare = path[len("file:") :] if path.startswith("file:") else path
+        if not is_local or not bare.startswith("/"):
+            return None
+        return os.path.exists("/" + decode(bare).lstrip("/"))
+
+    return exists

@@ -1,0 +1,114 @@
+"""SQL expressions: only what no engine takes is a fault; columns and functions are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltacli.delta.sql.nodes import Form
+from deltacli.delta.sql.parser import parse_expression
+
+UNDERSTOOD = (
+    "id >= 0",
+    "a IS NOT NULL AND b NOT IN (1, 2, 3)",
+    "a BETWEEN b - 1 AND b + 1 AND c = 1",
+    "`my col` LIKE '%x%' ESCAPE '!'",
+    "CASE WHEN a > 1 THEN 'x' WHEN b THEN 'y' ELSE NULL END = 'x'",
+    "CASE a WHEN 1 THEN 2 END",
+    "a::decimal(10,2) > 1.5BD",
+    "CAST(x AS MAP<STRING, ARRAY<INT>>) IS NULL",
+    "transform(arr, x -> x + 1)[0] > 2",
+    "aggregate(arr, 0, (acc, x) -> acc + x) > 2",
+    "EXTRACT(YEAR FROM ts) > 2000",
+    "trim(BOTH 'x' FROM s) <> ''",
+    "substring(s FROM 1 FOR 2)",
+    "position('a' IN s) > 0",
+    "timestampadd(DAY, 1, ts) > ts",
+    "dateadd(day, 1, d) > d",
+    "date_add(d, 1) > d",
+    "ts > INTERVAL '1-2' YEAR TO MONTH + ts",
+    "ts > INTERVAL -1 DAY 2 HOURS",
+    "d > DATE '2020-01-01' AND ts < TIMESTAMP'2020-01-01 00:00:00'",
+    "date = 1 AND timestamp > 1 AND case = 1 AND interval IS NULL",
+    "a <=> b AND c IS DISTINCT FROM d",
+    r"a RLIKE '^\\d+$' AND s = 'it''s' AND t = \"x\"".replace('\\"', '"'),
+    "- a < -1 AND a - -1 = 2",
+    "a.b[0].c['k'] IS NOT NULL",
+    "named(a => 1)",
+    "(a, b) IN ((1, 2))",
+    "v:path.to.x::int > 1",
+    ".5 + 1e10 + 1L + X'1F'",
+    "NOT a = 1 OR !(b)",
+    "a LIKE ANY ('x', 'y')",
+    "length(s) > 0 -- why not",
+    "/* a reason */ a > 1",
+    r"r'\' = s",
+)
+
+NOT_KNOWN = (
+    "a IN (SELECT id FROM other)",
+    "cat.fn(a)",
+    "first(x) IGNORE NULLS",
+    "a COLLATE UTF8_LCASE = 'x'",
+    "a b",
+    "(" * 5_000 + "a" + ")" * 5_000,
+    "- " * 5_000 + "a",
+)
+
+FAULTS = (
+    ("", "it is empty"),
+    ("-- nothing", "it is empty"),
+    ("id >", "it ends where a value is expected"),
+    ("id > 0 AND", "it ends where a value is expected"),
+    ("> 1", "> stands where a value is expected"),
+    ("id = = 1", "= stands where a value is expected"),
+    ("f(a,,b)", ", stands where a value is expected"),
+    ("(id > 0", "a ( is never closed"),
+    ("id > 0)", "a ) closes nothing"),
+    ("a[0)]", "a ) closes nothing"),
+    ("()", "brackets hold nothing"),
+    ("'abc", "a string is opened and never closed"),
+    ("`abc", "a quoted name is opened and never closed"),
+    ("a /* b", "a comment is opened and never closed"),
+    ("a 1", "1 follows a value without an operator"),
+    ("CASE WHEN a THEN 1", "CASE has no END"),
+    ("CASE WHEN a END", "CASE has a WHEN without THEN"),
+    ("CAST(a)", "CAST has no AS"),
+    ("CAST(a AS )", "a cast names no type"),
+    ("a BETWEEN 1", "BETWEEN has no AND"),
+    ("a IN 1", "IN has no list in brackets"),
+    ("a = \\x", "the character '\\\\' stands where SQL has none"),
+)
+
+
+@pytest.mark.parametrize("text", UNDERSTOOD)
+def test_what_engines_take_has_no_fault(text: str) -> None:
+    found = parse_expression(text)
+
+    assert (None, True) == (found.fault, found.is_certain)
+
+
+@pytest.mark.parametrize("text", NOT_KNOWN, ids=lambda text: text[:20])
+def test_what_is_not_known_makes_the_answer_uncertain(text: str) -> None:
+    found = parse_expression(text)
+
+    assert (None, False, []) == (found.fault, found.is_certain, found.columns)
+
+
+@pytest.mark.parametrize(("text", "fault"), FAULTS)
+def test_what_no_engine_takes_is_a_fault(text: str, fault: str) -> None:
+    assert fault == parse_expression(text).fault
+
+
+def test_columns_are_found_without_lambda_parameters_and_units() -> None:
+    found = parse_expression("exists(a.b, x -> x > `c d` AND X < e) OR timestampadd(HOUR, f, g) > now()")
+
+    assert [("a", "b"), ("c d",), ("e",), ("f",), ("g",)] == found.columns
+    assert ["timestampadd", "now"] == found.functions
+
+
+def test_a_long_chain_is_no_deep_one() -> None:
+    found = parse_expression(" AND ".join(["a > 1"] * 20_000))
+
+    assert 20_000 == len(found.columns)
+    assert found.root is not None
+    assert Form.CONDITION is found.root.form

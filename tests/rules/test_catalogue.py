@@ -1,0 +1,63 @@
+"""The catalogue: complete, told apart, and each rule proven by a damage."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from deltacli.delta.rules import checkpoint_rows, commit_lines
+from deltacli.delta.rules.base import Level, Rule, Severity
+from deltacli.delta.rules.catalogue import LEFT_OUT, catalogue
+from tests.rules.damages import DAMAGES, load_all
+
+REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
+RULES = catalogue().rules
+BY_READERS = {
+    rule.id for module in (commit_lines, checkpoint_rows) for rule in vars(module).values() if isinstance(rule, Rule)
+}
+"""Rules that the readers of lines and checkpoints report themselves, on their way."""
+
+PROVEN_OTHERWISE = {"commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them"}
+
+load_all()
+
+
+def test_every_rule_is_reported_by_somebody() -> None:
+    by_checks = {rule.id for check in catalogue().checks for rule in check.rules}
+
+    assert set() == set(RULES) - by_checks - BY_READERS
+
+
+def test_every_rule_has_a_damage() -> None:
+    assert [] == sorted(set(RULES) - {damage.rule for damage in DAMAGES} - PROVEN_OTHERWISE.keys())
+    assert [] == sorted({damage.rule for damage in DAMAGES} - set(RULES))
+
+
+def test_ids_are_told_apart_and_rows_are_filled() -> None:
+    ids = Counter(rule.id for rule in RULES.values())
+
+    assert [] == [rule for rule, count in ids.items() if count > 1]
+    for rule in RULES.values():
+        assert re.fullmatch(r"[a-z0-9]+\.[a-z0-9-]+", rule.id)
+        assert all((rule.checks, rule.spec, rule.example, *rule.fix)), rule.id
+        assert rule.checks.endswith("."), rule.id
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"the reference catalogue is not here: {REFERENCE}")
+def test_the_catalogue_is_the_reference() -> None:
+    text = (REFERENCE / "delta-protocol.md").read_text()
+    rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| ([EWI]) \| (log|ckpt|list|foot|data) \|", text, re.MULTILINE)
+    letters = {"E": Severity.ERROR, "W": Severity.WARNING, "I": Severity.INFO}
+    expected = {
+        rule: (letters[severity], Level(level))
+        for rule, severity, level in rows
+        if level in ("log", "ckpt", "list") and rule not in LEFT_OUT
+    }
+
+    assert 361 == sum(level in ("log", "ckpt", "list") for _, _, level in rows)
+    assert set() == set(LEFT_OUT) & set(RULES)
+    assert expected == {rule.id: (rule.severity, rule.level) for rule in RULES.values()}

@@ -1,0 +1,231 @@
+"""Where the rules about protocols, features, metadata and properties begin, and where they stay silent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.delta.features import FEATURES, stable_name
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.operations.validate import validate_table
+from deltacli.storage import open_storage
+from tests.rules.damages_protocol import protocol, with_features
+from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
+
+OURS = ("protocol.*", "feature.*", "vacuumcheck.*", "metadata.*", "property.*")
+
+
+def found_in(table: TableBuilder, root: Path, *, select: tuple[str, ...] = OURS) -> list[tuple[str, str]]:
+    """(rule, severity) of what is found in a table."""
+    storage = open_storage(str(table.write(root / "t")))
+    found = validate_table(storage, EmbeddedEngine(), level="log", select=select, now_ms=NOW_MS)
+    return [(finding.rule.id, finding.severity.value) for finding in found.findings]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta.checkpointInterval", "1"),
+        ("delta.checkpointInterval", "2147483647"),
+        ("delta.dataSkippingNumIndexedCols", "-1"),
+        ("delta.dataSkippingStringPrefixLength", "0"),
+        ("delta.randomPrefixLength", "1"),
+        ("delta.targetFileSize", "134217728"),
+        ("delta.targetFileSize", "128mb"),
+        ("delta.targetFileSize", "1 GiB"),
+        ("delta.randomizeFilePrefixes", "TRUE"),
+        ("delta.autoOptimize.autoCompact", "auto"),
+        ("delta.deletedFileRetentionDuration", "interval 1 day"),
+        ("delta.deletedFileRetentionDuration", "interval 30 days"),
+        ("delta.logRetentionDuration", "interval 7 days"),
+        ("delta.logRetentionDuration", "interval 365 days"),
+        ("delta.checkpointPolicy", "classic"),
+        ("delta.parquet.compression.codec", "ZSTD"),
+        ("delta.parquet.format.version", "2.12.0"),
+        ("delta.parquet.format.version.afe.internal", "2.12.0"),
+        ("delta.universalFormat.config.iceberg.write.metadata.compression-codec", "none"),
+        ("deltalake.owner", "us"),
+        ("owner", "us"),
+    ],
+)
+def test_a_valid_property_is_silent(key: str, value: str, tmp_path: Path) -> None:
+    assert [] == found_in(TableBuilder(properties={key: value}), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "rule"),
+    [
+        ("delta.checkpointInterval", "2147483648", "property.bad-number"),
+        ("delta.checkpointInterval", "9" * 6000, "property.bad-number"),
+        ("delta.checkpointInterval", "1.5", "property.bad-number"),
+        ("delta.targetFileSize", "0", "property.bad-number"),
+        ("delta.randomizeFilePrefixes", " true", "property.bad-boolean"),
+        ("delta.randomizeFilePrefixes", "", "property.bad-boolean"),
+        ("delta.logRetentionDuration", "interval -1 days", "property.bad-interval"),
+        ("delta.logRetentionDuration", f"interval {'9' * 6000} days", "property.bad-interval"),
+        ("delta.logRetentionDuration", "INTERVAL 30 DAYS", "property.interval-portability"),
+        ("delta.logRetentionDuration", "interval 8640000.5 seconds", "property.interval-portability"),
+        ("delta.deletedFileRetentionDuration", "interval 31 days", "property.retention-order"),
+        ("Delta.AppendOnly", "true", "property.unknown-delta-key"),
+    ],
+)
+def test_an_invalid_property_is_told_once(key: str, value: str, rule: str, tmp_path: Path) -> None:
+    assert [rule] == [found for found, _ in found_in(TableBuilder(properties={key: value}), tmp_path)]
+
+
+def test_what_stays_is_told_once(tmp_path: Path) -> None:
+    table = TableBuilder(properties={"delta.checkpointInterval": "0"})
+    table.metadata["id"] = "my-table"
+    table.commit(table.change_metadata(name="new name"), operation="SET TBLPROPERTIES")
+
+    assert ["metadata.id-not-guid", "property.bad-number"] == [rule for rule, _ in found_in(table, tmp_path)]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        protocol(1, 1),
+        protocol(1, 2),
+        protocol(1, 4),
+        protocol(2, 5),
+        protocol(2, 6),
+        protocol(2, 7, writerFeatures=[]),
+        with_features("appendOnly", "invariants", "domainMetadata"),
+        with_features(for_readers=("vacuumProtocolCheck",)),
+        {"minReaderVersion": 1, "minWriterVersion": 2, "readerFeatures": None, "writerFeatures": None},
+    ],
+)
+def test_a_valid_protocol_is_silent(action: Action, tmp_path: Path) -> None:
+    assert [] == found_in(TableBuilder(protocol=action), tmp_path)
+
+
+def test_column_mapping_for_writers_is_enough_at_reader_version_two(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=protocol(2, 7, writerFeatures=["columnMapping"]))
+
+    assert [("feature.supported-not-used", "info")] == found_in(table, tmp_path)
+
+
+@pytest.mark.parametrize("preview", ["", "-preview"])
+def test_a_preview_supports_what_its_feature_does(preview: str, tmp_path: Path) -> None:
+    table = TableBuilder(
+        schema=struct(*DEFAULT_SCHEMA["fields"], column("v", "variant")),
+        protocol=with_features(for_readers=(f"variantType{preview}",)),
+    )
+
+    expected = ["protocol.preview-feature"] if preview else []
+    assert expected == [rule for rule, _ in found_in(table, tmp_path)]
+
+
+def test_giving_up_what_only_writers_need_is_a_warning(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=with_features("domainMetadata"))
+    table.commit({"protocol": protocol(1, 2)})
+
+    assert [("protocol.downgrade", "warning")] == found_in(table, tmp_path)
+
+
+def test_a_feature_may_go_under_checkpoint_protection(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=with_features(for_readers=("vacuumProtocolCheck",)))
+    table.configure({"delta.requireCheckpointProtectionBeforeVersion": "0"})
+    table.commit({"protocol": with_features("checkpointProtection")})
+
+    assert [("feature.supported-not-used", "info")] == found_in(table, tmp_path)
+
+
+def test_a_feature_may_go_when_the_log_no_longer_has_the_versions_before(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=with_features(for_readers=("vacuumProtocolCheck",)))
+    table.commit({"protocol": protocol(1, 2)})
+    for version in (0, 1):
+        table.drop(f"_delta_log/{version:020d}.json")
+
+    assert [] == found_in(table, tmp_path)
+
+
+def test_the_name_of_a_final_feature_replaces_that_of_its_preview(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=with_features(for_readers=("typeWidening-preview",)))
+    table.configure({"delta.enableTypeWidening": "true"})
+    table.commit({"protocol": with_features(for_readers=("typeWidening",))})
+
+    assert ["protocol.preview-feature"] == [rule for rule, _ in found_in(table, tmp_path)]
+
+
+def test_features_that_version_numbers_implied_need_no_use(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=protocol(1, 4))
+    implied = ("appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns")
+    table.commit({"protocol": with_features(*implied)})
+
+    assert [] == found_in(table, tmp_path)
+
+
+def test_a_vacuum_of_the_release_that_checks_is_silent(tmp_path: Path) -> None:
+    table = TableBuilder(protocol=with_features(for_readers=("vacuumProtocolCheck",)))
+    version = table.commit(operation="VACUUM START")
+    table.action(version, "commitInfo")["engineInfo"] = "Apache-Spark/3.5.0 Delta-Lake/3.2.0"
+
+    assert [] == found_in(table, tmp_path)
+
+
+def test_partitioning_may_change_when_all_files_go(tmp_path: Path) -> None:
+    table = TableBuilder()
+    table.commit(
+        table.change_metadata(partitionColumns=[]),
+        table.new_remove("b", 2, 4),
+        table.new_remove("a", 3, 4),
+        table.new_remove("b", 4, 4),
+        operation="REPLACE TABLE",
+    )
+
+    assert [] == found_in(table, tmp_path)
+
+
+def test_a_table_with_a_column_for_its_files_may_be_partitioned_by_the_others(tmp_path: Path) -> None:
+    table = TableBuilder()
+    table.metadata["partitionColumns"] = ["p", "name"]
+
+    assert [] == found_in(table, tmp_path)
+
+
+ODD_VALUES: tuple[Any, ...] = (None, True, 3, 2.5, "", "text", [], [None], ["a", 1], {}, {"a": None}, {"a": {"b": []}})
+
+
+@pytest.mark.parametrize("value", ODD_VALUES, ids=repr)
+@pytest.mark.parametrize("kind", ["protocol", "metaData"])
+def test_values_of_any_type_break_no_check(kind: str, value: Any, tmp_path: Path) -> None:
+    table = TableBuilder()
+    for name in list(table.action(0, kind)):
+        table.commit({kind: table.action(0, kind) | {name: value}}, with_info=False)
+    table.commit(
+        {kind: {"readerFeatures": value, "writerFeatures": value, "minReaderVersion": 3, "minWriterVersion": 7}}
+    )
+    table.commit(
+        {
+            "metaData": table.metadata
+            | {"configuration": {"delta.appendOnly": value, "delta.logRetentionDuration": value}}
+        }
+    )
+    table.derive(checkpoint=False, checksums=False, files=False)
+
+    found = found_in(table, tmp_path, select=("validate.*", *OURS))
+
+    assert "validate.check-crashed" not in {rule for rule, _ in found}
+
+
+def test_every_feature_that_another_one_needs_or_excludes_is_known() -> None:
+    named = {name for feature in FEATURES.values() for name in (*feature.requires, *feature.excludes)}
+
+    assert named <= FEATURES.keys()
+
+
+@pytest.mark.parametrize(
+    ("name", "stable"),
+    [
+        ("typeWidening-preview", "typeWidening"),
+        ("geospatial-dev", "geospatial"),
+        ("timestampWithoutTimezone", "timestampNtz"),
+        ("deletionVectors", "deletionVectors"),
+        ("unknown-preview", "unknown-preview"),
+    ],
+)
+def test_previews_and_aliases_have_the_name_of_their_feature(name: str, stable: str) -> None:
+    assert stable == stable_name(name)
