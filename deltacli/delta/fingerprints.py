@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from deltacli import arrow_compute as pc
@@ -33,12 +34,14 @@ def repeated(prints: Any) -> Any:  # Any: int64 arrays
     return pc.unique(pc.filter(ordered.slice(1), again))
 
 
-def rows_that_may_repeat(keys: Any) -> Any:  # Any: a chunked binary array in, a chunked boolean array out
-    """Which of millions of keys may occur more than once: all that do, and hardly any other."""
+def rows_that_may_repeat(keys: Iterable[Any]) -> Any:  # Any: binary arrays in, a chunked boolean array out
+    """Which of millions of keys may occur more than once: all that do, and hardly any other.
+
+    The keys are taken one array after the other, so that the next may be made when the last is forgotten.
+    """
     import pyarrow as pa
 
-    chunks = [chunk for chunk in keys.chunks if len(chunk)]
-    prints = [fingerprints(chunk) for chunk in chunks]
+    prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
     if not prints:
         return pa.chunked_array([], pa.bool_())
     often = repeated(pa.concat_arrays(prints))

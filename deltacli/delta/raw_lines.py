@@ -131,9 +131,10 @@ class LineScanner:
         filled = len(value)
         if filled != 1:
             filled = sum(action is not None for action in value.values())
-            if filled != 1:
+            known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
+            if filled == 0 or known > 1:  # what nobody knows yet may stand beside an action
                 names = ", ".join(sorted(value)[:5]) or "nothing"
-                message = f"the line holds {filled} actions, expected one"
+                message = f"the line holds {known or 'no'} actions, expected one"
                 where = place._replace(line=number)
                 found.findings.append(rules.LINE_NOT_OBJECT.at(where, message, seen=names, expected="one action"))
         for kind, action in value.items():

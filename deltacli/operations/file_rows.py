@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.file_actions import action_schemas, whole_actions
-from deltacli.delta.rules.base import Place
+from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.commit_lines import WRONG_TYPE
 from deltacli.delta.rules.views import CommitView, FilesView, Regime
+from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.findings import Collector
 
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 _MOST_ROWS = 16_384
+_VIEWS_AT_ONCE = 6
 
 
 class FileRows:
     """Collects adds and shows them to the checks, some ten thousand at a time."""
 
-    def __init__(self, collector: Collector, now_ms: int, uri: str) -> None:
+    def __init__(self, engine: Engine, collector: Collector, now_ms: int, uri: str) -> None:
+        self._engine = engine
         self._collector = collector
         self._now_ms = now_ms
         self._uri = uri
@@ -31,23 +34,28 @@ class FileRows:
         self._adds: list[Action] = []
         self._versions: list[int] = []
         self._lines: list[int] = []
+        self._waiting: list[FilesView] = []
 
     def take(self, commit: CommitView, clustering: str | None) -> None:
         """Take the adds of a commit; `clustering` is the configuration of that domain from this commit on."""
         if not self._is_needed or not commit.adds:
             return
         if self._regime is not commit.after or self._clustering != clustering:
-            self.flush()
+            self._make_view()
             self._regime, self._clustering = commit.after, clustering
         for placed in commit.adds:
             self._adds.append(_with_plain_tags(placed.action))
             self._versions.append(commit.version)
             self._lines.append(placed.line)
             if len(self._adds) >= _MOST_ROWS:
-                self.flush()
+                self._make_view()
 
     def flush(self) -> None:
         """Show what was collected."""
+        self._make_view()
+        self.settle()
+
+    def _make_view(self) -> None:
         if not self._adds or self._regime is None:
             return
         adds, versions, lines = self._adds, self._versions, self._lines
@@ -71,8 +79,19 @@ class FileRows:
             view = FilesView(rows, regime, None, None, path, version, self._now_ms, clustering, uri=self._uri)
             self._show(view)
 
+    def settle(self) -> None:
+        """Judge what is waiting, several views at a time, and take what is found in their order."""
+        waiting, self._waiting = self._waiting, []
+        for findings in self._engine.run(self._judge, waiting):
+            self._collector.take(findings)
+
     def _show(self, view: FilesView) -> None:
-        self._collector.look(view, view.place(0))
+        self._waiting.append(view)
+        if len(self._waiting) >= _VIEWS_AT_ONCE:
+            self.settle()
+
+    def _judge(self, view: FilesView) -> list[Finding]:
+        return self._collector.findings_of(view, view.place(0))
 
     def _show_one_by_one(self, adds: list[Action], versions: list[int], lines: list[int]) -> None:
         """Find the rows that Arrow can't take, report them, and show the others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import NamedTuple
 
 from deltacli.delta.rules.base import Check, Finding, Fix, Level, Place, Rule, Severity
@@ -83,16 +84,20 @@ class Collector:
 
     def look(self, view: object, place: Place) -> None:
         """Run every check for such a view. One that fails is reported, and never hides the others."""
+        self.take(self.findings_of(view, place))
+
+    def findings_of(self, view: object, place: Place) -> list[Finding]:
+        """What every check for such a view finds, not yet taken: this may be asked in several threads."""
+        found: list[Finding] = []
         for check in self._checks[type(view)]:
             if self._is_done(check):
                 continue
             try:
-                for finding in check.run(view):
-                    self.take((finding,))
-                    if finding.rule.id in self._done and self._is_done(check):
-                        break
+                heard = islice(check.run(view), MOST_COUNTED + self._most if self._most else None)
+                found.extend(finding for finding in heard if finding.rule.id in self._taken)
             except Exception as fault:  # noqa: BLE001  (a check is a guest: whatever it does, the others run)
-                self._report_crash(check, fault, place)
+                found.extend(self._crash(check, fault, place))
+        return found
 
     def take(self, findings: Iterable[Finding]) -> None:
         """Keep findings of rules that are asked for, up to the limit."""
@@ -114,11 +119,11 @@ class Collector:
         """True if enough was heard of every rule of a check: a million more findings would tell nothing new."""
         return bool(self._done) and all(rule.id in self._done or rule.id not in self._taken for rule in check.rules)
 
-    def _report_crash(self, check: Check, fault: Exception, place: Place) -> None:
+    def _crash(self, check: Check, fault: Exception, place: Place) -> list[Finding]:
         name = getattr(check.run, "__name__", "a check")
         if name in self._crashed:
-            return
+            return []
         self._crashed.add(name)
         ids = ", ".join(rule.id for rule in check.rules)
         message = f"the check {name} failed with {type(fault).__name__}: {fault}; not checked: {ids}"
-        self.take([CHECK_CRASHED.at(place, message)])
+        return [CHECK_CRASHED.at(place, message)]

@@ -48,6 +48,7 @@ class CheckpointInspector:
         self._kept: list[pyarrow.RecordBatch] = []
         self._comparable: list[pyarrow.Table] = []
         self._removes: list[pyarrow.RecordBatch] = []
+        self._shared_nulls = _SharedNulls()
         self._duplicates = comparison.DuplicateFinder()
         self._remove_keys: list[Any] = []  # Any: binary arrays
         self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner)
@@ -118,7 +119,7 @@ class CheckpointInspector:
         if batch.parsed_stats is not None and adds.column("stats").null_count == adds.num_rows:
             records = _parsed_records(batch.parsed_stats, records)
         narrow = adds.drop_columns(["stats"]).append_column("num_records", records)
-        self._kept.append(narrow)
+        self._kept.append(self._shared_nulls.replace(narrow))
 
     def _take_removes(self, removes: pyarrow.RecordBatch) -> None:
         self._duplicates.take(removes)
@@ -208,6 +209,28 @@ class CheckpointInspector:
         for path in lacking.to_pylist():
             message = f"the checkpoint lacks the unexpired tombstone of {path}: a vacuum may delete the file too early"
             self.findings.append(rules.MISSING_TOMBSTONE.at(self._place(path), message, expected=path))
+
+
+class _SharedNulls:
+    """Columns without any value share one piece of memory: a million rows have several such columns."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Any] = {}  # Any: pyarrow has no types
+
+    def replace(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """The same batch, its empty columns exchanged."""
+        import pyarrow as pa
+
+        columns = []
+        for column in batch.columns:
+            if column.null_count < len(column):
+                columns.append(column)
+                continue
+            made = self._made.get(column.type)
+            if made is None or len(made) < len(column):
+                made = self._made[column.type] = pa.nulls(len(column), column.type)
+            columns.append(made.slice(0, len(column)))
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _without_tags(remove: dict[str, Any]) -> dict[str, Any]:  # Any: an action

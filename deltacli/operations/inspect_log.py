@@ -70,7 +70,7 @@ class LogInspector:
         self._progress = progress
         self._scanner = LineScanner()
         self._memory: dict[str, Any] = {}  # Any: what checks remember
-        self._rows = FileRows(collector, now_ms, storage.uri)
+        self._rows = FileRows(engine, collector, now_ms, storage.uri)
         self._checkpoints: dict[int, list[CheckpointView]] = {}
         self._is_whole = True
         self._expects_from_zero = 0 in log.listing.commits
@@ -309,6 +309,7 @@ class LogInspector:
         if begins:
             inspector.judge_files_with(self._rows)
         view = inspector.run()
+        self._rows.settle()
         self._collector.take(inspector.findings)
         if begins and inspector.is_readable:
             self._begin_with(inspector, view, scanned)

@@ -98,5 +98,10 @@ def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
 
 def count_partitions(paths: Any) -> int:  # Any: a chunked string array
     """How many directories of the form `column=value` there are."""
-    named = pc.filter(paths, pc.match_substring(paths, "="))
-    return len(pc.unique(pc.replace_substring_regex(named, _FILE_NAME, "")))
+    import pyarrow as pa
+
+    found = []
+    for chunk in paths.chunks:
+        named = pc.filter(chunk, pc.match_substring(chunk, "="))
+        found.append(pc.unique(pc.replace_substring_regex(named, _FILE_NAME, "")))
+    return len(pc.unique(pa.chunked_array(found, pa.string())))

@@ -182,12 +182,10 @@ def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
 @AREA.check(StateView, CASE_COLLISION)
 def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
     """Live paths that are equal once case is ignored, each such group once."""
-    import pyarrow as pa
-
     if view.live.num_rows < 2:
         return
     keys = view.live.column("key")
-    suspects = rows_that_may_repeat(pa.chunked_array([_folded(chunk) for chunk in keys.chunks], pa.binary()))
+    suspects = rows_that_may_repeat(map(_folded, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
     for row in pc.indices_nonzero(suspects).to_pylist():
         key = keys[row].as_py()
