@@ -194,6 +194,11 @@ def main() -> None:
                 [*peer, "count", str(checkpoint)],
             ),
             Case(
+                f"validate, {options.adds:,} adds, against merely opening it",
+                [*ours, "validate", str(checkpoint), "--exit-zero", "--json"],
+                [*peer, "load", str(checkpoint)],
+            ),
+            Case(
                 f"every file of {options.adds:,}, as NDJSON",
                 [*ours, "snapshot", str(checkpoint), "--files", "--format", "ndjson"],
                 [*peer, "files", str(checkpoint)],

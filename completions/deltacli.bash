@@ -7,6 +7,7 @@ _deltacli_load() {
         '')
             commands='history;-;again;Show who changed a table, when and how, newest first.
 snapshot;-;again;Show the state of a table at a version.
+validate;-;again;Check tables against the rules of the protocol.
 '
             options='--format;table json ndjson csv;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -76,6 +77,37 @@ snapshot;-;again;Show the state of a table at a version.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
+'
+            ;;
+        'validate ')
+            commands=''
+            options='--level;log storage;once;How far to look: the log'\''s files, or a listing of the table, too.
+--select;TEXT;again;Only these rules: globs over their ids. Repeatable.
+--ignore;TEXT;again;Not these rules: globs over their ids. Repeatable.
+--fail-on;error warning info;once;The least severity that is exit 1.
+--baseline;FILE;once;Accept the findings written down there.
+--write-baseline;FILE;once;Write today'\''s findings down, to accept them from now on, and exit 0.
+--profile;current draft;once;The protocol as it is, or only what its old draft asks.
+--max-findings;TEXT;once;Findings shown for each rule and table, 0 = all.
+--exit-zero;-;once;Exit 0 whatever is found.
+--brief;-;once;One line a finding in a table: no values, no fixes.
+--list-rules;-;once;List the rules instead; needs no TABLE.
+--format;table json ndjson csv sarif junit github;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='again;DIRECTORY
 '
             ;;
     esac

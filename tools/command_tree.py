@@ -95,9 +95,9 @@ def read_tree() -> Command:
     group: Any = typer.main.get_command(build_app())  # Any: typer's own click
     root = _read_command(group, (), None)
     own = {spelling for option in root.options for spelling in option.spellings}
-    shared = {
+    shared = {  # of options with values of their own in some command the first one's, which are everybody's
         option.spellings: option
-        for command in root.walk()
+        for command in reversed(list(root.walk()))
         for option in command.options
         if set(option.spellings) <= set(TAKES_VALUE) - own
     }

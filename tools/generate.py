@@ -1,4 +1,5 @@
-"""Write what is made from the code: completions, manual pages, the command reference, tables in the docs, schemas.
+"""Write what is made from the code: completions, manual pages, the command reference, the rules, tables in the docs,
+schemas.
 
 `python -m tools.generate` writes, `--check` only says what differs (exit 1).
 """
@@ -16,6 +17,7 @@ from tools.command_tree import Command, Option, read_commands, read_tree
 from tools.environment import read_environment, variables_of
 from tools.fish_completion import render_fish
 from tools.man_pages import render_man_pages
+from tools.rules_page import render_rules_page
 from tools.schemas import render_schemas
 from tools.zsh_completion import render_zsh
 
@@ -86,6 +88,7 @@ def files() -> dict[str, str]:
         "completions/_deltacli": render_zsh(root),
         "completions/deltacli.fish": render_fish(root),
         "docs/commands.md": render_reference(root, environment),
+        "docs/rules.md": render_rules_page(),
         "docs/scripting.md": fill(scripting, tables),
         **{f"docs/man/{name}": page for name, page in pages.items()},
         **{f"docs/schemas/{name}": text for name, text in render_schemas().items()},

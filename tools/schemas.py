@@ -12,7 +12,7 @@ HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 Schema = dict[str, Any]  # Any: JSON values
 
 _ENVELOPE = ("kind", "schemaVersion", "tableFormat", "complete")
-_LINES = ("commit", "add", "remove", "snapshot", "field")
+_LINES = ("commit", "add", "remove", "snapshot", "field", "finding", "summary", "rule")
 
 
 def render_schemas() -> dict[str, str]:
@@ -24,6 +24,9 @@ def render_schemas() -> dict[str, str]:
         "remove": _item_line(documents["deltacli.files"], "remove"),
         "snapshot": _snapshot_line(documents["deltacli.snapshot"]),
         "field": _field_line(documents["deltacli.schema"]),
+        "finding": _part_line(documents["deltacli.validate"], "finding", ("table",)),
+        "summary": _summary_line(documents["deltacli.validate"]),
+        "rule": _part_line(documents["deltacli.rules"], "rule", ()),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
@@ -54,6 +57,24 @@ def _item_line(document: Schema, kind: str) -> Schema:
     if "dependentRequired" in whole:
         rules["dependentRequired"] = whole["dependentRequired"]
     return _line(kind, item["description"], properties, whole["required"], **rules)
+
+
+def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema:
+    """A part of a document that stands for itself; `of_table` are fields of its table that it has, too."""
+    part, table = document["$defs"][kind], document["$defs"].get("table", {"properties": {}})
+    properties = {name: table["properties"][name] for name in of_table} | part["properties"]
+    rules = {"additionalProperties": part["additionalProperties"]}
+    return _line(kind, part["description"], properties, [*of_table, *part["required"]], **rules)
+
+
+def _summary_line(document: Schema) -> Schema:
+    table = document["$defs"]["table"]
+    properties = {"level": document["properties"]["level"]}
+    properties |= {name: schema for name, schema in table["properties"].items() if name != "findings"}
+    properties["summary"] = document["$defs"]["summary"]
+    return _line(
+        "summary", "what follows the findings of a table", properties, list(properties), additionalProperties=False
+    )
 
 
 def _snapshot_line(document: Schema) -> Schema:

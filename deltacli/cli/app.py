@@ -7,16 +7,15 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from itertools import pairwise
 
 import typer
 
 from deltacli import __version__
+from deltacli.cli.errors import report_details, report_error, wants_json
 from deltacli.cli.interrupts import Interrupted, signals_raise
-from deltacli.cli.options import TAKES_VALUE, ReaderGoneError, invocation, with_shared_options
+from deltacli.cli.options import TAKES_VALUE, CommonFormat, ReaderGoneError, invocation, with_shared_options
 from deltacli.cli.output import PagerQuitError
 from deltacli.cli.render.json import dumps
-from deltacli.cli.shell import fill_hint
 from deltacli.cli.streams import give_up
 from deltacli.cli.term import close_live_line, say, visible
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, StorageFailed
@@ -32,13 +31,15 @@ Examples:
   deltacli history ./tbl                who changed it, when, how
   deltacli snapshot ./tbl               its state now
   deltacli snapshot ./tbl --version 3   its state then
+  deltacli validate ./tbl               what is wrong with it
 """
 
 COMMANDS: Mapping[str, str] = {
     "history": "deltacli.cli.commands.history",
     "snapshot": "deltacli.cli.commands.snapshot",
+    "validate": "deltacli.cli.commands.validate",
 }
-"""Command -> the module that holds a function of that name and EXIT_CODES.
+"""Command -> the module that holds a function of that name, EXIT_CODES, and FORMATS where they are its own.
 
 Only the module of the command at hand is imported.
 """
@@ -61,7 +62,7 @@ def build_app(only: str | None = None) -> typer.Typer:
         if only in (None, name):
             module = import_module(home)
             app.command(name, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT)(
-                with_shared_options(getattr(module, name))
+                with_shared_options(getattr(module, name), getattr(module, "FORMATS", CommonFormat))
             )
     return app
 
@@ -119,7 +120,7 @@ def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
         sys.stdout.flush()
         return outcome if isinstance(outcome, int) else 0
     except DeltacliError as error:
-        report(error, arguments)
+        report_error(error, arguments, _table_of(arguments))
         return error.exit_code
     except typer.TyperException as error:
         if is_bare:
@@ -136,7 +137,7 @@ def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
         failure = StorageFailed(
             f"the result can't be written: {(error.strerror or str(error)).lower()}", code="output.unwritable"
         )
-        report(failure, arguments)
+        report_error(failure, arguments, _table_of(arguments))
         give_up(sys.stdout, 1)
         return failure.exit_code
     except Exception as error:  # noqa: BLE001  (the one place: a bug becomes exit 70)
@@ -161,50 +162,9 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
     return [argv[position], *before, *argv[position + 1 :]]
 
 
-def report(error: DeltacliError, arguments: Sequence[str]) -> None:
-    """Write an error on stderr: one object for programs, else a line, indented facts and the next command."""
-    table = _table_of(arguments)
-    hint = fill_hint(error.hint, table) if error.hint else None
-    if _wants_json(arguments):
-        document = {
-            "type": "error",
-            "code": error.code,
-            "exit": error.exit_code,
-            "message": error.message,
-            "table": error.table or table,
-            "details": error.facts,
-            "hint": hint,
-        }
-        say(dumps(document).decode())
-    else:
-        width = max((len(name) for name in error.facts), default=0)
-        say(
-            visible(f"error: {table}: {error.message}" if table and error.exit_code != 2 else f"error: {error.message}")
-        )
-        for name, value in error.facts.items():
-            say(visible(f"  {name:<{width}}  {value}"))
-        if hint:
-            say(visible(f"hint: {hint}"))
-    _report_details(error, arguments)
-
-
-def _report_details(error: BaseException, arguments: Sequence[str]) -> None:
-    """`-v`: the faults behind the error; `-vv`: where in the code."""
-    verbosity = sum(len(word) - 1 for word in arguments if word in ("-v", "-vv")) + list(arguments).count("--verbose")
-    if verbosity >= 2:
-        import traceback
-
-        say("".join(traceback.format_exception(error)).rstrip())
-    elif verbosity == 1:
-        cause = error.__cause__ or error.__context__
-        while cause is not None:
-            say(visible(f"  because  {type(cause).__name__}: {cause}"))
-            cause = cause.__cause__ or cause.__context__
-
-
 def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
     """Say in one line what became of the run."""
-    if not _wants_json(arguments):
+    if not wants_json(arguments):
         say(interruption.message)
         return
     document = {
@@ -225,7 +185,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
     command = next((word for word in arguments if word in COMMANDS), "")
     hint = f"deltacli {command} --help".replace("  ", " ")
-    if _wants_json(arguments):
+    if wants_json(arguments):
         document = {
             "type": "error",
             "code": "usage",
@@ -242,7 +202,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
 
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
-    if _wants_json(arguments):
+    if wants_json(arguments):
         document = {
             "type": "error",
             "code": "bug",
@@ -256,7 +216,7 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     else:
         say(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
         say("hint: run it again with -vv and report the traceback, with the names in it made anonymous")
-    _report_details(error, arguments)
+    report_details(error, arguments)
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:
@@ -270,6 +230,14 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         "--timestamp",
         "--limit",
         "--columns",
+        "--level",
+        "--select",
+        "--ignore",
+        "--fail-on",
+        "--baseline",
+        "--write-baseline",
+        "--profile",
+        "--max-findings",
     }
     from deltacli.storage.secrets import without_secrets
 
@@ -282,17 +250,3 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         elif not word.startswith("-"):
             return without_secrets(word)
     return None
-
-
-def _wants_json(arguments: Sequence[str]) -> bool:
-    """True if errors are objects: as the options say once they are settled, before that as they look."""
-    if invocation.log_is_json is not None:
-        return invocation.log_is_json
-    said = {"--log-format": "", "--format": "json" if "--json" in arguments else ""}
-    for word, following in pairwise([*arguments, ""]):
-        name, separator, value = word.partition("=")
-        if name in said:
-            said[name] = value if separator else following
-    if said["--log-format"]:
-        return said["--log-format"] == "json"
-    return (said["--format"] or os.environ.get("DELTACLI_FORMAT")) in ("json", "ndjson")

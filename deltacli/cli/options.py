@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_hints
 
 import typer
 
@@ -29,6 +29,20 @@ DEFAULT_LIMIT = 20
 
 
 class OutputFormat(StrEnum):
+    """Every format of stdout; the last three only where a command has findings to tell."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class CommonFormat(StrEnum):
+    """The formats of every command."""
+
     TABLE = "table"
     JSON = "json"
     NDJSON = "ndjson"
@@ -87,13 +101,18 @@ ColumnsOption = Annotated[
     typer.Option("--columns", metavar="A,B,…", help="Only these columns, in this order.", show_default=False),
 ]
 
-_SHARED: Mapping[str, Any] = {  # Any: annotations
-    "output_format": Annotated[
-        OutputFormat | None,
+
+def _format_option(formats: type[StrEnum]) -> Any:  # Any: an annotation
+    return Annotated[
+        Optional[formats],  # noqa: UP045  (a value, not a type, to mypy)
         typer.Option(
-            "--format", metavar="table|json|ndjson|csv", help="Format of stdout.  [default: table]", show_default=False
+            "--format", metavar="|".join(formats), help="Format of stdout.  [default: table]", show_default=False
         ),
-    ],
+    ]
+
+
+_SHARED: Mapping[str, Any] = {  # Any: annotations
+    "output_format": _format_option(CommonFormat),
     "as_json": Annotated[bool, typer.Option("--json", help="The same as --format json.")],
     "output": Annotated[
         str | None,
@@ -256,8 +275,8 @@ class Run:
         return DEFAULT_LIMIT if self.terminal.is_terminal and self.format is OutputFormat.TABLE else 0
 
 
-def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, whose first parameter is `run`, the shared options after its own."""
+def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = CommonFormat) -> Callable[..., None]:
+    """Give a command, whose first parameter is `run`, the shared options after its own; it writes `formats`."""
     hints = get_type_hints(command, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name])
@@ -266,11 +285,11 @@ def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
     ]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation)
-        for name, annotation in _SHARED.items()
+        for name, annotation in {**_SHARED, "output_format": _format_option(formats)}.items()
     ]
 
     def invoke(**options: Any) -> None:  # Any: whatever typer parsed
-        run = make_run(**{name: options.pop(name) for name in _SHARED})
+        run = make_run(formats=formats, **{name: options.pop(name) for name in _SHARED})
         try:
             command(run, **options)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
@@ -286,7 +305,8 @@ def with_shared_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def make_run(
     *,
-    output_format: OutputFormat | None,
+    formats: type[StrEnum] = CommonFormat,
+    output_format: StrEnum | None,
     as_json: bool,
     output: str | None,
     now: str | None,
@@ -302,17 +322,17 @@ def make_run(
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
     settings = _read_config(config or os.environ.get("DELTACLI_CONFIG"))
-    if as_json and output_format not in (None, OutputFormat.JSON):
+    if as_json and output_format not in (None, "json"):
         raise UsageError(f"--json and --format {output_format} contradict each other")
     if table_format is TableFormat.PAIMON:
         raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
-    chosen = (
-        OutputFormat.JSON
+    chosen = OutputFormat(
+        "json"
         if as_json
         else output_format
-        or _one_of(OutputFormat, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
-        or _one_of(OutputFormat, settings.get("format"), "format in the configuration")
-        or OutputFormat.TABLE
+        or _one_of(formats, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or _one_of(formats, settings.get("format"), "format in the configuration")
+        or "table"
     )
     colours = colour or _one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
     shows = (
@@ -324,7 +344,7 @@ def make_run(
     logs = log_format or (LogFormat.JSON if chosen in (OutputFormat.JSON, OutputFormat.NDJSON) else LogFormat.TEXT)
     invocation.log_is_json = logs is LogFormat.JSON
     if output is not None:
-        _require_target(output)
+        require_target(output, "--output")
     is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
@@ -342,12 +362,12 @@ def make_run(
     )
 
 
-def _require_target(output: str) -> None:
+def require_target(output: str, option: str) -> None:
     """Raise UsageError where a result must not be written."""
     if not output:
-        raise UsageError("--output is an empty name")
+        raise UsageError(f"{option} is an empty name")
     if "_delta_log" in os.path.dirname(os.path.realpath(output)).split(os.sep):
-        raise UsageError(f"--output {output} is inside the log of a table, which a result would damage")
+        raise UsageError(f"{option} {output} is inside the log of a table, which a result would damage")
 
 
 def _start_progress(choice: ProgressChoice) -> Progress:

@@ -88,6 +88,11 @@ class Screen:
                 self._start(self._pager)
         return len(data)
 
+    def flush(self) -> None:
+        """Show what was written, as far as nothing is held back for the pager."""
+        if self._process is None and self._pager is None:
+            self._out.flush()
+
     def _start(self, command: list[str]) -> None:
         self._out.flush()
         environment = dict(os.environ)

@@ -38,14 +38,19 @@ def fill_hint(hint: str, table: str | None) -> str:
 
 def again_without_limit(arguments: Sequence[str]) -> str:
     """The same command line once more, with every row."""
+    return again_with(arguments, "--limit", "0")
+
+
+def again_with(arguments: Sequence[str], option: str, value: str) -> str:
+    """The same command line once more, with another value of an option."""
     kept: list[str] = []
     skip = False
     for word in arguments:
         if skip:
             skip = False
-        elif word == "--limit":
+        elif word == option:
             skip = True
-        elif not word.startswith("--limit="):
+        elif not word.startswith(f"{option}="):
             kept.append(word)
     end = kept.index("--") if "--" in kept else len(kept)
-    return " ".join(["deltacli", *map(quoted, kept[:end]), "--limit", "0", *map(quoted, kept[end:])])
+    return " ".join(["deltacli", *map(quoted, kept[:end]), option, quoted(value), *map(quoted, kept[end:])])

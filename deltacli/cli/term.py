@@ -63,6 +63,14 @@ def for_screen(text: str) -> str:
     return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
+def encoded(text: str) -> bytes:
+    """A text in UTF-8: names of files with the bytes they have, half a character of JSON (`\\ud800`) as its escape."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
 def cells(text: str) -> int:
     """How many terminal cells a text takes: wide East Asian characters take two, combining marks none."""
     return len(text) if text.isascii() else sum(map(_cells_of, text))

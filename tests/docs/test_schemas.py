@@ -138,6 +138,51 @@ def test_real_tables_match(name: str, capsysbinary: Capture) -> None:
         assert [] == check_output(table.path(corpus.unpacked()), command, capsysbinary), command
 
 
+def check_findings(table: Path, capture: Capture) -> list[str]:
+    """What violates a schema in the findings of a table: the document, the lines, and each against the other."""
+    code = run(["validate", str(table), "--level", "storage", "--json"])
+    out, err = (stream.decode() for stream in capture.readouterr())
+    document = json.loads(out)
+    found = faults(document, document["kind"]) + [
+        fault for line in err.splitlines() for fault in line_faults(json.loads(line))
+    ]
+    found += [] if (code == 1) == (document["summary"]["errors"] > 0) else [f"exit {code}"]
+    run(["validate", str(table), "--level", "storage", "--format", "ndjson"])
+    *lines, end = [json.loads(line) for line in capture.readouterr().out.decode().splitlines()]
+    found += [fault for line in [*lines, end] for fault in line_faults(line)]
+    told = sorted((line["rule"], line["message"]) for line in lines if line["type"] == "finding")
+    expected = sorted((item["rule"], item["message"]) for item in document["tables"][0]["findings"])
+    return found + (
+        [] if told == expected and end["count"] == len(lines) else ["the lines are others than the document"]
+    )
+
+
+@pytest.mark.skipif(not corpus.tables(), reason=corpus.absence())
+@pytest.mark.parametrize("name", TABLES)
+def test_findings_on_real_tables_match(name: str, capsysbinary: Capture) -> None:
+    (table,) = (found for found in corpus.tables() if found.id == name)
+
+    assert [] == check_findings(table.path(corpus.unpacked()), capsysbinary)
+
+
+def test_damaged_findings_are_refused(tmp_path: Path, capsysbinary: Capture) -> None:
+    log = tmp_path / "t" / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text("[]\n[]\n")
+    run(["validate", str(tmp_path), str(tmp_path / "none"), "--json"])
+    document = json.loads(capsysbinary.readouterr().out)
+    document["tables"][0]["suppressed"] = {"commit.line-not-object": 1}
+    document["tables"][0]["notChecked"] = ["something"]
+    document["baseline"] = {"accepted": 0, "stale": 0}
+
+    assert [] == faults(document, "deltacli.validate")
+    assert {"baseline", "failures", "tables[].suppressed.commit.line-not-object"} | {
+        f"tables[].findings[].location.{name}" for name in ("line", "version", "key")
+    } >= survivors(document, "removed")
+    assert set() == survivors(document, "mistyped")
+    assert {"tables[].suppressed.commit.line-not-object"} >= survivors(document, "joined")
+
+
 BAD_SCHEMAS = ("no json", "[]", '"long"', '{"type":"struct"}', '{"type":"struct","fields":[1]}')
 
 

@@ -30,6 +30,7 @@ def test_the_screen_is_what_the_commands_print(tmp_path: Path) -> None:
 
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     make_sample(tmp_path / "tbl")
+    make_sample(tmp_path / "lake" / "trips")
     commands = [
         line.split("#")[0].strip()
         for block in blocks("sh")
@@ -39,7 +40,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
     codes = {command: deltacli(*shlex.split(command)[1:], cwd=tmp_path).code for command in commands}
 
-    assert 4 == len(commands)
+    assert 11 == len(commands)
     assert {0} == set(codes.values()), codes
 
 

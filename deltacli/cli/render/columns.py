@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import Style, Terminal, cells, for_screen, shorten, visible
+from deltacli.cli.term import Style, Terminal, cells, encoded, for_screen, shorten, visible
 from deltacli.errors import UsageError
 
 Row = TypeVar("Row")
@@ -106,10 +106,10 @@ def write_csv(sink: BinaryIO, columns: Sequence[Column[Row]], rows: Iterable[Row
     for row in rows:
         writer.writerow([exact(column.value(row)) for column in columns])
         if buffer.tell() > 1 << 16:
-            sink.write(buffer.getvalue().encode("utf-8", "surrogateescape"))
+            sink.write(encoded(buffer.getvalue()))
             buffer.seek(0)
             buffer.truncate()
-    sink.write(buffer.getvalue().encode("utf-8", "surrogateescape"))
+    sink.write(encoded(buffer.getvalue()))
 
 
 def write_table(
@@ -143,7 +143,7 @@ def write_table(
         else:
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
     if lines:
-        sink.write(("\n".join(lines) + "\n").encode("utf-8", "surrogateescape"))
+        sink.write(encoded("\n".join(lines) + "\n"))
 
 
 def exact_line(value: object) -> str:

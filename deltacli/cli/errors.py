@@ -1,0 +1,70 @@
+"""How errors look on stderr: a line, facts and a hint for people, an object for programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+
+from deltacli.cli.options import invocation
+from deltacli.cli.render.json import dumps
+from deltacli.cli.shell import fill_hint
+from deltacli.cli.term import say, visible
+from deltacli.errors import DeltacliError
+
+
+def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
+    """Write an error on stderr: one object for programs, else a line, indented facts and the next command.
+
+    `table` is the table as the user wrote it.
+    """
+    hint = fill_hint(error.hint, table) if error.hint else None
+    if wants_json(arguments):
+        document = {
+            "type": "error",
+            "code": error.code,
+            "exit": error.exit_code,
+            "message": error.message,
+            "table": error.table or table,
+            "details": error.facts,
+            "hint": hint,
+        }
+        say(dumps(document).decode())
+    else:
+        width = max((len(name) for name in error.facts), default=0)
+        say(
+            visible(f"error: {table}: {error.message}" if table and error.exit_code != 2 else f"error: {error.message}")
+        )
+        for name, value in error.facts.items():
+            say(visible(f"  {name:<{width}}  {value}"))
+        if hint:
+            say(visible(f"hint: {hint}"))
+    report_details(error, arguments)
+
+
+def report_details(error: BaseException, arguments: Sequence[str]) -> None:
+    """`-v`: the faults behind the error; `-vv`: where in the code."""
+    verbosity = sum(len(word) - 1 for word in arguments if word in ("-v", "-vv")) + list(arguments).count("--verbose")
+    if verbosity >= 2:
+        import traceback
+
+        say("".join(traceback.format_exception(error)).rstrip())
+    elif verbosity == 1:
+        cause = error.__cause__ or error.__context__
+        while cause is not None:
+            say(visible(f"  because  {type(cause).__name__}: {cause}"))
+            cause = cause.__cause__ or cause.__context__
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """True if errors are objects: as the options say once they are settled, before that as they look."""
+    if invocation.log_is_json is not None:
+        return invocation.log_is_json
+    said = {"--log-format": "", "--format": "json" if "--json" in arguments else ""}
+    for word, following in pairwise([*arguments, ""]):
+        name, separator, value = word.partition("=")
+        if name in said:
+            said[name] = value if separator else following
+    if said["--log-format"]:
+        return said["--log-format"] == "json"
+    return (said["--format"] or os.environ.get("DELTACLI_FORMAT")) in ("json", "ndjson")

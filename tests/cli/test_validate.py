@@ -1,0 +1,359 @@
+"""`deltacli validate`: tables, exit codes, text, baselines, and the ways a run can end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.checker import failure_code
+from deltacli.delta.rules.base import Finding, Place, Severity
+from deltacli.delta.rules.catalogue import catalogue
+from deltacli.errors import DeltacliError, NotATable, StorageFailed
+from deltacli.operations.validate import Validation
+from deltacli.storage import Storage
+from tests.cli.conftest import BAD, Run
+from tests.cli.pty_session import Session, gate
+from tests.cli.support import ROOT, Result, deltacli
+from tests.cli.test_documents import validate as assert_valid
+
+ONLY = ("--select", "commit.*")
+
+
+def names_of(result: Result) -> list[str]:
+    """The tables of a document, by their last two names."""
+    return ["/".join(table["table"].split("/")[-2:]) for table in result.document["tables"]]
+
+
+# Text
+
+
+def test_a_finding_is_a_line_that_an_editor_can_jump_to(lake: Path, validate: Run) -> None:
+    for name in ("lake/bad", "./lake/bad", str(lake / "lake" / "bad"), "lake/bad/"):
+        first, *rest = validate(name, *ONLY).out.splitlines()
+
+        place, _, message = first.partition(": error: ")
+        assert f"{name.rstrip('/')}/_delta_log/00000000000000000015.json:1" == place
+        assert message.endswith(" [commit.bad-json]")
+        assert ["table", "version", "errors", "warnings", "infos"] == rest[-2].split()
+        assert [name, "15", "1", "0", "0"] == rest[-1].split()
+
+
+def test_what_was_seen_and_the_fix_stand_below_the_finding_and_the_fix_once(lake: Path, validate: Run) -> None:
+    Path("lake/bad/_delta_log/00000000000000000016.json").write_text(BAD)
+
+    full = validate("lake/bad", *ONLY).out
+    brief = validate("lake/bad", *ONLY, "--brief").out
+
+    assert 2 == full.count("    seen ")
+    assert 1 == full.count("    fix ")
+    assert [line for line in full.splitlines() if not line.startswith("    ")] == brief.splitlines()
+
+
+def test_a_clean_table_is_its_line_of_the_summary(lake: Path, validate: Run) -> None:
+    result = validate("lake/deep/good", *ONLY)
+
+    assert (0, "") == (result.code, result.err)
+    assert [["table", "version", "errors", "warnings", "infos"], ["lake/deep/good", "14", "0", "0", "0"]] == [
+        line.split() for line in result.out.splitlines()
+    ]
+
+
+def test_on_a_terminal_the_last_line_is_what_to_run_next(lake: Path) -> None:
+    with Session("validate", "lake/bad", *ONLY, "--color", "never") as session:
+        found = session.finish()[1].splitlines()[-1]
+    with Session("validate", "lake/deep/good", *ONLY, "--color", "never") as session:
+        clean = session.finish()[1].splitlines()[-1]
+    with Session("validate", "lake/bad", *ONLY, "--max-findings", "1", "--color", "never") as session:
+        capped = session.finish()[1].splitlines()
+
+    assert "next: what the rules mean: deltacli validate --list-rules --select commit.bad-json" == found
+    assert "next: are the files there: deltacli validate lake/deep/good --level storage" == clean
+    assert not capped[-1].startswith("next: all findings")
+
+
+def test_findings_above_the_limit_are_counted_and_the_next_command_shows_them(lake: Path, validate: Run) -> None:
+    Path("lake/bad/_delta_log/00000000000000000015.json").write_text(BAD * 3)
+
+    result = validate("lake/bad", *ONLY, "--max-findings", "2")
+    everything = validate("lake/bad", *ONLY, "--max-findings", "0", "--json")
+    document = validate("lake/bad", *ONLY, "--max-findings", "2", "--json").document
+    with Session("validate", "lake/bad", *ONLY, "--max-findings", "2", "--color", "never") as session:
+        last = session.finish()[1].splitlines()[-1]
+
+    assert "lake/bad: 1 more of commit.bad-json is not shown" in result.out
+    assert 3 == len(everything.document["tables"][0]["findings"])
+    assert (False, {"commit.bad-json": 1}) == (document["complete"], document["tables"][0]["suppressed"])
+    assert last.startswith("next: all findings: deltacli validate lake/bad --select 'commit.*'")
+    assert last.endswith("--max-findings 0")
+
+
+def test_names_can_not_command_a_terminal(sample: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "a\x1b[31mb"
+    shutil.copytree(sample, odd)
+    (odd / "_delta_log" / f"{15:020d}.json").write_text(BAD)
+
+    assert "\x1b" not in deltacli("validate", odd, *ONLY).out
+
+
+# Exit codes
+
+
+def test_the_exit_code_says_whether_a_finding_weighs_enough(lake: Path, validate: Run) -> None:
+    gap = Path("lake/deep/good/_delta_log/00000000000000000003.json")
+    gap.unlink()
+    only = ("--select", "log.gap")
+
+    assert 1 == validate("lake/bad", *ONLY).code
+    assert 0 == validate("lake/bad", *ONLY, "--exit-zero").code
+    assert [0, 1, 1] == [
+        validate("lake/deep/good", *only, "--fail-on", weight).code for weight in ("error", "warning", "info")
+    ]
+
+
+def test_a_table_that_can_not_be_opened_is_findings(lake: Path, validate: Run) -> None:
+    shutil.rmtree("lake/bad/_delta_log")
+
+    result = validate("lake/bad", "--json")
+
+    assert (1, "") == (result.code, result.err)
+    assert ["log.not-a-table"] == [finding["rule"] for finding in result.document["tables"][0]["findings"]]
+
+
+def test_nothing_at_the_path_is_exit_3_and_nothing_on_stdout(lake: Path, validate: Run) -> None:
+    text = validate("none")
+    document = validate("none", "--format", "ndjson")
+
+    assert (3, "", 3, "") == (text.code, text.out, document.code, document.out)
+    assert text.err.startswith("error: none: there is nothing at this path\n")
+    assert_valid(document.error, "error")
+    assert ("table.path-missing", "none") == (document.error["code"], document.error["table"])
+
+
+@pytest.mark.parametrize("form", ["table", "json", "ndjson", "csv", "sarif", "junit", "github"])
+def test_where_one_path_is_missing_the_others_are_checked(form: str, lake: Path, validate: Run) -> None:
+    result = validate("none", "lake/bad", "neither", *ONLY, "--format", form)
+
+    assert 3 == result.code
+    assert 2 == result.err.count("there is nothing at this path")
+    assert "commit.bad-json" in result.out
+    if form == "json":
+        assert ["none", "neither"] == [failure["table"] for failure in result.document["failures"]]
+        assert not result.document["complete"]
+    if form == "ndjson":
+        assert not json.loads(result.out.splitlines()[-1])["complete"]
+
+
+def test_where_every_path_is_missing_each_is_named(lake: Path, validate: Run) -> None:
+    result = validate("none", "neither")
+
+    assert (3, "") == (result.code, result.out)
+    assert ["error: none: there is nothing at this path", "error: neither: there is nothing at this path"] == [
+        line for line in result.err.splitlines() if line.startswith("error")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), ("TABLE",)),
+        (("t", "--select", "comit.bad-json"), ("'comit.bad-json'", "did you mean 'commit.bad-json'?")),
+        (("t", "--select", "commit.*", "--ignore", "commit.*"), ("no rule is left",)),
+        (("t", "--select", "log.nested-table"), ("no rule is left", "log.nested-table", "--level storage")),
+        (("t", "--max-findings", "-1"), ("negative",)),
+        (("t", "--level", "data"), ("data",)),
+        (("t", "--format", "xml"), ("xml",)),
+        (("t", "--baseline", "none.json"), ("none.json", "no such file", "--write-baseline none.json")),
+        (("--list-rules", "--format", "sarif"), ("--list-rules", "csv")),
+        (("t", "--write-baseline", "t/_delta_log/x"), ("inside the log",)),
+    ],
+)
+def test_a_wrong_command_line_is_exit_2(
+    arguments: tuple[str, ...], words: tuple[str, ...], lake: Path, validate: Run
+) -> None:
+    result = validate(*arguments)
+
+    assert (2, "") == (result.code, result.out)
+    assert all(word in result.err for word in words), result.err
+
+
+def test_formats_of_findings_belong_to_validate_alone(lake: Path, validate: Run) -> None:
+    result = deltacli("history", "lake/bad", "--format", "sarif", cwd=lake)
+    variable = deltacli("history", "lake/bad", cwd=lake, DELTACLI_FORMAT="junit")
+
+    assert (2, 2) == (result.code, variable.code)
+    assert "'junit'" in variable.err
+    assert "sarif" in deltacli("validate", "lake/bad", *ONLY, cwd=lake, DELTACLI_FORMAT="sarif").out
+
+
+def test_a_finding_that_nobody_has_seen_weighs_what_its_rule_does(
+    lake: Path, validate: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rule may report a light case first, and what lies above the limit is counted only."""
+    rule = catalogue().rules["log.gap"]
+    light = rule.at(Place("_delta_log"), "a light case", severity=Severity.INFO)
+
+    def check(storage: Storage, *_: object, on_finding: Callable[[Finding], None], **__: object) -> Validation:
+        on_finding(light)
+        return Validation(storage.uri, 0, "log", (light,), {"log.gap": 1}, (), frozenset({"log.gap"}))
+
+    monkeypatch.setattr("deltacli.operations.validate.validate_table", check)
+
+    assert 1 == validate("lake/bad").code
+
+
+def test_the_worst_failure_is_the_exit_code() -> None:
+    failures: list[tuple[str, DeltacliError]] = [
+        ("a", NotATable("nothing")),
+        ("b", StorageFailed("no answer")),
+        ("c", NotATable("nothing")),
+    ]
+
+    assert 7 == failure_code(failures)
+
+
+# Tables
+
+
+@pytest.mark.parametrize(
+    ("arguments", "tables"),
+    [
+        (("lake",), ["lake/bad", "deep/good"]),
+        (("lake/**",), ["lake/bad", "deep/good"]),
+        (("**/good",), ["deep/good"]),
+        (("lake/b?d", "lake/bad"), ["lake/bad"]),
+        (("lake/*",), ["lake/bad", "deep/good"]),
+        (("lake/deep/good", "lake"), ["deep/good", "lake/bad"]),
+        (("lake/bad/_delta_log", "lake/bad/day=2026-01-01", "lake/bad"), ["lake/bad"]),
+        (("lake/bad", "lake/bad/", "./lake/bad"), ["lake/bad"]),
+    ],
+)
+def test_tables_are_found_below_directories_and_behind_patterns(
+    arguments: tuple[str, ...], tables: list[str], lake: Path, validate: Run
+) -> None:
+    result = validate(*arguments, *ONLY, "--json")
+
+    assert "" == result.err
+    assert tables == names_of(result)
+    assert (len(tables) == 1) == (result.document["table"] is not None)
+
+
+def test_what_a_shell_expands_inside_tables_is_passed_over_silently(lake: Path) -> None:
+    everything = [str(path.relative_to(lake)) for path in sorted(Path("lake").resolve().rglob("*"))]
+
+    result = deltacli("validate", *everything, *ONLY, "--json", cwd=lake)
+
+    assert ["lake/bad", "deep/good"] == names_of(result)
+    assert "" == result.err
+
+
+def test_a_path_inside_a_table_names_the_table(lake: Path, validate: Run) -> None:
+    inside = next(path for path in Path("lake/bad").iterdir() if path.name.startswith("day="))
+
+    partition = validate(str(inside), str(inside / "x.parquet"))
+    log = validate("./lake/bad/_delta_log")
+
+    assert (3, 3) == (partition.code, log.code)
+    assert "hint: deltacli validate lake/bad" == log.err.splitlines()[-1]
+    assert "this lies inside a table" in partition.err
+
+
+def test_a_file_beside_tables_is_passed_over_with_a_note_and_alone_it_is_an_error(lake: Path, validate: Run) -> None:
+    Path("lake/README").write_text("")
+
+    beside = validate("lake/README", "lake/deep/good", *ONLY)
+    alone = validate("lake/README", *ONLY)
+
+    assert (0, "note: lake/README is a file beside tables; it was passed over\n") == (beside.code, beside.err)
+    assert (3, "") == (alone.code, alone.out)
+    assert "this is a file" in alone.err
+
+
+def test_a_pattern_without_a_table_is_an_error(lake: Path, validate: Run) -> None:
+    result = validate("lake/nothing*", *ONLY)
+
+    assert 3 == result.code
+    assert "no table matches this pattern" in result.err
+
+
+def test_several_tables_end_with_their_sum(lake: Path, validate: Run) -> None:
+    rows = [line.split() for line in validate("lake", *ONLY, "--brief").out.splitlines()[2:]]
+
+    assert ["lake/bad", "15", "1", "0", "0"] == rows[1]
+    assert ["lake/deep/good", "14", "0", "0", "0"] == rows[2]
+    assert ["all", "2", "tables", "1", "0", "0"] == rows[3]
+
+
+# Ends
+
+
+def test_findings_flow_before_the_run_is_over(lake: Path) -> None:
+    with gate("00000000000000000015.json") as slow:
+        out, inlet = os.pipe()
+        arguments = ["lake/deep/good", f"gated://{lake}/lake/bad", "--select", "commit.*", "--format", "ndjson"]
+        with Session("validate", *arguments, gate=slow, stdout=inlet) as session:
+            os.close(inlet)
+            slow.wait_for(1)
+            first = json.loads(os.read(out, 65536))
+            slow.open()
+            rest = b""
+            while block := os.read(out, 65536):
+                rest += block
+            code, _ = session.finish()
+        os.close(out)
+
+    assert ("summary", 1) == (first["type"], code)
+    assert ["finding", "summary", "end"] == [json.loads(line)["type"] for line in rest.splitlines()]
+
+
+@pytest.mark.parametrize("form", ["table", "ndjson"])
+def test_a_closed_pipe_ends_the_run_quietly(form: str, lake: Path) -> None:
+    Path("lake/bad/_delta_log/00000000000000000015.json").write_text(BAD * 20_000)
+    command = f"{sys.executable} -m deltacli validate lake/bad --select 'commit.*' --max-findings 0 --format {form}"
+
+    done = subprocess.run(
+        ["bash", "-c", f'{command} | head -c 100 > head; exit "${{PIPESTATUS[0]}}"'],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+    assert (141, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize("form", ["table", "ndjson"])
+def test_an_interruption_says_that_nothing_was_changed(form: str, lake: Path) -> None:
+    with gate("00000000000000000015.json") as slow:
+        arguments = [f"gated://{lake}/lake/bad", "--format", form, "--log-format", "text", "--output", "result"]
+        with Session("validate", *arguments, gate=slow, environment={"DELTACLI_PROGRESS": "never"}) as session:
+            slow.wait_for(1)
+            session.send(signal.SIGINT)
+            slow.open()
+            code, shown = session.finish()
+
+    assert (130, "interrupted; nothing was changed") == (code, shown.splitlines()[-1])
+    assert ["lake"] == [path.name for path in lake.iterdir()]
+
+
+def test_the_result_goes_to_a_file_whole(lake: Path, validate: Run) -> None:
+    result = validate("lake", *ONLY, "--format", "sarif", "--output", "result.sarif")
+
+    assert (1, "") == (result.code, result.out)
+    assert "note: 2 tables: 1 error, 0 warnings, 0 infos" == result.err.strip()
+    assert "2.1.0" == json.loads(Path("result.sarif").read_text())["version"]
+
+
+def test_progress_counts_tables(lake: Path, validate: Run) -> None:
+    result = validate("lake", *ONLY, "--progress", "json")
+
+    steps = [json.loads(line) for line in result.err.splitlines()]
+    assert {"looking for tables", "validating"} <= {step["step"] for step in steps}
+    assert (2, 2) == next((step["done"], step["total"]) for step in reversed(steps) if step["step"] == "validating")
