@@ -180,7 +180,11 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
     import pyarrow as pa
 
     columns = []
+    names: set[str] = set().union(*actions)
     for field in schema:
+        if field.name not in names:
+            columns.append(pa.nulls(len(actions), field.type))
+            continue
         values: list[Any] = [action.get(field.name) for action in actions]  # Any: JSON values
         if pa.types.is_map(field.type):
             values = [list(value.items()) if isinstance(value, dict) else None for value in values]

@@ -15,7 +15,7 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths import canonical, canonical_column
-from deltacli.delta.rules.views import LiveFile, Placed, Totals
+from deltacli.delta.rules.views import LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,8 +57,11 @@ class KnownFiles:
         """Take the files of these raw paths out of the columns: one look at them for many commits."""
         if self._base is None:
             return
-        wanted = {canonical(path) for path in paths} - self._touched.keys()
-        if not wanted:
+        self._take_out({canonical(path) for path in paths})
+
+    def _take_out(self, keys: set[str]) -> None:
+        wanted = keys - self._touched.keys()
+        if self._base is None or not wanted:
             return
         for key in wanted:
             self._touched[key] = {}
@@ -66,42 +69,49 @@ class KnownFiles:
         for live in _live_files(rows, self._base_version):
             self._touched[canonical(live.path)][live.dv_id] = live
 
-    def live_of(self, path: str) -> Sequence[LiveFile] | None:
-        """The live logical files of a raw path, compared by canonical path; None where that can't be known."""
+    def live_of(self, key: str) -> Sequence[LiveFile] | None:
+        """The live logical files of a canonical path; None where that can't be known."""
         if not self.is_known:
             return None
-        key = canonical(path)
-        if key not in self._touched:
-            self.prefetch([path])
-        return list(self._touched.get(key, {}).values())
+        of_path = self._touched.get(key)
+        if of_path is None:
+            if self._base is None:
+                return ()
+            self._take_out({key})
+            of_path = self._touched[key]
+        return tuple(of_path.values()) if of_path else ()
 
-    def apply(self, version: int, adds: Sequence[Placed], removes: Sequence[Placed]) -> None:
+    def apply(self, version: int, adds: Sequence[TouchedFile], removes: Sequence[TouchedFile]) -> None:
         """Apply a commit. Of an add and a remove of one key the add counts, as in every replay here."""
         if not self.is_known:
             return
         if self._base is not None:
-            self.prefetch(str(placed.action.get("path")) for placed in (*adds, *removes))
+            self._take_out({file.path for file in (*adds, *removes)})
         files, size, vectors, deleted = self.totals
-        for placed in removes:
-            key = _key_of(placed.action)
-            self._tombstones[key] = placed.action
+        for file in removes:
+            key = (file.path, file.dv_id or "")
+            self._tombstones[key] = file.placed.action
             gone = self._touched.get(key[0], {}).pop(key[1], None)
             if gone is not None:
                 files, size, vectors, deleted = _less((files, size, vectors, deleted), gone)
-        for placed in adds:
-            add = placed.action
-            key = _key_of(add)
-            if self._base_removes is None:
-                self._tombstones.pop(key, None)
+        for file in adds:
+            add = file.placed.action
+            path, dv_id = file.path, file.dv_id or ""
+            if self._base_removes is not None:
+                self._tombstones[path, dv_id] = None  # hides one of the checkpoint
+            elif self._tombstones:
+                self._tombstones.pop((path, dv_id), None)
+            live = LiveFile(add["path"], dv_id, version, file.placed.line, add)
+            of_path = self._touched.get(path)
+            if of_path is None:
+                self._touched[path] = {dv_id: live}
             else:
-                self._tombstones[key] = None  # hides one of the checkpoint
-            of_path = self._touched.setdefault(key[0], {})
-            gone = of_path.get(key[1])
-            if gone is not None:
-                files, size, vectors, deleted = _less((files, size, vectors, deleted), gone)
-            of_path[key[1]] = LiveFile(add["path"], key[1], version, placed.line, add)
+                gone = of_path.get(dv_id)
+                if gone is not None:
+                    files, size, vectors, deleted = _less((files, size, vectors, deleted), gone)
+                of_path[dv_id] = live
             files, size = files + 1, size + (add.get("size") or 0)
-            if key[1]:
+            if dv_id:
                 vectors, deleted = vectors + 1, deleted + (add["deletionVector"].get("cardinality") or 0)
         self.totals = Totals(files, size, vectors, deleted)
 

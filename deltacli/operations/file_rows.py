@@ -43,10 +43,13 @@ class FileRows:
         if self._regime is not commit.after or self._clustering != clustering:
             self._make_view()
             self._regime, self._clustering = commit.after, clustering
-        for placed in commit.adds:
-            self._adds.append(_with_plain_tags(placed.action))
-            self._versions.append(commit.version)
-            self._lines.append(placed.line)
+        start = 0
+        while start < len(commit.adds):
+            part = commit.adds[start : start + _MOST_ROWS - len(self._adds)]
+            start += len(part)
+            self._adds += [_with_plain_tags(add) if "tags" in add else add for _, add, _ in part]
+            self._versions += [commit.version] * len(part)
+            self._lines += [line for _, _, line in part]
             if len(self._adds) >= _MOST_ROWS:
                 self._make_view()
 

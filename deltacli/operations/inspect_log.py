@@ -182,7 +182,7 @@ class LogInspector:
         self._collector.look(commit, commit.place())
         self._take_small(commit)
         self._rows.take(commit, self.domains.get("delta.clustering"))
-        self.files.apply(version, commit.adds, commit.removes)
+        self.files.apply(version, commit.added, commit.removed)
         self._is_whole &= lines.is_readable and not lines.broken
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
         self.cdc.extend((placed, version) for placed in commit.others if placed.kind == "cdc")

@@ -46,7 +46,7 @@ def a_commit(**changes: Any) -> CommitView:
         first_kind=None,
         before=Regime(),
         after=Regime(),
-        live_before=lambda _: [],
+        live_at=lambda _: [],
     )
     return replace(view, **changes)
 

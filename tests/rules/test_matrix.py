@@ -63,7 +63,10 @@ def empty_the_checkpoint(table: TableBuilder) -> None:
 
 
 def tear_the_checkpoint(table: TableBuilder) -> None:
-    table.edit_files(lambda root: (root / CHECKPOINT).write_bytes((root / CHECKPOINT).read_bytes()[:-200]) and None)
+    def tear(root: Path) -> None:
+        (root / CHECKPOINT).write_bytes((root / CHECKPOINT).read_bytes()[:-200])
+
+    table.edit_files(tear)
 
 
 def lose_a_part(table: TableBuilder) -> None:

@@ -152,9 +152,9 @@ class CommitView:
     """In force when this commit was made."""
     after: Regime
     """In force from this commit on. A commit must satisfy what it brings itself."""
-    live_before: Callable[[str], Sequence[LiveFile] | None]
-    """Raw path -> the logical files of that path which are live before this commit (compared by canonical path); None
-    where the log that would tell is gone.
+    live_at: Callable[[str], Sequence[LiveFile] | None]
+    """Canonical path -> the logical files of that path which are live before this commit; None where the log that would
+    tell is gone.
     """
     previous: CommitView | None = None
     """The commit of the version before, without its adds; None where that is gone or unreadable."""
@@ -173,6 +173,10 @@ class CommitView:
     def place(self, line: int | None = None, key: str | None = None) -> Place:
         """A place in this commit."""
         return Place(self.path, line, self.version, key)
+
+    def live_before(self, path: str) -> Sequence[LiveFile] | None:
+        """The same for a path as found."""
+        return self.live_at(canonical(path))
 
     def of_kind(self, kind: str) -> list[Placed]:
         """The actions of a kind that is neither add nor remove."""
@@ -194,7 +198,8 @@ class CommitView:
             path, vector = placed.action.get("path"), placed.action.get("deletionVector")
             if type(path) is str:
                 dv_id = "" if vector is None else None if fault_of(vector) else unique_id(vector)
-                found.append(TouchedFile(placed, canonical(path), dv_id, self.live_before(path)))
+                key = canonical(path)
+                found.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
         return found
 
     @cached_property
