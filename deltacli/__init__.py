@@ -1,9 +1,10 @@
-"""Delta tables without a JVM: `open_table(uri).snapshot(version=…)`, `.history()`.
+"""Delta tables without a JVM: `open_table(uri).snapshot(version=…)`, `.history()`, `.validate()`.
 
 >>> import deltacli
 >>> table = deltacli.open_table("./tbl")                  # doctest: +SKIP
 >>> table.snapshot().counts()                             # doctest: +SKIP
 >>> [item.operation for item in table.history().items]    # doctest: +SKIP
+>>> [finding.rule.id for finding in table.validate().findings]    # doctest: +SKIP
 """
 
 from __future__ import annotations
@@ -11,21 +12,38 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deltacli.delta.rules.base import Finding, Severity
     from deltacli.errors import DeltacliError
     from deltacli.operations.history import History, HistoryItem
     from deltacli.operations.table import Snapshot, Table, open_table
+    from deltacli.operations.validate import Validation
     from deltacli.progress import Progress
 
 __version__ = "0.1.0"
-__all__ = ["DeltacliError", "History", "HistoryItem", "Progress", "Snapshot", "Table", "__version__", "open_table"]
+__all__ = [
+    "DeltacliError",
+    "Finding",
+    "History",
+    "HistoryItem",
+    "Progress",
+    "Severity",
+    "Snapshot",
+    "Table",
+    "Validation",
+    "__version__",
+    "open_table",
+]
 
 _HOMES = {
     "DeltacliError": "deltacli.errors",
+    "Finding": "deltacli.delta.rules.base",
     "History": "deltacli.operations.history",
     "HistoryItem": "deltacli.operations.history",
     "Progress": "deltacli.progress",
+    "Severity": "deltacli.delta.rules.base",
     "Snapshot": "deltacli.operations.table",
     "Table": "deltacli.operations.table",
+    "Validation": "deltacli.operations.validate",
     "open_table": "deltacli.operations.table",
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
     from deltacli.delta.schema.types import StructType
     from deltacli.operations.history import History
+    from deltacli.operations.validate import Validation
 
 
 Batch = TypeVar("Batch")
@@ -103,6 +104,34 @@ class Table:
         except FileMissing:
             # Somebody cleaned the log between the listing and now: what is there now decides.
             return self.rebuild(Log(list_log(self.storage, progress=self.progress)), version)
+
+    def validate(
+        self,
+        *,
+        level: str = "log",
+        select: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        profile: str = "current",
+        max_findings: int = 100,
+    ) -> Validation:
+        """Check the table against the rules of a level (`log`, `storage`); `select` and `ignore` are globs over rule
+        ids, `max_findings` is the limit for each rule (0: none).
+
+        Works on tables that can't be opened. Raises NotATable only where there is nothing at the path.
+        """
+        from deltacli.operations.validate import validate_table
+
+        return validate_table(
+            self.storage,
+            self.engine,
+            level=level,
+            select=select,
+            ignore=ignore,
+            profile=profile,
+            max_findings=max_findings,
+            now_ms=self.clock(),
+            progress=self.progress,
+        )
 
     def rebuild(
         self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})
