@@ -13,6 +13,7 @@ from deltacli.delta.action_faults import missing, wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.stats import num_records_column
+from deltacli.errors import CommitCorrupt
 
 if TYPE_CHECKING:
     import pyarrow
@@ -193,6 +194,37 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
             raise wrong_type(field.name, str(fault), source) from fault
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
+    """`whole_actions` for actions that were judged before: what has no place in the columns is left out, so that the
+    rest can be compared. Halves of surrogate pairs become question marks, values of a wrong type null.
+    """
+    try:
+        return whole_actions(actions, schema, "")
+    except CommitCorrupt:
+        return whole_actions([_plain(action, schema) for action in actions], schema, "")
+
+
+def _plain(action: Action, schema: pyarrow.Schema) -> Action:
+    """An action without the fields that its columns do not take."""
+    found: Action = {}
+    for name in schema.names:
+        value = _plain_value(action.get(name))
+        try:
+            whole_actions([{name: value}], schema, "")
+        except CommitCorrupt:
+            continue
+        found[name] = value
+    return found
+
+
+def _plain_value(value: Any) -> Any:  # Any: a JSON value
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {_plain_value(key): _plain_value(item) for key, item in value.items()}
+    return value
 
 
 def _path_column(paths: Sequence[object], kind: str, source: str) -> pyarrow.Array:

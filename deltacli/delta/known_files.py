@@ -128,23 +128,31 @@ class KnownFiles:
         """The remove that a visible commit made of a key (canonical path, vector id), if no add undid it."""
         return self._tombstones.get(key)
 
-    def tombstones(self) -> Iterator[Action]:
-        """Every remove that no add undid, expired ones too; those of the checkpoint in chunks."""
-        yield from (remove for remove in self._tombstones.values() if remove is not None)
-        if self._base_removes is not None:
-            for batch in self._base_removes.to_batches(max_chunksize=8_192):
-                for remove in batch.to_pylist(maps_as_pydicts="lossy"):
-                    if not self._tombstones or _key_of(remove) not in self._tombstones:
-                        yield {name: value for name, value in remove.items() if value is not None}
+    def tombstones(self, newer_than: int | None = None) -> Iterator[Action]:
+        """Every remove that no add undid, or those whose deletionTimestamp is greater; those of the checkpoint in
+        chunks.
+        """
+        for remove in self._tombstones.values():
+            if remove is not None and (newer_than is None or (remove.get("deletionTimestamp") or 0) > newer_than):
+                yield remove
+        base = self._base_removes
+        if base is None:
+            return
+        if newer_than is not None:
+            base = base.filter(pc.greater(pc.fill_null(base.column("deletionTimestamp"), 0), newer_than))
+        for batch in base.to_batches(max_chunksize=8_192):
+            for remove in batch.to_pylist(maps_as_pydicts="lossy"):
+                if not self._tombstones or _key_of(remove) not in self._tombstones:
+                    yield {name: value for name, value in remove.items() if value is not None}
 
     def whole_adds(self) -> Iterator[pyarrow.RecordBatch]:
         """The live files as batches of `action_schemas().add`; those of the checkpoint lack their statistics."""
-        from deltacli.delta.file_actions import action_schemas, whole_actions
+        from deltacli.delta.file_actions import action_schemas, whole_actions_leniently
 
         schema = action_schemas().add
         files = [file.add for of_path in self._touched.values() for file in of_path.values()]
         for start in range(0, len(files), _ROWS_A_BATCH):
-            yield whole_actions(files[start : start + _ROWS_A_BATCH], schema, "")
+            yield whole_actions_leniently(files[start : start + _ROWS_A_BATCH], schema)
         base = self._untouched_base()
         if base is not None:
             without_stats = base.append_column("stats", _no_text(base.num_rows))
@@ -240,7 +248,15 @@ def _keys(paths: Any) -> Any:  # Any: chunked arrays
 def _binary(keys: Iterable[str]) -> Any:  # Any: a binary array
     import pyarrow as pa
 
-    return pa.array([key.encode("utf-8", "surrogateescape") for key in keys], pa.binary())
+    return pa.array([_bytes_of(key) for key in keys], pa.binary())
+
+
+def _bytes_of(key: str) -> bytes:
+    """The bytes of a canonical path: as they were in the log, or, for half a surrogate pair, bytes that no path has."""
+    try:
+        return key.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return key.encode("utf-8", "surrogatepass")
 
 
 def _live_files(rows: Any, version: int) -> Iterator[LiveFile]:  # Any: a table or a record batch

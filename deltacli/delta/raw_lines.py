@@ -6,18 +6,20 @@ Spec: Delta Log Entries; Actions.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import orjson
 
-from deltacli.delta.commit_lines import KNOWN_ACTIONS, MAX_DEPTH, Action, is_nested_too_deeply
+from deltacli.delta.commit_lines import KNOWN_ACTIONS, MAX_DEPTH, MAX_LINE_BYTES, Action, is_nested_too_deeply
 from deltacli.delta.rules import commit_lines as rules
 from deltacli.delta.rules.action_types import FIELDS, faults_of, shown, unknown_fields
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.views import Placed
 
 _MOST_PLAIN_SHAPES = 10_000
+_MOST_KEYS_TOLD = 10
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -41,66 +43,75 @@ class LineScanner:
 
     def __init__(self) -> None:
         self._sound: set[tuple[Any, ...]] = set()  # Any: names and types of the fields
+        self._odd: dict[tuple[Any, ...], list[str]] = {}
 
     def scan(self, data: bytes, place: Place) -> ScannedLines:
         """Scan the bytes of a whole file; `place` names it."""
-        found = ScannedLines([], [], [], True)
-        unreadable = False
-        odd_ends = 0
-        lines = data.split(b"\n")
+        found = self.scan_lines(data.split(b"\n"), place)
+        if any(finding.rule is rules.BAD_JSON for finding in found.findings):
+            spread = _spread_values(data)
+            if spread is not None:
+                return self._scan_spread(spread, place)
+        return found
+
+    def scan_lines(self, lines: Iterable[bytes], place: Place) -> ScannedLines:
+        """Scan the lines of a file of any size; `place` names it."""
+        run = _Run(place)
+        blank = False
         for number, line in enumerate(lines, 1):
+            run.odd_ends += blank
+            blank = False
             if not line:
-                odd_ends += number < len(lines)
+                blank = True
+                continue
+            if len(line) > MAX_LINE_BYTES:
+                message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB: no reader holds it"
+                run.report(rules.BAD_JSON.at(place._replace(line=number), message, seen=f"{len(line)} bytes"))
+                run.is_readable = False
                 continue
             try:
                 value = orjson.loads(line)
                 if orjson.dumps(value) != line:
-                    value, odd = self._careful(line, place._replace(line=number), found)
-                    odd_ends += odd
+                    value = self._careful(line, number, run)
             except (orjson.JSONDecodeError, orjson.JSONEncodeError):
                 if line.isspace():
-                    odd_ends += 1
+                    run.odd_ends += 1
                     continue
-                value, odd = self._careful(line, place._replace(line=number), found)
-                odd_ends += odd
+                value = self._careful(line, number, run)
             if value is _UNREADABLE:
-                unreadable = True
-                continue
-            unreadable |= not self._take(value, number, place, found)
-        if unreadable and (spread := _spread_values(data)) is not None:
-            return self._rescan(spread, place)
-        if odd_ends:
-            message = f"{odd_ends} blank lines, or lines that end with CR LF"
-            found.findings.append(rules.CRLF_OR_BLANK.at(place, message, seen=odd_ends))
-        return found._replace(is_readable=not unreadable)
+                run.is_readable = False
+            else:
+                run.is_readable &= self._take(value, number, run)
+        return run.result()
 
-    def _rescan(self, values: list[tuple[int, Any]], place: Place) -> ScannedLines:
-        found = ScannedLines([], [], [], True)
+    def _scan_spread(self, values: list[tuple[int, Any]], place: Place) -> ScannedLines:
+        """Take the actions of a file whose lines hold parts of them."""
+        run = _Run(place)
         message = "actions are spread over several lines; each must stand on a line of its own"
-        found.findings.append(rules.PRETTY_PRINTED.at(place._replace(line=1), message))
+        run.report(rules.PRETTY_PRINTED.at(place._replace(line=1), message))
         for number, value in values:
-            self._take(value, number, place, found)
-        return found
+            self._take(value, number, run)
+        return run.result()
 
-    def _careful(self, line: bytes, place: Place, found: ScannedLines) -> tuple[Any, bool]:  # Any: a JSON value
-        """Parse a line that is not as a machine writes it; True with it where it ends with CR."""
+    def _careful(self, line: bytes, number: int, run: _Run) -> Any:  # Any: a JSON value
+        """Parse a line that is not as a machine writes it."""
+        place = run.place._replace(line=number)
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as fault:
             message = f"byte {fault.start} of the line is not UTF-8"
             seen = repr(line[fault.start : fault.start + 8])
-            found.findings.append(rules.NOT_UTF8.at(place, message, seen=seen))
-            return _UNREADABLE, False
+            run.report(rules.NOT_UTF8.at(place, message, seen=seen))
+            return _UNREADABLE
         if line.startswith(_BOM):
-            found.findings.append(rules.NOT_UTF8.at(place, "the line begins with a byte order mark", seen="EF BB BF"))
+            run.report(rules.NOT_UTF8.at(place, "the line begins with a byte order mark", seen="EF BB BF"))
             text = text[1:]
-        twice: list[str] = []
+        twice: dict[str, None] = {}
 
         def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
             made = dict(items)
             if len(made) != len(items):
-                names = [name for name, _ in items]
-                twice.extend(sorted({name for name in names if names.count(name) > 1}))
+                twice.update((name, None) for name, count in Counter(name for name, _ in items).items() if count > 1)
             return made
 
         try:
@@ -109,74 +120,120 @@ class LineScanner:
                 raise RecursionError
         except RecursionError:
             message = f"the line is nested too deeply: more than {MAX_DEPTH} objects and arrays within each other"
-            found.findings.append(rules.BAD_JSON.at(place, message))
-            return _UNREADABLE, False
+            run.report(rules.BAD_JSON.at(place, message))
+            return _UNREADABLE
         except ValueError as fault:
             reason = fault.msg.lower() if isinstance(fault, json.JSONDecodeError) else "a number has too many digits"
             message = f"the line is not JSON: {reason}"
-            found.findings.append(rules.BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
-            return _UNREADABLE, False
-        for name in twice:
+            run.report(rules.BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
+            return _UNREADABLE
+        for name in list(twice)[:_MOST_KEYS_TOLD]:
             message = f'the key "{name[:80]}" stands twice in one object; the last one was taken'
-            found.findings.append(rules.DUPLICATE_KEY.at(place, message, seen=name))
-        return value, text.endswith("\r")
+            run.report(rules.DUPLICATE_KEY.at(place, message, seen=name))
+        run.odd_ends += text.endswith("\r")
+        return value
 
-    def _take(self, value: Any, number: int, place: Place, found: ScannedLines) -> bool:  # Any: a JSON value
+    def _take(self, value: Any, number: int, run: _Run) -> bool:  # Any: a JSON value
         """Take the actions of one line; False where it holds none."""
         if type(value) is not dict:
             message = f"the line is {shown(value)}, expected an object with one action"
-            where = place._replace(line=number)
-            found.findings.append(rules.LINE_NOT_OBJECT.at(where, message, seen=shown(value)))
+            run.report(rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=shown(value)))
             return False
-        filled = len(value)
-        if filled != 1:
-            filled = sum(action is not None for action in value.values())
-            known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
-            if filled == 0 or known > 1:  # what nobody knows yet may stand beside an action
-                names = ", ".join(sorted(value)[:5]) or "nothing"
-                message = f"the line holds {known or 'no'} actions, expected one"
-                where = place._replace(line=number)
-                found.findings.append(rules.LINE_NOT_OBJECT.at(where, message, seen=names, expected="one action"))
+        is_filled = True
+        if len(value) != 1 or None in value.values():
+            is_filled = _report_number(value, number, run)
         for kind, action in value.items():
             if type(action) is dict:
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
-                    found.actions.append(Placed(kind, action, number))
+                    run.actions.append(Placed(kind, action, number))
                 else:
-                    self._take_unusual(shape, Placed(kind, action, number), place._replace(line=number), found)
+                    self._take_unusual(shape, Placed(kind, action, number), run)
             elif action is not None:
-                self._take_no_object(kind, action, place._replace(line=number), found)
-        return filled > 0
+                _take_no_object(kind, action, number, run)
+        return is_filled
 
-    def _take_no_object(
-        self, kind: str, action: Any, place: Place, found: ScannedLines
-    ) -> None:  # Any: a JSON value that is no object
-        number = place.line or 0
-        if kind not in KNOWN_ACTIONS:
-            found.actions.append(Placed(kind, {}, number))
-        elif kind == "commitInfo":  # free in form; a rule of its own asks for an object
-            found.actions.append(Placed(kind, {"": action}, number))
-        else:
-            message = f"{kind} is {shown(action)}, expected an object"
-            found.findings.append(rules.WRONG_TYPE.at(place, message, seen=shown(action), expected="an object"))
-            found.broken.append(Placed(kind, {}, number))
-
-    def _take_unusual(self, shape: tuple[Any, ...], placed: Placed, place: Place, found: ScannedLines) -> None:
+    def _take_unusual(self, shape: tuple[Any, ...], placed: Placed, run: _Run) -> None:
         """Take an action of a shape that was not seen before, or with parts that a shape does not tell."""
-        kind, action, _ = placed
+        kind, action, number = placed
+        odd = self._odd.get(shape)
+        if odd is not None and _small_parts_are_plain(action):
+            run.note_unknown(kind, odd, number)
+            run.actions.append(placed)
+            return
         is_broken = False
         is_sound = True
+        place = run.place._replace(line=number)
         for fault in faults_of(kind, action):
             key = action.get("path") if isinstance(action.get("path"), str) else None
-            found.findings.append(rules.report_field(kind, fault, place._replace(key=key)))
+            run.report(rules.report_field(kind, fault, place._replace(key=key)))
             is_broken |= fault.found is not None or fault.name == "path"
             is_sound = False
-        if unknown := unknown_fields(kind, action):
-            found.findings.extend(rules.report_unknown_fields(kind, unknown, place))
-            is_sound = False
-        if is_sound and len(self._sound) < _MOST_PLAIN_SHAPES:
-            self._sound.add(shape)
-        (found.broken if is_broken else found.actions).append(placed)
+        unknown = unknown_fields(kind, action)
+        run.note_unknown(kind, unknown, number)
+        if is_sound and len(self._sound) + len(self._odd) < _MOST_PLAIN_SHAPES:
+            if unknown:
+                self._odd[shape] = unknown
+            else:
+                self._sound.add(shape)
+        (run.broken if is_broken else run.actions).append(placed)
+
+
+class _Run:
+    """What one file gave so far."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.actions: list[Placed] = []
+        self.broken: list[Placed] = []
+        self.is_readable = True
+        self.odd_ends = 0
+        self._findings: list[Finding] = []
+        self._unknown: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def report(self, finding: Finding) -> None:
+        """Add a finding."""
+        self._findings.append(finding)
+
+    def note_unknown(self, kind: str, names: Sequence[str], number: int) -> None:
+        """Count fields that nobody knows; each is told once a file."""
+        for name in names:
+            first, count = self._unknown.get((kind, name), (number, 0))
+            self._unknown[kind, name] = (first, count + 1)
+
+    def result(self) -> ScannedLines:
+        """Everything, with what is told of the file as a whole at the end."""
+        for (kind, name), (first, count) in self._unknown.items():
+            self.report(rules.report_unknown_field(kind, name, count, self.place._replace(line=first)))
+        if self.odd_ends:
+            message = f"{self.odd_ends} blank lines, or lines that end with CR LF"
+            self.report(rules.CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))
+        return ScannedLines(self.actions, self.broken, self._findings, self.is_readable)
+
+
+def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
+    """Report a line with no action, or with several; False where it holds none."""
+    filled = sum(action is not None for action in value.values())
+    known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
+    if filled == 0 or known > 1:  # what nobody knows yet may stand beside an action
+        names = ", ".join(sorted(value)[:5]) or "nothing"
+        message = f"the line holds {known or 'no'} actions, expected one"
+        run.report(
+            rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=names, expected="one action")
+        )
+    return filled > 0
+
+
+def _take_no_object(kind: str, action: Any, number: int, run: _Run) -> None:  # Any: a JSON value
+    if kind not in KNOWN_ACTIONS:
+        run.actions.append(Placed(kind, {}, number))
+    elif kind == "commitInfo":  # free in form; a rule of its own asks for an object
+        run.actions.append(Placed(kind, {"": action}, number))
+    else:
+        message = f"{kind} is {shown(action)}, expected an object"
+        place = run.place._replace(line=number)
+        run.report(rules.WRONG_TYPE.at(place, message, seen=shown(action), expected="an object"))
+        run.broken.append(Placed(kind, {}, number))
 
 
 def _small_parts_are_plain(action: Action) -> bool:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from itertools import islice
 from typing import NamedTuple
 
 from deltacli.delta.rules.base import Check, Finding, Fix, Level, Place, Rule, Severity
@@ -30,11 +29,30 @@ CHECK_CRASHED = Rule(
 )
 """Not in the catalogue: no table is at fault."""
 
+FILE_UNREADABLE = Rule(
+    "validate.file-unreadable",
+    Severity.ERROR,
+    Level.LOG,
+    "A file of the log is there and could not be read: what it holds is not known.",
+    "",
+    "deltacli",
+    Fix(
+        broken="what this file would tell is not checked",
+        mend="grant the right to read it, or see to the disk or store that holds it, and run the same command again",
+        loss="nothing",
+    ),
+    "a commit that only its owner may read",
+)
+"""Not in the catalogue either."""
+
 LEVELS: Mapping[str, frozenset[Level]] = {
     "log": frozenset({Level.LOG, Level.CHECKPOINT}),
     "storage": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING}),
 }
 """What the command line calls a level -> the levels of the catalogue it covers."""
+
+
+_OWN = {CHECK_CRASHED.id, FILE_UNREADABLE.id}
 
 
 class Choice(NamedTuple):
@@ -47,7 +65,7 @@ class Choice(NamedTuple):
 
     def takes(self, rule: Rule) -> bool:
         """True if the rule is asked for."""
-        if rule is CHECK_CRASHED:
+        if rule in (CHECK_CRASHED, FILE_UNREADABLE):
             return True
         if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
             return False
@@ -62,13 +80,13 @@ class Collector:
     def __init__(self, choice: Choice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
         self._most = most
         self._on_finding = on_finding
-        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | {CHECK_CRASHED.id}
+        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | _OWN
         self._checks: defaultdict[type, list[Check]] = defaultdict(list)
         for check in catalogue().checks:
             if any(rule.id in self._taken for rule in check.rules):
                 self._checks[check.view].append(check)
         self._kept: Counter[str] = Counter()
-        self._crashed: set[str] = set()
+        self._crashed: set[Check] = set()
         self._done: set[str] = set()
         self.findings: list[Finding] = []
         self.suppressed: Counter[str] = Counter()
@@ -76,7 +94,7 @@ class Collector:
     @property
     def rules(self) -> frozenset[str]:
         """The ids of the rules that are asked for."""
-        return frozenset(self._taken - {CHECK_CRASHED.id})
+        return frozenset(self._taken - _OWN)
 
     def looks_at(self, view: type) -> bool:
         """True if a check of this run looks at such views, so that it is worth making one."""
@@ -93,11 +111,26 @@ class Collector:
             if self._is_done(check):
                 continue
             try:
-                heard = islice(check.run(view), MOST_COUNTED + self._most if self._most else None)
-                found.extend(finding for finding in heard if finding.rule.id in self._taken)
+                found.extend(self._heard(check, view))
             except Exception as fault:  # noqa: BLE001  (a check is a guest: whatever it does, the others run)
                 found.extend(self._crash(check, fault, place))
         return found
+
+    def _heard(self, check: Check, view: object) -> Iterator[Finding]:
+        """What a check finds of rules that are asked for, until enough was heard of each of them."""
+        heard: Counter[str] = Counter()
+        enough = MOST_COUNTED + self._most if self._most else 0
+        wanted = [rule.id for rule in check.rules if rule.id in self._taken]
+        for finding in check.run(view):
+            rule = finding.rule.id
+            if rule not in self._taken:
+                continue
+            heard[rule] += 1
+            if enough and heard[rule] > enough:
+                if all(heard[name] > enough for name in wanted):
+                    return
+                continue
+            yield finding
 
     def take(self, findings: Iterable[Finding]) -> None:
         """Keep findings of rules that are asked for, up to the limit."""
@@ -120,10 +153,10 @@ class Collector:
         return bool(self._done) and all(rule.id in self._done or rule.id not in self._taken for rule in check.rules)
 
     def _crash(self, check: Check, fault: Exception, place: Place) -> list[Finding]:
-        name = getattr(check.run, "__name__", "a check")
-        if name in self._crashed:
+        if check in self._crashed:
             return []
-        self._crashed.add(name)
+        self._crashed.add(check)
+        name = getattr(check.run, "__name__", "a check")
         ids = ", ".join(rule.id for rule in check.rules)
         message = f"the check {name} failed with {type(fault).__name__}: {fault}; not checked: {ids}"
         return [CHECK_CRASHED.at(place, message)]

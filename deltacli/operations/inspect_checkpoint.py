@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.checkpoint import comparison
-from deltacli.delta.file_actions import action_schemas
+from deltacli.delta.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.known_files import KnownFiles
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.raw_lines import LineScanner
@@ -36,6 +37,7 @@ class CheckpointInspector:
         expected: ExpectedState | None,
         scanner: LineScanner,
         now_ms: int,
+        sidecar_sizes: Mapping[str, int],
     ) -> None:
         self.findings: list[Finding] = []
         self.is_readable = True
@@ -51,7 +53,7 @@ class CheckpointInspector:
         self._shared_nulls = _SharedNulls()
         self._duplicates = comparison.DuplicateFinder()
         self._remove_keys: list[Any] = []  # Any: binary arrays
-        self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner)
+        self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes)
 
     def judge_files_with(self, rows: FileRows) -> None:
         """Show the adds to the checks of files: no commit will."""
@@ -195,14 +197,12 @@ class CheckpointInspector:
         retention = deleted_file_retention_ms(expected.regime.properties)
         written = max(file.modified_ms for file in self._instance.files)
         cutoff = min(written, self._now_ms) - retention
-        unexpired = [remove for remove in expected.tombstones() if (remove.get("deletionTimestamp") or 0) > cutoff]
+        unexpired = list(expected.tombstones(cutoff))
         if not unexpired:
             return
         import pyarrow as pa
 
-        from deltacli.delta.file_actions import whole_actions
-
-        wanted = whole_actions([_without_tags(remove) for remove in unexpired], action_schemas().remove, "")
+        wanted = whole_actions_leniently([_without_tags(remove) for remove in unexpired], action_schemas().remove)
         have = pa.chunked_array(self._remove_keys, pa.binary()).combine_chunks()
         keys = comparison.keys_of(wanted)
         lacking = pc.filter(wanted.column("path"), pc.invert(pc.is_in(keys, value_set=have)))
@@ -243,4 +243,7 @@ def _parsed_records(parsed: Any, records: Any) -> Any:  # Any: columns
     names = {parsed.type.field(index).name for index in range(parsed.type.num_fields)}
     if "numRecords" not in names:
         return records
-    return pc.cast(pc.struct_field(parsed, ["numRecords"]), pa.int64())
+    try:
+        return pc.cast(pc.struct_field(parsed, ["numRecords"]), pa.int64())
+    except pa.ArrowException:
+        return records  # `checkpoint.schema-type` tells

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.known_files import KnownFiles
-from deltacli.delta.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.raw_lines import LineScanner, ScannedLines
-from deltacli.delta.rules.base import Place
+from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.delta.raw_lines import ScannedLines
+from deltacli.delta.rules.base import Place, Severity
 from deltacli.delta.rules.commit_lines import EMPTY
 from deltacli.delta.rules.views import (
     ChecksumView,
@@ -26,23 +27,25 @@ from deltacli.delta.rules.views import (
     RegimeView,
     StateView,
 )
-from deltacli.delta.segment import LogFile
+from deltacli.delta.segment import CheckpointInstance, LogFile
 from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, StorageFailed
 from deltacli.operations.file_rows import FileRows
-from deltacli.operations.findings import Collector
+from deltacli.operations.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.inspect_storage import WholeLog
+from deltacli.operations.log_reader import LogReader, Scan
 from deltacli.operations.regimes import next_regime
 from deltacli.progress import Progress
 from deltacli.storage import Storage
 from deltacli.work.checkpoints import sidecar_location
-from deltacli.work.inspection import read_or_none
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.views import CheckpointView
 
 _WINDOW_BYTES = 16 << 20
 _WINDOW_COMMITS = 500
+_MOST_COMPACTED = 100_000
 
 
 class LogInspector:
@@ -54,6 +57,7 @@ class LogInspector:
         self, storage: Storage, engine: Engine, collector: Collector, log: WholeLog, now_ms: int, progress: Progress
     ) -> None:
         self.newest = Regime()
+        self.last_known = Regime()
         self.version = -1
         self.files = KnownFiles(is_known=False)
         self.commits: list[CommitView] = []
@@ -68,12 +72,11 @@ class LogInspector:
         self._log = log
         self._now_ms = now_ms
         self._progress = progress
-        self._scanner = LineScanner()
+        self._reader = LogReader(storage, engine)
         self._memory: dict[str, Any] = {}  # Any: what checks remember
         self._rows = FileRows(engine, collector, now_ms, storage.uri)
         self._checkpoints: dict[int, list[CheckpointView]] = {}
-        self._is_whole = True
-        self._expects_from_zero = 0 in log.listing.commits
+        self._sidecar_sizes = {file.path: file.size_bytes for file in log.sidecars}
 
     def run(self) -> None:
         """Walk through the whole log, oldest version first."""
@@ -82,24 +85,51 @@ class LogInspector:
             by_version[instance.version].append(instance)
         checksums = {file.version: file for file in self._log.files if file.path.kind is LogFileKind.CHECKSUM}
         versions = sorted(set(self._log.listing.commits) | set(by_version) | set(checksums))
-        if self._expects_from_zero:
+        if 0 in self._log.listing.commits:
             self.files = KnownFiles(is_known=True)
         total = len(self._log.listing.commits)
         with self._progress.step("checking the log", unit="commits", total=total) as step:
-            scanned: dict[int, ScannedLines | None] = {}
+            scanned: dict[str, Scan] = {}
+            claims: dict[str, bytes | StorageFailed] = {}
             for position, version in enumerate(versions):
-                if version in self._log.listing.commits:
-                    if version not in scanned:
+                file = self._log.listing.commits.get(version)
+                if file is not None:
+                    if file.name not in scanned:
                         scanned = self._scan_window(versions[position:])
-                    self._take_commit(self._log.listing.commits[version], scanned.pop(version))
+                    with self._guarded(file.name, version):
+                        self._take_commit(file, scanned.pop(file.name))
                     step.advance()
                 for instance in by_version.get(version, ()):
-                    self._take_checkpoint(version, instance, scanned)
-                if version in checksums:
-                    self._take_checksum(checksums[version])
-        self._rows.flush()
+                    with self._guarded(instance.files[0].name, version):
+                        self._take_checkpoint(version, instance, scanned)
+                if version in checksums and self._collector.looks_at(ChecksumView):
+                    checksum = checksums[version]
+                    if checksum.name not in claims:
+                        claims = self._read_claims(checksums, versions[position:])
+                    with self._guarded(checksum.name, version):
+                        self._take_checksum(checksum, claims.pop(checksum.name))
+        with self._guarded("", self.version):
+            self._rows.flush()
         self._take_compactions()
         self._take_hint()
+
+    @contextmanager
+    def _guarded(self, name: str, version: int) -> Iterator[None]:
+        """Report what goes wrong with one file, forget what it would have told, and go on with the others."""
+        try:
+            yield
+        except StorageFailed as fault:
+            self._reader.require_tolerable(fault)
+            if not isinstance(fault, FileMissing):  # else somebody cleaned the log meanwhile
+                place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
+                self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])
+        except Exception as fault:  # noqa: BLE001  (one file must not take the findings of all others)
+            place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
+            message = f"deltacli failed on {name or 'the log'} with {type(fault).__name__}: {str(fault)[:300]}"
+            self._collector.take([CHECK_CRASHED.at(place, message)])
+        else:
+            return
+        self._forget(f"what follows from {name or 'the log'}, which could not be judged whole")
 
     def state_view(self) -> StateView | None:
         """The newest state, None where none could be rebuilt."""
@@ -136,7 +166,7 @@ class LogInspector:
 
     # -- commits --------------------------------------------------------------------------------------------------
 
-    def _scan_window(self, versions: Sequence[int]) -> dict[int, ScannedLines | None]:
+    def _scan_window(self, versions: Sequence[int]) -> dict[str, Scan]:
         """Read and scan the next commits, and take what they touch out of the checkpoint's columns at one go."""
         chosen: list[LogFile] = []
         size = 0
@@ -148,46 +178,51 @@ class LogInspector:
             size += file.size_bytes
             if size >= _WINDOW_BYTES or len(chosen) >= _WINDOW_COMMITS:
                 break
-        at_once = self._storage.capabilities.parallel_reads
-        data = self._engine.run(lambda file: read_or_none(self._storage, file), chosen, at_once=at_once)
-        scanned: dict[int, ScannedLines | None] = {}
-        for file, content in zip(chosen, data, strict=True):
-            place = Place(f"{LOG_DIRECTORY}/{file.name}", None, file.version)
-            scanned[file.version] = None if content is None else self._scanner.scan(content, place)
+        scanned = self._reader.scan(chosen)
         self._prefetch(scanned)
         return scanned
 
-    def _prefetch(self, scanned: dict[int, ScannedLines | None]) -> None:
+    def _read_claims(
+        self, checksums: Mapping[int, LogFile], versions: Sequence[int]
+    ) -> dict[str, bytes | StorageFailed]:
+        chosen = [checksums[version] for version in versions if version in checksums][:_WINDOW_COMMITS]
+        return dict(zip([file.name for file in chosen], self._reader.read(chosen), strict=True))
+
+    def _prefetch(self, scanned: Mapping[str, Scan]) -> None:
         self.files.prefetch(
             placed.action["path"]
             for lines in scanned.values()
-            if lines is not None
+            if not isinstance(lines, StorageFailed)
             for placed in lines.actions
             if placed.kind in ("add", "remove")
         )
 
-    def _take_commit(self, file: LogFile, lines: ScannedLines | None) -> None:
+    def _take_commit(self, file: LogFile, lines: Scan) -> None:
         version = file.version
-        if lines is None:
-            self._lose_track(f"{file.name} vanished while the log was read")
-            return
-        if version > 0 and version - 1 != self.version and self.files.is_known:
-            self._lose_track(None)
+        if self.version >= 0 and version - 1 > self.version:
+            self._forget(f"what follows from the commits {self.version + 1} to {version - 1}, which are missing")
+        if isinstance(lines, StorageFailed):
+            self.version = version
+            raise lines
         self._collector.take(lines.findings)
         if file.size_bytes == 0:
             self._report_empty(file)
-            self._is_whole = False
         commit = self._make_commit(file, lines)
         self._show_regime(commit, lines)
         self._collector.look(commit, commit.place())
         self._take_small(commit)
         self._rows.take(commit, self.domains.get("delta.clustering"))
         self.files.apply(version, commit.added, commit.removed)
-        self._is_whole &= lines.is_readable and not lines.broken
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
         self.cdc.extend((placed, version) for placed in commit.others if placed.kind == "cdc")
         self.newest, self.version = commit.after, version
+        if self.newest != Regime():
+            self.last_known = self.newest
         self.commits.append(replace(commit, adds=[], previous=None))
+        if not commit.is_readable:
+            self._forget(f"what follows from {file.name}, which can't be read whole")
+        elif lines.broken:
+            self._forget_files(f"which files are live after {file.name}, which has faulty actions")
 
     def _make_commit(self, file: LogFile, lines: ScannedLines) -> CommitView:
         by_kind: dict[str, list[Placed]] = {"add": [], "remove": []}
@@ -209,7 +244,7 @@ class LogInspector:
             previous,
             self._now_ms,
             lines.is_readable and file.size_bytes > 0,
-            self.files.totals.files if self.files.is_known and self._is_whole else None,
+            self.files.totals.files if self.files.is_known else None,
             self.files.tombstone_of,
         )
 
@@ -260,8 +295,6 @@ class LogInspector:
 
     def _report_empty(self, file: LogFile) -> None:
         """An empty commit is an error where replay needs it, a warning where a checkpoint covers it."""
-        from deltacli.delta.rules.base import Severity
-
         newest = max((found.version for found in self._log.listing.checkpoints), default=-1)
         is_covered = newest >= file.version
         message = "the commit is empty: a torn write; " + (
@@ -271,12 +304,16 @@ class LogInspector:
         place = Place(f"{LOG_DIRECTORY}/{file.name}", None, file.version)
         self._collector.take([EMPTY.at(place, message, seen="0 bytes", severity=severity)])
 
-    def _lose_track(self, why: str | None) -> None:
-        """A commit is missing: nothing is known of the files until the next checkpoint."""
-        if why:
-            self.not_checked.append(why)
+    def _forget(self, what: str) -> None:
+        """A commit is missing or torn: nothing is known of the state until the next checkpoint."""
+        self._forget_files(what)
+        self.newest = Regime()
+        self.transactions, self.domains = {}, {}
+
+    def _forget_files(self, what: str) -> None:
+        if what not in self.not_checked:
+            self.not_checked.append(f"{what}, up to the next checkpoint")
         self.files = KnownFiles(is_known=False)
-        self._is_whole = True
 
     # -- files that claim to know a state -------------------------------------------------------------------------
 
@@ -294,62 +331,57 @@ class LogInspector:
             self.files.live,
             self.files.tombstones,
             last.in_commit_timestamp if last and self.newest.has_ict else None,
-            self._is_whole,
             self.files.whole_adds,
             self.files.live_columns,
         )
 
-    def _take_checkpoint(self, version: int, instance: Any, scanned: dict[int, ScannedLines | None]) -> None:
+    def _take_checkpoint(self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan]) -> None:
         expected = self.expected(version)
-        if expected is not None and not expected.is_whole:
-            expected = None
         self._rows.flush()
-        inspector = CheckpointInspector(self._storage, instance, expected, self._scanner, self._now_ms)
-        begins = expected is None
-        if begins:
+        inspector = CheckpointInspector(
+            self._storage, instance, expected, self._reader.scanner, self._now_ms, self._sidecar_sizes
+        )
+        if expected is None:
             inspector.judge_files_with(self._rows)
         view = inspector.run()
         self._rows.settle()
         self._collector.take(inspector.findings)
-        if begins and inspector.is_readable:
+        if expected is None and inspector.is_readable:
             self._begin_with(inspector, view, scanned)
         self._collector.look(view, view.place())
         self._checkpoints.setdefault(version, []).append(view)
 
-    def _begin_with(
-        self, inspector: CheckpointInspector, view: CheckpointView, scanned: dict[int, ScannedLines | None]
-    ) -> None:
+    def _begin_with(self, inspector: CheckpointInspector, view: CheckpointView, scanned: Mapping[str, Scan]) -> None:
         """Go on from a checkpoint: the log that would tell more is gone, or can't be read."""
         self.files = inspector.known_files()
         self._prefetch(scanned)
-        previous = self.newest if self.newest != Regime() else None
-        raw_metadata = view.regime.raw_metadata
-        if self.version != view.version or not self.commits or self.newest.metadata is None:
-            self.newest = view.regime
-            if raw_metadata is not None:
-                place = view.place()
-                self._show_metadata(place, view.version, raw_metadata, view.regime, previous, None)
-            if view.regime.raw_protocol is not None:
-                place = view.place()
-                shown = ProtocolView(place, view.version, view.regime.raw_protocol, view.regime, previous, None)
+        before, regime, place = self.newest, view.regime, view.place()
+        previous = before if before != Regime() else None
+        if self.version != view.version or regime.metadata != before.metadata or regime.protocol != before.protocol:
+            self.newest = self.last_known = regime
+            if regime.raw_metadata is not None and regime.metadata != before.metadata:
+                self._show_metadata(place, view.version, regime.raw_metadata, regime, previous, None)
+            if regime.raw_protocol is not None and regime.protocol != before.protocol:
+                shown = ProtocolView(place, view.version, regime.raw_protocol, regime, previous, None)
                 self._collector.look(shown, place)
-            self._show_pair(view.regime, view.version)
+            self._show_pair(regime, view.version)
         self.version = view.version
-        self._is_whole = True
+        self.transactions, self.domains = {}, {}
         for kind, action, _ in view.small:
             self._take_small_action(kind, action)
 
-    def _take_checksum(self, file: LogFile) -> None:
-        if not self._collector.looks_at(ChecksumView):
+    def _take_checksum(self, file: LogFile, data: bytes | StorageFailed) -> None:
+        if isinstance(data, StorageFailed):
+            self._report_unread(file, data)
             return
-        data = read_or_none(self._storage, file)
-        if data is None:
-            return
-        expected = self.expected(file.version)
-        if expected is not None and not expected.is_whole:
-            expected = None
-        view = ChecksumView(file.version, data, expected, file.version in self._log.listing.commits)
+        view = ChecksumView(file.version, data, self.expected(file.version), file.version in self._log.listing.commits)
         self._collector.look(view, view.place())
+
+    def _report_unread(self, file: LogFile, fault: StorageFailed) -> None:
+        """Report a file that can't be read; one that somebody cleaned away meanwhile is no fault."""
+        if not isinstance(fault, FileMissing):
+            place = Place(f"{LOG_DIRECTORY}/{file.name}")
+            self._collector.take([FILE_UNREADABLE.at(place, f"{file.name} can't be read: {fault.message}")])
 
     def _take_compactions(self) -> None:
         if not self._collector.looks_at(CompactionView):
@@ -357,39 +389,40 @@ class LogInspector:
         for file in self._log.files:
             if file.path.kind is not LogFileKind.COMPACTED_COMMIT:
                 continue
-            data = read_or_none(self._storage, file)
-            if data is None:
-                continue
-            place = Place(f"{LOG_DIRECTORY}/{file.name}")
-            scanned = self._scanner.scan(data, place)
-            self._collector.take(scanned.findings)
-            view = CompactionView(
-                file, scanned.actions, self._commits_of(file), scanned.is_readable and not scanned.broken
-            )
-            self._collector.look(view, view.place())
+            with self._guarded(file.name, file.path.last_version):
+                scanned = self._reader.scan([file])[file.name]
+                if isinstance(scanned, StorageFailed):
+                    self._report_unread(file, scanned)
+                    continue
+                self._collector.take(scanned.findings)
+                is_readable = scanned.is_readable and not scanned.broken
+                view = CompactionView(file, scanned.actions, self._commits_of(file), is_readable)
+                self._collector.look(view, view.place())
 
     def _commits_of(self, file: LogFile) -> list[list[Placed]] | None:
         """The actions of the commits that a compaction stands for."""
-        found = []
-        for version in range(file.version, min(file.path.last_version, file.version + 100_000) + 1):
-            commit = self._log.listing.commits.get(version)
-            data = read_or_none(self._storage, commit) if commit else None
-            if not data:
-                return None
-            scanned = self._scanner.scan(data, Place(""))
-            if not scanned.is_readable or scanned.broken:
-                return None
-            found.append(scanned.actions)
-        return found or None
+        versions = range(file.version, min(file.path.last_version, file.version + _MOST_COMPACTED) + 1)
+        files = [self._log.listing.commits.get(version) for version in versions]
+        present = [found for found in files if found is not None]
+        if len(present) < len(files):
+            return None
+        scanned = self._reader.scan(present).values()
+        sound = [lines for lines in scanned if not isinstance(lines, StorageFailed)]
+        if len(sound) < len(files) or not all(lines.is_readable and not lines.broken for lines in sound):
+            return None
+        return [lines.actions for lines in sound] or None
 
     def _take_hint(self) -> None:
         if not self._log.has_hint or not self._collector.looks_at(HintView):
             return
-        data = read_or_none(self._storage, next(f for f in self._log.files if f.name == "_last_checkpoint"))
-        if data is None:
-            return
-        view = HintView(data, self._log.listing, self._hinted(data), self._now_ms)
-        self._collector.look(view, view.place())
+        file = next(file for file in self._log.files if file.name == HINT_NAME)
+        with self._guarded(file.name, self.version):
+            (data,) = self._reader.read([file])
+            if isinstance(data, StorageFailed):
+                self._report_unread(file, data)
+                return
+            view = HintView(data, self._log.listing, self._hinted(data), self._now_ms)
+            self._collector.look(view, view.place())
 
     def _hinted(self, data: bytes) -> CheckpointView | None:
         """The checkpoint that the hint names, of several of one version the one it describes."""

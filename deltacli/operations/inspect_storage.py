@@ -72,23 +72,42 @@ def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[
 def list_table(storage: Storage, progress: Progress) -> WholeTable:
     """List every file below the root but those of the log; tables inside the table are told, and listed too."""
     nested: list[str] = []
-    found = _walk(storage, "", nested)
+    found = _walk(storage, nested)
     files = {
         file.path: file for file in reported(found, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
     }
     return WholeTable(files, tuple(sorted(nested)))
 
 
-def _walk(storage: Storage, directory: str, nested: list[str]) -> Iterator[StoredFile]:
-    prefix = f"{directory}/" if directory else ""
-    for stat in storage.list_from(directory):
-        yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
-    for name in storage.list_directories(directory):
-        if name == LOG_DIRECTORY:
-            if directory:
-                nested.append(directory)
-            continue
-        yield from _walk(storage, f"{prefix}{name}", nested)
+def _walk(storage: Storage, nested: list[str]) -> Iterator[StoredFile]:
+    """Every file, directory by directory. A link to a directory that was seen is not followed: it may be a circle."""
+    real = _real_place(storage)
+    seen = {real("")}
+    waiting = [""]
+    while waiting:
+        directory = waiting.pop()
+        prefix = f"{directory}/" if directory else ""
+        for stat in storage.list_from(directory):
+            yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
+        for name in storage.list_directories(directory):
+            if name == LOG_DIRECTORY:
+                if directory:
+                    nested.append(directory)
+                continue
+            place = real(f"{prefix}{name}")
+            if place not in seen:
+                seen.add(place)
+                waiting.append(f"{prefix}{name}")
+
+
+def _real_place(storage: Storage) -> Callable[[str], str]:
+    """A function that tells which directory a path leads to; only local disks have links."""
+    if not storage.uri.startswith("file:"):
+        return lambda path: path
+    import os
+
+    root = decode(storage.uri[len("file://") :])
+    return lambda path: os.path.realpath(f"{root}/{path}")
 
 
 def make_exists(storage: Storage) -> Callable[[str], bool | None]:

@@ -59,7 +59,7 @@ def validate_table(
     log = list_log_whole(storage, progress)
     inspector = LogInspector(storage, engine, collector, log, now_ms, progress)
     inspector.run()
-    regime = inspector.newest
+    regime = inspector.last_known
     view = ListingView(
         log.files,
         log.directories,

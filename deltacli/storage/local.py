@@ -141,7 +141,7 @@ class LocalStorage:
         place = self._at(path)
         try:
             status = os.stat(place)
-        except OSError as fault:
+        except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
         if not stat_module.S_ISREG(status.st_mode):
             raise FileMissing(f"{place} is not a file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -37,7 +38,7 @@ _WHOLE_ROWS_A_BATCH = 8_192
 """All fields of 8,192 adds are some 3 MB, which a processor's cache holds while they are read and encoded."""
 
 _FEW_DROPPED = 4
-_MAX_JSON_BYTES = 256 << 20
+MAX_JSON_BYTES = 256 << 20
 """A JSON checkpoint is held as values, at six times its size and more; writers put file actions into sidecars."""
 
 
@@ -121,9 +122,9 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
 
 
 def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tuple[str, Action]]:
-    if file.size_bytes > _MAX_JSON_BYTES:
+    if file.size_bytes > MAX_JSON_BYTES:
         raise CheckpointUnreadable(
-            f"{path} is a JSON checkpoint of more than {_MAX_JSON_BYTES >> 20} MiB",
+            f"{path} is a JSON checkpoint of more than {MAX_JSON_BYTES >> 20} MiB",
             facts={"file": path, "size": f"{file.size_bytes} bytes"},
         )
     with checkpoint_faults(path):
@@ -209,7 +210,10 @@ def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator
     if present:
         for batch in parquet.batches(group, [kind]):
             column = batch.column(0)
-            for row in pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # a key that a map holds twice: the last one counts
+                rows = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
+            for row in rows:
                 yield kind, row
 
 
@@ -416,13 +420,14 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
         return column
     if (
         pa.types.is_map(wanted)
+        and pa.types.is_map(column.type)
         and column.type.item_type.equals(wanted.item_type)
         and column.type.key_type.equals(wanted.key_type)
     ):
         # Only the names of the inner fields differ; a cast would copy every entry.
         mask = pc.is_null(column) if column.null_count else None
         return pa.MapArray.from_arrays(column.offsets, column.keys, column.items, type=wanted, mask=mask)
-    if pa.types.is_struct(wanted):
+    if pa.types.is_struct(wanted) and pa.types.is_struct(column.type):
         present = {column.type.field(index).name for index in range(column.type.num_fields)}
         fields = [
             _fit(pc.struct_field(column, [part.name]), part.type)

@@ -61,9 +61,14 @@ def read_commit(storage: Storage, file: LogFile) -> bytes:
 def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action]]:
     """Yield the actions of a commit of any size, in file order. Raises CommitCorrupt."""
     if is_large(file):
-        yield from stream_actions(split_lines(_read_blocks(storage, file), file.name), file.name)
+        yield from stream_actions(stream_lines(storage, file), file.name)
     else:
         yield from read_actions(read_commit(storage, file), file.name)
+
+
+def stream_lines(storage: Storage, file: LogFile) -> Iterator[bytes]:
+    """Yield the lines of a commit of any size. Raises CommitCorrupt for a line that nobody could hold."""
+    return split_lines(_read_blocks(storage, file), file.name)
 
 
 def _read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.checkpoint.columns import SMALL_ACTIONS
@@ -15,12 +15,14 @@ from deltacli.delta.file_actions import action_schemas, whole_actions
 from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.raw_lines import LineScanner, ScannedLines
 from deltacli.delta.rules import checkpoint_rows as rules
+from deltacli.delta.rules.action_types import faults_of
 from deltacli.delta.rules.base import Finding, Place
-from deltacli.delta.rules.commit_lines import MISSING_REQUIRED
-from deltacli.delta.segment import CheckpointInstance, LogFile
-from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
+from deltacli.delta.rules.commit_lines import MISSING_REQUIRED, report_field
+from deltacli.delta.segment import CheckpointInstance
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt
 from deltacli.storage import Storage
 from deltacli.work.checkpoints import (
+    MAX_JSON_BYTES,
     OpenParquet,
     checkpoint_faults,
     open_parquet,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ROWS_A_BATCH = 16_384
+Rows = TypeVar("Rows")
 _PARSED = ("partitionValues_parsed", "stats_parsed")
 
 
@@ -64,6 +67,10 @@ class OpenedCheckpoint:
     """False where a file of its own, not of a sidecar, could not be read."""
 
 
+class JudgingFailedError(Exception):
+    """Those who got the rows of a checkpoint failed on them: no fault of the file's bytes."""
+
+
 class CheckpointReader:
     """Reads one checkpoint from beginning to end: `take_adds` and `take_removes` get its file actions."""
 
@@ -74,10 +81,12 @@ class CheckpointReader:
         take_adds: Callable[[CheckpointAdds], None],
         take_removes: Callable[[pyarrow.RecordBatch], None],
         scanner: LineScanner,
+        sidecar_sizes: Mapping[str, int],
     ) -> None:
         self._storage = storage
-        self._take_adds = take_adds
-        self._take_removes = take_removes
+        self._sidecar_sizes = sidecar_sizes
+        self._take_adds = _apart(take_adds)
+        self._take_removes = _apart(take_removes)
         self._scanner = scanner
         self._multiple: Counter[str] = Counter()
         self.found = OpenedCheckpoint(instance)
@@ -94,6 +103,8 @@ class CheckpointReader:
             found.file_sizes[path] = file.size_bytes
             with self._faults_reported(path):
                 if file.path.is_json:
+                    if file.size_bytes > MAX_JSON_BYTES:
+                        raise CheckpointUnreadable(f"it is larger than {MAX_JSON_BYTES >> 20} MiB")
                     with checkpoint_faults(path):
                         scanned[path] = self._scanner.scan(self._storage.read(path), self._place(path))
                     self._take_small_lines(path, scanned[path])
@@ -120,12 +131,12 @@ class CheckpointReader:
 
     def _read_sidecar(self, path: str) -> None:
         found = self.found
-        try:
-            found.file_sizes[path] = self._storage.stat(path).size_bytes
-        except FileMissing:
+        size = self._sidecar_sizes.get(path.rsplit("/", 1)[-1])
+        if size is None:
             found.missing_sidecars.append(path)
             found.is_readable = False
             return
+        found.file_sizes[path] = size
         with self._faults_reported(path), open_parquet(self._storage, path) as parquet:
             self._take_small_rows(parquet)
             self._read_file_actions(parquet)
@@ -147,9 +158,15 @@ class CheckpointReader:
         found, path = self.found, parquet.path
         found.schemas[path] = parquet.file.schema_arrow
         found.rows[path] = parquet.file.metadata.num_rows
-        small = list(small_actions(parquet))
+        small = [(kind, action) for kind, action in small_actions(parquet) if self._is_sound(kind, action, path)]
         found.small.extend((kind, action, path) for kind, action in small)
         found.counts.update(kind for kind, _ in small)
+
+    def _is_sound(self, kind: str, action: Action, path: str) -> bool:
+        """True if the fields of a row have the types they must have; what is missing is told by rules of its own."""
+        wrong = [fault for fault in faults_of(kind, action) if fault.found is not None]
+        self.found.findings.extend(report_field(kind, fault, self._place(path)) for fault in wrong)
+        return not wrong
 
     def _read_file_actions(self, parquet: OpenParquet) -> None:
         schemas = action_schemas()
@@ -258,14 +275,13 @@ def _other_actions(parquet: OpenParquet) -> list[str]:
     ]
 
 
-def read_all(storage: Storage, files: Sequence[LogFile]) -> list[bytes | None]:
-    """The bytes of files of the log; None for one that somebody cleaned away meanwhile."""
-    return [read_or_none(storage, file) for file in files]
+def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
+    """The same, with faults that are told apart from those of the file that is being read."""
 
+    def taken(rows: Rows) -> None:
+        try:
+            take(rows)
+        except Exception as fault:
+            raise JudgingFailedError(f"{type(fault).__name__}: {fault}") from fault
 
-def read_or_none(storage: Storage, file: LogFile) -> bytes | None:
-    """The bytes of a file of the log; None if somebody cleaned it away meanwhile."""
-    try:
-        return storage.read(f"{LOG_DIRECTORY}/{file.name}")
-    except FileMissing:
-        return None
+    return taken

@@ -44,7 +44,6 @@ RULES_OF: dict[str, set[str]] = {
 
 MORE_ERRORS: dict[str, dict[str, str]] = {
     # Table -> errors that the manifest does not have, each with the reason why it is right.
-    "delta-rs-err/table_h": {"metadata.id-changed": "its two ends are of two tables"},
     "delta-rs/cdc_ict_table": {"ict.not-monotone": "two commits have the same inCommitTimestamp"},
     "derived/commit-truncated-a": {"ict.not-monotone": "made from cdc_ict_table"},
     "delta-rs/delta-live-table": {"action.missing-required": "its metaData has no schemaString"},

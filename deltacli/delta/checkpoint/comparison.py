@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 _NUMBERS = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion")
 _TEXTS = ("partitionValues", "deletionVector", "clusteringProvider", "tags", "stats")
 _BETWEEN = b"\x00"
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]")
+_TIME = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d)(?:[T ](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
+)
 
 
 class Difference(NamedTuple):
@@ -102,13 +105,13 @@ def _differences(found: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Diff
             strict=True,
         )
         for path, seen, wanted in values:
-            if name not in ("partitionValues", "stats", "tags") or not _says_the_same(name, seen, wanted):
+            if name not in ("partitionValues", "stats", "tags") or not _say_the_same(name, seen, wanted):
                 yield Difference(path, name, seen, wanted)
 
 
-def _says_the_same(name: str, one: str | None, other: str | None) -> bool:
+def _say_the_same(name: str, one: str | None, other: str | None) -> bool:
     """True if two JSON texts say the same: order of keys and spelling of numbers do not count, nor do fields that only
-    one of two statistics has.
+    one of two statistics has. An empty partition value is null.
     """
     if one is None or other is None:
         return False
@@ -116,8 +119,13 @@ def _says_the_same(name: str, one: str | None, other: str | None) -> bool:
         ours, theirs = json.loads(one), json.loads(other)
     except (ValueError, RecursionError):
         return False
-    if name == "stats" and isinstance(ours, dict) and isinstance(theirs, dict):
-        return not any(True for _ in _unequal("", ours, theirs))
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        if name == "stats":
+            return not any(True for _ in _unequal("", ours, theirs))
+        if name == "partitionValues":
+            return {key: value or None for key, value in ours.items()} == {
+                key: value or None for key, value in theirs.items()
+            }
     return bool(ours == theirs)
 
 
@@ -171,16 +179,17 @@ def parsed_partition_differences(
         unequal = pc.xor(present, pc.is_valid(typed))
         if pa.types.is_string(typed.type) or pa.types.is_integer(typed.type) or pa.types.is_date(typed.type):
             unequal = pc.or_(unequal, pc.fill_null(pc.not_equal(pc.cast(typed, pa.string()), text), False))
+        shown = json_column(typed)
         for row in pc.indices_nonzero(unequal).to_pylist():
-            seen, wanted = typed[row].as_py(), text[row].as_py()
+            seen, wanted = shown[row].as_py(), text[row].as_py()
             if not _same_number(seen, wanted):
                 yield Difference(paths[row].as_py(), name, seen, wanted)
 
 
-def _same_number(seen: object, wanted: str | None) -> bool:
+def _same_number(seen: str | None, wanted: str | None) -> bool:
     """True for integers that differ in spelling alone: `01`, `+5`."""
     try:
-        return isinstance(seen, int) and wanted is not None and seen == int(wanted)
+        return seen is not None and wanted is not None and int(seen) == int(wanted)
     except ValueError:
         return False
 
@@ -233,11 +242,25 @@ def _is_number(value: object) -> bool:
 
 
 def _are_one_moment(one: str, other: str) -> bool:
-    """True for times that are the same to the second, or whose zones differ so that they may be."""
-    if not (_TIME.match(one) and _TIME.match(other)):
+    """True for times less than a second apart, for a date and its midnight, and where zones may explain what differs:
+    writers cut and round what their types can't hold.
+    """
+    ours, theirs = _moment(one), _moment(other)
+    if ours is None or theirs is None:
         return False
-    both_utc = one.endswith("Z") == other.endswith("Z")
-    return not both_utc or one[:19].replace(" ", "T") == other[:19].replace(" ", "T")
+    has_zone = one.endswith("Z"), other.endswith("Z")
+    return abs((ours - theirs).total_seconds()) < 1 or has_zone[0] != has_zone[1]
+
+
+def _moment(text: str) -> datetime | None:
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        time = datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00:00'}")
+    except ValueError:
+        return None
+    return time + timedelta(microseconds=int((found["fraction"] or "").ljust(6, "0")[:6]))
 
 
 def _one(column: Any) -> Any:  # Any: a chunked array

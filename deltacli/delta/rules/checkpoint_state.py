@@ -266,7 +266,7 @@ def removed_domains_are_left_out(view: CheckpointView) -> Iterator[Finding]:
 
 def _comparable(view: CheckpointView) -> ExpectedState | None:
     """What replay makes of the version, where everything on the way could be read, and the checkpoint itself."""
-    return view.expected if view.small_is_whole and view.expected and view.expected.is_whole else None
+    return view.expected if view.small_is_whole else None
 
 
 def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:

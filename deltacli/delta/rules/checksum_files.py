@@ -259,7 +259,7 @@ def read_checksum(data: bytes) -> Mapping[str, Any] | None:  # Any: JSON values
 def comparable(view: ChecksumView) -> tuple[Mapping[str, Any], ExpectedState | None]:  # Any: JSON values
     """What the checksum says, and what replay makes of its version; None where there is nothing to compare."""
     value = read_checksum(view.data)
-    expected = view.expected if view.expected is not None and view.expected.is_whole else None
+    expected = view.expected
     return value or {}, expected if value is not None else None
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from deltacli.delta.rules.action_types import FieldFault
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
 
@@ -150,9 +148,8 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
     )
 
 
-def report_unknown_fields(kind: str, names: list[str], place: Place) -> Iterator[Finding]:
-    """Make the findings for fields that nobody knows."""
-    for name in names:
-        yield UNKNOWN_FIELD.at(
-            place, f"{kind}.{name} is no field that the protocol names; readers ignore it", seen=name
-        )
+def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Finding:
+    """Make the finding for a field that nobody knows, once for the file that has it."""
+    where = f" in {count:,} actions" if count > 1 else ""
+    message = f"{kind}.{name} is no field that the protocol names{where}; readers ignore it"
+    return UNKNOWN_FIELD.at(place, message, seen=name)

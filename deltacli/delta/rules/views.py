@@ -399,11 +399,9 @@ class ExpectedState:
     domains: Mapping[str, str]
     totals: Totals
     live: Callable[[], Iterator[LiveFile]]
-    tombstones: Callable[[], Iterator[Action]]
-    """Removes that are not undone, expired ones too, as found."""
+    tombstones: Callable[[int | None], Iterator[Action]]
+    """Removes that are not undone, as found: those whose deletionTimestamp is greater than a time; None: all."""
     in_commit_timestamp: int | None = None
-    is_whole: bool = True
-    """False where commits on the way could not be read."""
     whole_adds: Callable[[], Iterator[pyarrow.RecordBatch]] | None = None
     """The live files as batches of `action_schemas().add`; statistics are null where they are not known."""
     columns: Callable[[], pyarrow.Table] | None = None
