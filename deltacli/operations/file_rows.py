@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 16_384
 _VIEWS_AT_ONCE = 6
+_HALF_KNOWN = Regime()
 
 
 class FileRows:
@@ -40,9 +41,12 @@ class FileRows:
         """Take the adds of a commit; `clustering` is the configuration of that domain from this commit on."""
         if not self._is_needed or not commit.adds:
             return
-        if self._regime is not commit.after or self._clustering != clustering:
+        regime = commit.after
+        if regime.protocol is None or regime.metadata is None:
+            regime = _HALF_KNOWN  # half of it would mislead: names may be physical or logical
+        if self._regime is not regime or self._clustering != clustering:
             self._make_view()
-            self._regime, self._clustering = commit.after, clustering
+            self._regime, self._clustering = regime, clustering
         start = 0
         while start < len(commit.adds):
             part = commit.adds[start : start + _MOST_ROWS - len(self._adds)]
