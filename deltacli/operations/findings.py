@@ -52,7 +52,8 @@ LEVELS: Mapping[str, frozenset[Level]] = {
 """What the command line calls a level -> the levels of the catalogue it covers."""
 
 
-_OWN = {CHECK_CRASHED.id, FILE_UNREADABLE.id}
+OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id})
+"""Ids that are in no catalogue: no table is at fault."""
 
 
 class Choice(NamedTuple):
@@ -80,7 +81,7 @@ class Collector:
     def __init__(self, choice: Choice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
         self._most = most
         self._on_finding = on_finding
-        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | _OWN
+        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | OWN_RULES
         self._checks: defaultdict[type, list[Check]] = defaultdict(list)
         for check in catalogue().checks:
             if any(rule.id in self._taken for rule in check.rules):
@@ -94,7 +95,7 @@ class Collector:
     @property
     def rules(self) -> frozenset[str]:
         """The ids of the rules that are asked for."""
-        return frozenset(self._taken - _OWN)
+        return frozenset(self._taken - OWN_RULES)
 
     def looks_at(self, view: type) -> bool:
         """True if a check of this run looks at such views, so that it is worth making one."""

@@ -226,14 +226,14 @@ def _exit_code(wanted: Wanted, checkup: Checkup, *, exit_zero: bool) -> int:
 def _say_what_next(run: Run, wanted: Wanted, checkup: Checkup) -> None:
     """End with the counts, where the format has no place for them, or with what to run next."""
     from deltacli.cli.render.findings import summary_sentence
-    from deltacli.operations.findings import CHECK_CRASHED
+    from deltacli.operations.findings import OWN_RULES
 
     if run.format in (OutputFormat.SARIF, OutputFormat.JUNIT, OutputFormat.GITHUB):
         run.note(f"note: {summary_sentence(checkup)}")
     if not run.terminal.is_terminal or run.format is not OutputFormat.TABLE:
         return
     found = [finding.rule.id for table in checkup.tables for finding in table.findings]
-    reported = dict.fromkeys(rule for rule in found if rule != CHECK_CRASHED.id)
+    reported = dict.fromkeys(rule for rule in found if rule not in OWN_RULES)
     if any(table.suppressed for table in checkup.tables):
         run.note(f"next: all findings: {again_with(invocation.arguments, '--max-findings', '0')}")
     elif reported:
