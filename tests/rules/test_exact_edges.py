@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from deltacli.delta.rules import history
+from deltacli.delta.rules.path_spelling import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
+from deltacli.quantities import format_timestamp
 from deltacli.storage import open_storage
 from tests.rules.damages_deletion_vectors import table_with_a_vector
 from tests.rules.damages_hint import with_hint
@@ -117,18 +119,138 @@ def overwrite_that_removed_nothing() -> TableBuilder:
 
 # -- partitions ------------------------------------------------------------------------------------------------------
 
+def in_directory(table: TableBuilder, directory: str, **values: str | None) -> TableBuilder:
+    """One more file, in a directory."""
+    table.commit(table.new_add("x", 5, 4, path=f"{directory}/part-00005.parquet", partitionValues=values))
+    return table
+
 
 @edge()
 def directory_of_the_same_number_in_other_digits() -> TableBuilder:
-    table = table_by("ratio", "double", "1.0")
-    table.commit(table.new_add("x", 5, 4, path="ratio=1/part-00005.parquet", partitionValues={"ratio": "1.0"}))
-    return table
+    return in_directory(table_by("ratio", "double", "1.0"), "ratio=1", ratio="1.0")
 
 
 @edge("partition.dir-mismatch")
 def directory_of_another_number() -> TableBuilder:
-    table = table_by("ratio", "double", "1.0")
-    table.commit(table.new_add("x", 5, 4, path="ratio=10/part-00005.parquet", partitionValues={"ratio": "1.0"}))
+    return in_directory(table_by("ratio", "double", "1.0"), "ratio=10", ratio="1.0")
+
+
+@edge("partition.dir-mismatch")
+def directory_of_a_later_partition() -> TableBuilder:
+    return in_directory(TableBuilder(), "p=c", p="b")
+
+
+@edge("partition.unparsable")
+def directory_of_a_value_that_does_not_parse() -> TableBuilder:
+    return in_directory(table_by("year", "integer", "2026"), "year=2026", year="MMXXVI")
+
+
+@edge()
+def hives_directory_of_nulls() -> TableBuilder:
+    return in_directory(TableBuilder(), "p=__HIVE_DEFAULT_PARTITION__", p=None)
+
+
+@edge("partition.dir-mismatch")
+def hives_directory_of_nulls_for_a_value() -> TableBuilder:
+    return in_directory(TableBuilder(), "p=__HIVE_DEFAULT_PARTITION__", p="b")
+
+
+@edge("partition.dir-mismatch")
+def directory_of_a_value_for_null() -> TableBuilder:
+    return in_directory(TableBuilder(), "p=b", p=None)
+
+
+@edge("partition.dir-mismatch")
+def second_directory_of_another_value() -> TableBuilder:
+    table = TableBuilder(partition_columns=("p", "name"))
+    for actions in table.commits.values():
+        for action in actions:
+            for kind in action.keys() & {"add", "remove"}:
+                action[kind]["partitionValues"]["name"] = "x"
+                action[kind].pop("stats", None)
+    in_directory(table, "p=b/name=y", p="b", name="x")
+    del table.add(4)["stats"]
+    return table
+
+
+@edge()
+def values_in_a_partition_column_that_forbids_null() -> TableBuilder:
+    return table_by("year", "integer", "2026", nullable=False)
+
+
+@edge("partition.empty-string")
+def empty_text_in_a_partition_column_that_forbids_null() -> TableBuilder:
+    table = table_by("word", "string", "x", nullable=False)
+    table.add(3)["partitionValues"] = {"word": ""}
+    return table
+
+
+# -- paths and files -------------------------------------------------------------------------------------------------
+
+
+def comes_back(vector_before: bool, vector: bool) -> TableBuilder:
+    """A file of another size under the path of one that was removed."""
+    table = table_with_a_vector()
+    descriptor = table.add(4)["deletionVector"]
+    stats = table.add(4)["stats"]
+    path = table.add(4)["path"]
+    if vector_before:
+        table.commit(table.new_remove("b", 4, 5, deletionVector=descriptor), operation="DELETE")
+    else:
+        table.commit(table.new_remove("b", 2, 5), operation="DELETE")
+        path = table.add(1, 1)["path"]
+    more = {"deletionVector": descriptor, "stats": stats} if vector else {}
+    table.commit(table.new_add("b", 2, 6, path=path, size=7, **more))
+    table.put(path, b"x" * 7, modified_ms=table.time_of(6))
+    return table
+
+
+@edge("path.not-unique-over-history")
+def another_file_comes_back_with_a_vector() -> TableBuilder:
+    return comes_back(vector_before=False, vector=True)
+
+
+@edge("path.not-unique-over-history")
+def another_file_comes_back_with_the_vector_it_went_with() -> TableBuilder:
+    return comes_back(vector_before=True, vector=True)
+
+
+@edge("data.orphan-young")
+def file_named_as_the_escapes_of_another() -> TableBuilder:
+    table = in_directory(TableBuilder(), "p=b/a%20b", p="b")
+    table.put("p=b/a%20b/part-00005.parquet", b"x")
+    return table
+
+
+@edge("data.file-missing")
+def missing_file_whose_path_has_two_readings() -> TableBuilder:
+    table = in_directory(TableBuilder(), "p=b/a%2520b", p="b")
+    table.drop("p=b/a%20b/part-00005.parquet")
+    return table
+
+
+@edge("data.orphan-young", "iceberg.metadata-at-risk")
+def directory_of_metadata_that_is_not_iceberg() -> TableBuilder:
+    table = TableBuilder()
+    table.put("metadata/x.parquet", b"x")
+    return table
+
+
+@edge("data.orphan-young", "iceberg.metadata-at-risk")
+def unknown_file_beside_iceberg() -> TableBuilder:
+    table = TableBuilder()
+    table.put("metadata/v1.metadata.json", b"{}")
+    table.put("p=a/x.parquet", b"x")
+    return table
+
+
+# -- statistics ------------------------------------------------------------------------------------------------------
+
+
+@edge("stats.cardinality-exceeds")
+def vector_of_a_file_without_rows() -> TableBuilder:
+    table = table_with_a_vector()
+    table.set_stats(4, '{"numRecords":0,"tightBounds":false}')
     return table
 
 
@@ -209,3 +331,96 @@ def test_a_missing_vector_is_told_with_the_version_of_its_add(version: int, tmp_
     found = [one for one in inspect(table, tmp_path / "t").findings if one.rule.id == "dv.file-missing"]
 
     assert [version] == [finding.place.version for finding in found]
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("p=b/a b", ["p=b/a b holds a blank as such, which a URI must escape"]),
+        ("a\x01", ["a\x01 holds the control character 1 as such, which a URI must escape"]),
+        ("a\"", ['a" holds " as such, which a URI must escape']),
+        ("a%80", ["the escapes of a%80 are not UTF-8"]),
+        ("a%FF", ["the escapes of a%FF are not UTF-8"]),
+        ("a%C3%A9", []),
+        ("s3://bucket/", ["s3://bucket/ leads out of the table"]),
+        ("/x", ["/x is absolute without a scheme: each engine looks in its own default store"]),
+        ("a/", ["a/ has a slash at its end"]),
+        ("a//b", ["a//b has two slashes in a row"]),
+        ("_delta_log/x", ["the data file _delta_log/x lies in _delta_log"]),
+        (
+            f"{0:020d}.json",
+            [f"the data file {0:020d}.json is named {0:020d}.json, like a file of the log"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_path_is_said_in_words(path: str, expected: list[str]) -> None:
+    found = [fault.message for fault in faults_of_path(path, "file:///lake/t")]
+
+    assert expected == [message for message in found if "hidden directory" not in message]
+
+
+def test_a_remove_does_not_repeat_what_its_add_said(tmp_path: Path) -> None:
+    table = TableBuilder()
+    version = table.commit(table.new_add("b", 5, 4, path="p=b/part 5.parquet"))
+    table.commit(table.new_remove("b", 5, 5, path="p=b/part 5.parquet"), operation="DELETE")
+
+    found = inspect(table, tmp_path / "t").findings
+
+    assert [("path.not-encoded", version)] == [(finding.rule.id, finding.place.version) for finding in found]
+
+
+@pytest.mark.parametrize(("files", "told"), [(1, "1 live file lies on s3://x"), (2, "2 live files lie on s3://x")])
+def test_files_on_other_stores_are_counted(files: int, told: str, tmp_path: Path) -> None:
+    table = TableBuilder()
+    for number in range(files):
+        table.commit(table.new_add("b", 7 + number, 4, path=f"s3://x/part-{number}.parquet"))
+
+    found = [one.message for one in inspect(table, tmp_path / "t").findings if one.rule.id == "data.unreachable"]
+
+    assert [f"{told}, which was not looked at"] == found
+
+
+@pytest.mark.parametrize(
+    ("stored", "reading"), [("p=b/a b.parquet", "decoded twice"), ("p=b/a%2520b.parquet", "as it stands")]
+)
+def test_a_file_under_another_reading_of_its_path_is_told_with_it(stored: str, reading: str, tmp_path: Path) -> None:
+    table = TableBuilder().derive(files=False)
+    for version in (1, 2, 3):
+        for action in table.commits[version]:
+            if "add" in action:
+                table.put(action["add"]["path"], b"x" * action["add"]["size"], modified_ms=NOW_MS - 6 * 3_600_000)
+    version = table.commit(table.new_add("b", 5, 4, path="p=b/a%2520b.parquet"))
+    table.put(stored, b"x" * 1005, modified_ms=table.time_of(4))
+
+    found = [one for one in inspect(table, tmp_path / "t").findings if one.rule.id == "path.double-encoded"]
+
+    assert [(True, version)] == [(one.message.endswith(reading), one.place.version) for one in found]
+
+
+@pytest.mark.parametrize(("files", "tail"), [(1, "the log"), (2, "the log in 2 files")])
+def test_a_directory_of_another_value_is_told_once(files: int, tail: str, tmp_path: Path) -> None:
+    table = TableBuilder()
+    adds = [table.new_add("b", 5 + number, 4, partitionValues={"p": "c"}) for number in range(files)]
+    table.commit(*adds)
+
+    found = [one.message for one in inspect(table, tmp_path / "t").findings]
+
+    assert [f"the directory names another value of partition column p than {tail}"] == found
+
+
+@pytest.mark.parametrize(("files", "tail"), [(1, "an empty string"), (2, "an empty string in 2 files")])
+def test_an_unusual_partition_value_is_told_once(files: int, tail: str, tmp_path: Path) -> None:
+    table = TableBuilder()
+    adds = [table.new_add("", 5, 4, path=f"part-{number}.parquet") for number in range(files)]
+    table.commit(*adds)
+
+    assert [f"partition column p is {tail}"] == [one.message for one in inspect(table, tmp_path / "t").findings]
+
+
+def test_an_overwritten_file_is_told_with_the_time_of_its_commit(tmp_path: Path) -> None:
+    table = TableBuilder()
+    table.touch(table.add(3)["path"], table.time_of(3) + 300_001)
+
+    found = inspect(table, tmp_path / "t").findings
+
+    assert [f"<= {format_timestamp(table.time_of(3))}"] == [finding.expected for finding in found]
