@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules import history
+from deltacli.delta.rules import history, transactions
 from deltacli.delta.rules.path_spelling import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
@@ -18,9 +18,19 @@ from tests.rules.damages_deletion_vectors import table_with_a_vector
 from tests.rules.damages_hint import with_hint
 from tests.rules.damages_history import vacuumed
 from tests.rules.damages_log_files import commit_often
+from tests.rules.damages_mapping import MappedTable, mapped
+from tests.rules.damages_mapping import usual_fields as mapped_fields
+from tests.rules.damages_metadata import (
+    created_time_missing,
+    files_said_to_be_orc,
+    format_with_an_option,
+    partitioned_by,
+)
 from tests.rules.damages_partitions import table_by
+from tests.rules.damages_row_tracking import PROTOCOL as TRACKING
+from tests.rules.damages_row_tracking import again, mark, tagged, tracked_table
 from tests.rules.damages_storage import RecentTable
-from tests.rules.table_builder import NOW_MS, TableBuilder, column, struct
+from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, TableBuilder, column, struct
 
 EDGES: list[tuple[frozenset[str], Callable[[], TableBuilder]]] = []
 
@@ -114,6 +124,19 @@ def overwrite_of_a_part_leaves_files_of_the_old_type() -> TableBuilder:
 def overwrite_that_removed_nothing() -> TableBuilder:
     table = overwritten(TableBuilder())
     table.commits[4].pop()
+    return table
+
+
+@edge("metadata.partition-column-nested")
+def partition_column_named_as_a_field_of_a_struct() -> TableBuilder:
+    schema = struct(*DEFAULT_SCHEMA["fields"], column("address", struct(column("country", "string"))))
+    return partitioned_by("p", "country", schema=schema, values={"country": "AT"})
+
+
+@edge("metadata.partition-column-duplicate")
+def later_metadata_names_a_partition_column_twice() -> TableBuilder:
+    table = TableBuilder()
+    table.commit(table.change_metadata(partitionColumns=["p", "p"]))
     return table
 
 
@@ -242,6 +265,116 @@ def unknown_file_beside_iceberg() -> TableBuilder:
     table.put("metadata/v1.metadata.json", b"{}")
     table.put("p=a/x.parquet", b"x")
     return table
+
+
+# -- row tracking ----------------------------------------------------------------------------------------------------
+
+
+@edge("rowtracking.overlap")
+def two_files_share_their_last_row_id() -> TableBuilder:
+    table = tracked_table()
+    table.commit(table.new_remove("b", 2, 4, baseRowId=10, defaultRowCommitVersion=1), operation="DELETE")
+    table.action(4, "commitInfo")["tags"] = {"delta.rowTracking.preserved": "true"}
+    table.add(3)["baseRowId"] = 29
+    return table
+
+
+@edge("feature.supported-not-used")
+def row_tracking_is_supported_and_no_file_has_ids() -> TableBuilder:
+    return TableBuilder(protocol=dict(TRACKING))
+
+
+@edge("rowtracking.high-water-mark", "feature.supported-not-used")
+def no_mark_for_the_very_first_row() -> TableBuilder:
+    table = TableBuilder(protocol=dict(TRACKING))
+    table.add(3).update(baseRowId=0, defaultRowCommitVersion=3, stats='{"numRecords":1}')
+    return table
+
+
+@edge("rowtracking.preserved-tag")
+def commit_of_adds_that_does_not_tell() -> TableBuilder:
+    table = tracked_table()
+    del table.action(3, "commitInfo")["tags"]
+    return table
+
+
+@edge("rowtracking.base-row-id-changed")
+def added_again_with_other_row_ids_and_no_version() -> TableBuilder:
+    table = tracked_table()
+    version = tagged(table, again(table, baseRowId=40), mark(49))
+    del table.add(version)["defaultRowCommitVersion"]
+    table.configure({"delta.rowTrackingSuspended": "true", "delta.enableRowTracking": "false"})
+    return table
+
+
+@edge("rowtracking.commit-version")
+def added_again_with_another_version_and_no_row_ids() -> TableBuilder:
+    table = tracked_table()
+    version = tagged(table, again(table, defaultRowCommitVersion=4))
+    del table.add(version)["baseRowId"]
+    table.configure({"delta.enableRowTracking": "false"})
+    return table
+
+
+# -- column mapping --------------------------------------------------------------------------------------------------
+
+
+@edge("mapping.max-id-too-small")
+def greatest_id_there_is_above_the_counter() -> TableBuilder:
+    return MappedTable(mapped("x", "long", 2**31 - 1), max_id=3)
+
+
+@edge("mapping.physical-path-duplicate")
+def two_fields_of_a_struct_with_one_physical_name() -> TableBuilder:
+    return MappedTable(mapped("s", struct(mapped("a", "long", 5, "x"), mapped("b", "long", 6, "x")), 4), max_id=6)
+
+
+@edge("mapping.max-id-decreased")
+def counter_goes_down_to_the_highest_id() -> TableBuilder:
+    return MappedTable(max_id=9).change(*mapped_fields(), maxColumnId="3")
+
+
+@edge("history.restore-risk", "checkpoint.replay-unavailable")
+def log_of_a_mapped_table_begins_with_a_checkpoint() -> TableBuilder:
+    table = MappedTable()
+    for version in (0, 1):
+        table.drop(f"_delta_log/{version:020d}.json")
+        table.drop(f"_delta_log/{version:020d}.crc")
+    return table
+
+
+@edge()
+def replaced_table_gives_ids_anew() -> TableBuilder:
+    one, two, three = mapped_fields()
+    table = MappedTable().change(mapped("name", "string", 1, "x"), mapped("id", "long", 2, "y"), three)
+    removes = [table.new_remove(partition, number, 4) for partition, number in (("b", 2), ("a", 3), ("b", 4))]
+    table.commits[4] += removes
+    table.action(4, "commitInfo")["operation"] = "REPLACE TABLE"
+    return table
+
+
+@edge("mapping.name-missing")
+def field_loses_its_physical_name() -> TableBuilder:
+    one, two, three = mapped_fields()
+    del two["metadata"]["delta.columnMapping.physicalName"]
+    return MappedTable().change(one, two, three).change(*mapped_fields())
+
+
+@edge("mapping.mode-invalid")
+def mode_changes_to_none_of_the_three() -> TableBuilder:
+    return MappedTable().change(*mapped_fields(), mode="names")
+
+
+@edge("schema.bad-json")
+def mapped_table_loses_its_schema() -> TableBuilder:
+    table = MappedTable()
+    table.commit(table.change_metadata(schemaString="[]"))
+    return table
+
+
+@edge()
+def nested_ids_are_asked_for_by_a_property_alone() -> TableBuilder:
+    return MappedTable(mapped("x", "long", 4), properties={"delta.enableIcebergCompatV2": "false"}, max_id=4)
 
 
 # -- statistics ------------------------------------------------------------------------------------------------------
@@ -424,3 +557,63 @@ def test_an_overwritten_file_is_told_with_the_time_of_its_commit(tmp_path: Path)
     found = inspect(table, tmp_path / "t").findings
 
     assert [f"<= {format_timestamp(table.time_of(3))}"] == [finding.expected for finding in found]
+
+
+@pytest.mark.parametrize(("version", "kind"), [(3, "add"), (1, "add")])
+def test_a_file_without_row_ids_is_told_with_the_commit_that_brought_it(
+    version: int, kind: str, tmp_path: Path
+) -> None:
+    table = tracked_table().derive(checkpoint=False, checksums=False)
+    del table.action(version, kind, 1 if version == 1 else 0)["baseRowId"]
+
+    found = inspect(table, tmp_path / "t").findings
+
+    assert [("rowtracking.base-row-id-missing", version)] == [(one.rule.id, one.place.version) for one in found]
+
+
+def test_a_commit_that_does_not_tell_of_row_ids_is_told_at_its_provenance(tmp_path: Path) -> None:
+    table = tracked_table()
+    info = table.commits[3].pop(0)
+    del info["commitInfo"]["tags"]
+    table.commits[3].append(info)
+
+    found = [one for one in inspect(table, tmp_path / "t").findings if one.rule.id == "rowtracking.preserved-tag"]
+
+    assert [len(table.commits[3])] == [one.place.line for one in found]
+
+
+@pytest.mark.parametrize(("applications", "is_told"), [(5, False), (6, True)])
+def test_applications_are_many_above_a_number(
+    applications: int, is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transactions, "MOST_APPLICATIONS", 5)
+    table = TableBuilder()
+    table.commit(*({"txn": {"appId": f"app-{number}", "version": 1}} for number in range(applications)))
+
+    rules = {finding.rule.id for finding in inspect(table, tmp_path / "t").findings}
+
+    assert is_told is ("txn.count-high" in rules)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda: partitioned_by("p", "p"), created_time_missing, files_said_to_be_orc, format_with_an_option],
+    ids=["partition columns", "created time", "provider", "options"],
+)
+def test_what_a_later_metadata_repeats_is_told_once(make: Callable[[], TableBuilder], tmp_path: Path) -> None:
+    table = make()
+    table.commit(table.change_metadata(name="renamed"), operation="SET TBLPROPERTIES")
+
+    assert [0] == [finding.place.version for finding in inspect(table, tmp_path / "t").findings]
+
+
+@pytest.mark.parametrize(("before", "after"), [(["p"], []), ([], ["p"])])
+def test_another_partitioning_is_told_with_both(before: list[str], after: list[str], tmp_path: Path) -> None:
+    table = TableBuilder(partition_columns=tuple(before))
+    table.commit(table.change_metadata(partitionColumns=after), operation="REPLACE TABLE")
+
+    found = [one for one in inspect(table, tmp_path / "t").findings if one.rule.id == "metadata.partitioning-changed"]
+
+    assert [(2, ", ".join(after) or "none", ", ".join(before) or "none")] == [
+        (one.place.line, one.seen, one.expected) for one in found
+    ]
