@@ -160,9 +160,7 @@ def test_moments_are_microseconds_of_utc(text: str, expected: Moment | None) -> 
         ("timestamp_ntz", "soon", Spelling.UNPARSABLE),
     ],
 )
-def test_partition_values_are_judged_by_the_type_of_their_column(
-    type_name: str, text: str, expected: Spelling
-) -> None:
+def test_partition_values_are_judged_by_the_type_of_their_column(type_name: str, text: str, expected: Spelling) -> None:
     assert expected is spelling_of(type_name, text)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from deltacli.delta.rules.base import Place
-
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
 from deltacli.storage import open_storage

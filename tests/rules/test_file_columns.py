@@ -154,12 +154,13 @@ def test_bounds_that_are_in_order_are_silent(name: str, minimum: Any, maximum: A
 
 @pytest.mark.parametrize("name", ["ratio", "ünï"])
 @pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
-def test_floats_without_a_number_do_not_cost_the_columns(
-    name: str, word: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_floats_without_a_number_do_not_cost_the_columns(name: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stats_columns, "read_stats", None)
     monkeypatch.setitem(COLUMNS, "ünï", "double")
-    texts = [f'{{"numRecords":1,"maxValues":{{"{name}":"{word}"}}}}', '{"numRecords":-1,"maxValues":{"ratio":1.5}}'] * 50
+    texts = [
+        f'{{"numRecords":1,"maxValues":{{"{name}":"{word}"}}}}',
+        '{"numRecords":-1,"maxValues":{"ratio":1.5}}',
+    ] * 50
 
     found = findings(statistics.AREA, view_of(texts))
 
@@ -179,7 +180,9 @@ def test_nested_decimals_with_too_many_digits_are_found_beside_others(
     monkeypatch.setitem(COLUMNS, "nested", struct(column("d", "decimal(3,2)")))
     if not column_by_column:
         monkeypatch.setattr(stats_columns, "_read_block", lambda *_: None)
-    texts = [f'{{"numRecords":1,"maxValues":{{"nested":{{"d":{number}}}}}}}' for number in ("9.99", "-9.99", "10", "-10")]
+    texts = [
+        f'{{"numRecords":1,"maxValues":{{"nested":{{"d":{number}}}}}}}' for number in ("9.99", "-9.99", "10", "-10")
+    ]
 
     found = findings(statistics.AREA, view_of(texts))
 
@@ -226,15 +229,15 @@ def test_counts_have_64_bits(counts: list[int]) -> None:
     assert sorted(["stats.bad-json", *expected]) == sorted(one.rule.id for one in found)
 
 
-def mapped(view: FilesView, properties: dict[str, str] | None = None, **changes: Any) -> FilesView:
-    """The view under column mapping, of the first commit."""
+def mapped(view: FilesView, properties: dict[str, str] | None = None, *, of_checkpoint: bool = False) -> FilesView:
+    """The view under column mapping, of the first commit or of a checkpoint."""
     protocol = Protocol(3, 7, ("deletionVectors", "columnMapping"), ("deletionVectors", "columnMapping"))
     metadata = view.regime.metadata
     assert metadata is not None
     metadata = metadata._replace(configuration={"delta.columnMapping.mode": "name"} | (properties or {}))
-    rows = range(len(view.adds))
     regime = replace(view.regime, protocol=protocol, metadata=metadata)
-    return replace(view, **{"regime": regime, "versions": [1 for _ in rows], "lines": [row + 1 for row in rows]} | changes)
+    count = len(view.adds)
+    return replace(view, regime=regime, versions=None if of_checkpoint else [1] * count, lines=[1] * count)
 
 
 OF_STRANGER = '{"numRecords":10,"tightBounds":false,"minValues":{"%s":1}}'
@@ -255,10 +258,12 @@ def test_without_mapping_no_column_goes_and_leaves_statistics() -> None:
 @pytest.mark.parametrize(
     "view",
     [
-        mapped(view_of([OF_STRANGER % "stranger"]), versions=None),
+        mapped(view_of([OF_STRANGER % "stranger"]), of_checkpoint=True),
         mapped(view_of([OF_STRANGER % "stranger"], vector="^-aqEH.-t@S}K{vb[*k^")),
         mapped(view_of([OF_STRANGER % "col-4711"])),
-        mapped(view_of([OF_STRANGER % "_row-id-col-1"]), {"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"}),
+        mapped(
+            view_of([OF_STRANGER % "_row-id-col-1"]), {"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"}
+        ),
     ],
     ids=["of a checkpoint", "again, with a vector", "made-up name", "row ids"],
 )

@@ -251,8 +251,16 @@ FEWER = {"readerFeatures": [], "writerFeatures": ["domainMetadata"]}
             protocol(1, 7, writerFeatures=[]),
             ("warning", "new"),
         ),
-        (protocol(4, 7, **MANY), protocol(3, 7, **MANY), ("error", "reader 4, writer 7 with deletionVectors, domainMetadata")),
-        (protocol(3, 8, **MANY), protocol(3, 7, **MANY), ("error", "reader 3, writer 8 with deletionVectors, domainMetadata")),
+        (
+            protocol(4, 7, **MANY),
+            protocol(3, 7, **MANY),
+            ("error", "reader 4, writer 7 with deletionVectors, domainMetadata"),
+        ),
+        (
+            protocol(3, 8, **MANY),
+            protocol(3, 7, **MANY),
+            ("error", "reader 3, writer 8 with deletionVectors, domainMetadata"),
+        ),
         (protocol(4, 7, **MANY), protocol(5, 7, **MANY), None),
         (protocol(4, 8, **MANY), protocol(4, 8, **MANY, tags=1), None),
         (protocol(3, 7, **FEWER), protocol(1, 7, writerFeatures=["domainMetadata"]), None),
@@ -324,8 +332,10 @@ def test_old_engines_may_write_and_may_not_vacuum(
 
 @pytest.mark.parametrize(
     ("features", "told"),
-    [(("columnMapping",), "columnMapping, and no visible version uses it"),
-     (("columnMapping", "deletionVectors"), "columnMapping, deletionVectors, and no visible version uses them")],
+    [
+        (("columnMapping",), "columnMapping, and no visible version uses it"),
+        (("columnMapping", "deletionVectors"), "columnMapping, deletionVectors, and no visible version uses them"),
+    ],
 )
 def test_features_that_nothing_uses_are_told_together(features: tuple[str, ...], told: str, tmp_path: Path) -> None:
     table = TableBuilder(protocol=with_features(for_readers=features)).derive(checkpoint=False)
