@@ -157,5 +157,6 @@ def _value(type_name: str, text: str) -> Any:  # Any: something to compare
     if type_name in WHOLE_BITS or decimal_parts(type_name):
         return Decimal(text)
     if type_name in ("float", "double"):
-        return float(text.rstrip("fFdD")) if text[-1] in "fFdD" and text[0].isdigit() else text.lower()
+        number = float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
+        return str(number + 0.0)  # one NaN for all of them, and one zero
     return text

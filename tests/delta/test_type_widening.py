@@ -52,11 +52,17 @@ def test_other_types(from_type: str, to_type: str) -> None:
     assert not is_allowed_change(from_type, to_type)
 
 
-@pytest.mark.parametrize("name", ["decimal(38,38)", "decimal(6, 2)", "INT", "interval day to second", "char(3)"])
+def test_the_same_decimal_is_no_change_for_iceberg() -> None:
+    assert not is_iceberg_change("decimal(10,2)", "decimal(10,2)")
+
+
+@pytest.mark.parametrize(
+    "name", ["decimal(38,38)", "decimal(1,0)", "decimal(6, 2)", "INT", "interval day to second", "char(3)"]
+)
 def test_names_of_primitive_types(name: str) -> None:
     assert is_primitive_name(name)
 
 
-@pytest.mark.parametrize("name", ["decimal(39,0)", "decimal(2,3)", "array", "whole number", ""])
+@pytest.mark.parametrize("name", ["decimal(39,0)", "decimal(0,0)", "decimal(2,3)", "array", "whole number", ""])
 def test_what_is_no_primitive_type(name: str) -> None:
     assert not is_primitive_name(name)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from deltacli.delta.rules.base import Place
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
 from deltacli.storage import open_storage
@@ -35,3 +37,10 @@ def test_a_damage_is_reported_and_nothing_else(damage: Damage, tmp_path: Path) -
 
     shown = "\n".join(f"{f.severity} {f.rule.id} {f.place} {f.message}" for f in found.findings)
     assert {damage.rule} | damage.also == rules_of(found), shown
+    assert [] == [finding.place for finding in found.findings if not is_consistent(finding.place)]
+
+
+def is_consistent(place: Place) -> bool:
+    """False for a place in a commit that gives the version of another one."""
+    commit = re.fullmatch(r"_delta_log/([0-9]{20})[.]json", place.path)
+    return commit is None or place.version in (int(commit[1]), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -149,6 +150,188 @@ def test_bounds_that_are_in_order_are_silent(name: str, minimum: Any, maximum: A
     text = json.dumps({"numRecords": 1, "minValues": {name: minimum}, "maxValues": {name: maximum}})
 
     assert [] == findings(statistics.AREA, view_of([text]))
+
+
+@pytest.mark.parametrize("name", ["ratio", "ünï"])
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_floats_without_a_number_do_not_cost_the_columns(name: str, word: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stats_columns, "read_stats", None)
+    monkeypatch.setitem(COLUMNS, "ünï", "double")
+    texts = [
+        f'{{"numRecords":1,"maxValues":{{"{name}":"{word}"}}}}',
+        '{"numRecords":-1,"maxValues":{"ratio":1.5}}',
+    ] * 50
+
+    found = findings(statistics.AREA, view_of(texts))
+
+    assert {"stats.num-records-negative"} == {one.rule.id for one in found}
+
+
+def test_texts_that_are_objects_only_together_are_none() -> None:
+    found = findings(statistics.AREA, view_of(["{}{}", '{"numRecords":1,', '"tightBounds":true}']))
+
+    assert ["stats.bad-json"] * 3 == [one.rule.id for one in found if one.rule.id != "stats.num-records-missing"]
+
+
+@pytest.mark.parametrize("column_by_column", [True, False])
+def test_nested_decimals_with_too_many_digits_are_found_beside_others(
+    column_by_column: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(COLUMNS, "nested", struct(column("d", "decimal(3,2)")))
+    if not column_by_column:
+        monkeypatch.setattr(stats_columns, "_read_block", lambda *_: None)
+    texts = [
+        f'{{"numRecords":1,"maxValues":{{"nested":{{"d":{number}}}}}}}' for number in ("9.99", "-9.99", "10", "-10")
+    ]
+
+    found = findings(statistics.AREA, view_of(texts))
+
+    assert [("stats.type-mismatch", f"part-{row}.parquet") for row in (2, 3)] == [
+        (one.rule.id, one.place.key) for one in found
+    ]
+
+
+def test_one_faulty_file_among_sound_ones_is_found() -> None:
+    sound = '{"numRecords":1,"minValues":{"id":1},"maxValues":{"id":2}}'
+
+    found = findings(statistics.AREA, view_of([sound, sound.replace('"id":1', '"id":3'), sound]))
+
+    assert [("stats.min-greater-max", "part-1.parquet")] == [(one.rule.id, one.place.key) for one in found]
+
+
+def test_a_column_nobody_knows_is_counted_by_its_fullest_statistic() -> None:
+    both = '{"numRecords":1,"minValues":{"x":1},"nullCount":{"x":0}}'
+    fewer = '{"numRecords":1,"minValues":{"x":1},"maxValues":{"x":1}}'
+
+    for texts, tail in (([fewer, both, both], "in 3 files"), ([both], "does not have")):
+        found = findings(statistics.AREA, view_of(texts))
+
+        assert [True] == [one.message.endswith(tail) for one in found]
+
+
+def test_values_of_another_type_are_shown_up_to_a_length() -> None:
+    whole, longer = "x" * 118, "x" * 119
+    texts = [json.dumps({"numRecords": 1, "maxValues": {"id": text}}) for text in (whole, longer)]
+
+    found = findings(statistics.AREA, view_of(texts))
+
+    assert [f'"{whole}"', f'"{whole}…'] == [one.seen for one in found]
+
+
+@pytest.mark.parametrize("counts", [[-(2**63), 2**63 - 1], [-(2**63) - 1, 2**63]])
+def test_counts_have_64_bits(counts: list[int]) -> None:
+    """One text Arrow does not take: all of them are read value by value."""
+    texts = [*(json.dumps({"numRecords": count}) for count in counts), '{"numRecords":1} null {}']
+
+    found = findings(statistics.AREA, view_of(texts))
+
+    expected = ["stats.num-records-negative"] if -(2**63) in counts else ["stats.type-mismatch"] * 2
+    assert sorted(["stats.bad-json", *expected]) == sorted(one.rule.id for one in found)
+
+
+def mapped(view: FilesView, properties: dict[str, str] | None = None, *, of_checkpoint: bool = False) -> FilesView:
+    """The view under column mapping, of the first commit or of a checkpoint."""
+    protocol = Protocol(3, 7, ("deletionVectors", "columnMapping"), ("deletionVectors", "columnMapping"))
+    metadata = view.regime.metadata
+    assert metadata is not None
+    metadata = metadata._replace(configuration={"delta.columnMapping.mode": "name"} | (properties or {}))
+    regime = replace(view.regime, protocol=protocol, metadata=metadata)
+    count = len(view.adds)
+    return replace(view, regime=regime, versions=None if of_checkpoint else [1] * count, lines=[1] * count)
+
+
+OF_STRANGER = '{"numRecords":10,"tightBounds":false,"minValues":{"%s":1}}'
+
+
+def test_a_new_file_under_mapping_has_no_columns_but_those_of_the_schema() -> None:
+    view = mapped(view_of([OF_STRANGER % "stranger"]))
+
+    assert ["stats.unknown-column"] == [one.rule.id for one in findings(statistics.AREA, view)]
+
+
+def test_without_mapping_no_column_goes_and_leaves_statistics() -> None:
+    view = view_of([OF_STRANGER % "col-1"], vector="^-aqEH.-t@S}K{vb[*k^")
+
+    assert ["stats.unknown-column"] == [one.rule.id for one in findings(statistics.AREA, view)]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        mapped(view_of([OF_STRANGER % "stranger"]), of_checkpoint=True),
+        mapped(view_of([OF_STRANGER % "stranger"], vector="^-aqEH.-t@S}K{vb[*k^")),
+        mapped(view_of([OF_STRANGER % "col-4711"])),
+        mapped(
+            view_of([OF_STRANGER % "_row-id-col-1"]), {"delta.rowTracking.materializedRowIdColumnName": "_row-id-col-1"}
+        ),
+    ],
+    ids=["of a checkpoint", "again, with a vector", "made-up name", "row ids"],
+)
+def test_columns_that_were_dropped_under_mapping_stay_in_statistics(view: FilesView) -> None:
+    assert [] == findings(statistics.AREA, view)
+
+
+def with_features(view: FilesView, features: Sequence[str], properties: dict[str, str]) -> FilesView:
+    metadata = view.regime.metadata
+    assert metadata is not None
+    protocol = Protocol(3, 7, ("deletionVectors",), ("deletionVectors", *features))
+    metadata = metadata._replace(configuration=properties)
+    return replace(view, regime=replace(view.regime, protocol=protocol, metadata=metadata))
+
+
+@pytest.mark.parametrize(
+    ("features", "properties", "is_told"),
+    [
+        ([], {}, True),
+        (["materializePartitionColumns"], {}, False),
+        (["icebergCompatV2"], {"delta.enableIcebergCompatV2": "true"}, False),
+        (["icebergCompatV2"], {}, True),
+        ([], {"delta.enableIcebergCompatV2": "true"}, True),
+    ],
+)
+def test_files_that_hold_partition_columns_have_statistics_of_them(
+    features: list[str], properties: dict[str, str], is_told: bool
+) -> None:
+    view = view_of(['{"numRecords":1,"nullCount":{"p":0}}'], [{"p": "a"}], partition_columns=("p",))
+
+    found = findings(statistics.AREA, with_features(view, features, properties))
+
+    assert (["stats.partition-column"] if is_told else []) == [one.rule.id for one in found]
+
+
+@pytest.mark.parametrize(("feature", "severity"), [("clustering", "warning"), ("rowTracking", "info")])
+def test_clustering_needs_counts_of_records(feature: str, severity: str) -> None:
+    view = with_features(view_of(['{"minValues":{"id":1}}']), [feature], {})
+
+    found = [one for one in findings(statistics.AREA, view) if one.rule.id == "stats.num-records-missing"]
+
+    assert [severity] == [one.severity for one in found]
+
+
+def test_tight_bounds_beside_vectors_are_found_file_by_file() -> None:
+    bounds = '"minValues":{"id":1}'
+    texts = [f'{{"numRecords":10,{bounds},"tightBounds":false}}', f'{{"numRecords":10,{bounds}}}', '{"numRecords":10}']
+
+    found = findings(statistics.AREA, view_of(texts, vector="^-aqEH.-t@S}K{vb[*k^"))
+
+    assert [("stats.tight-with-dv", "part-1.parquet")] == [(one.rule.id, one.place.key) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"numRecords":"ten"}', {"stats.type-mismatch"}),
+        ('{"maxValues":{"id":"ten"}}', {"stats.type-mismatch", "stats.num-records-missing"}),
+        ('{"numRecords":1,"nullCount":{"stranger":9}}', {"stats.unknown-column"}),
+        ('{"numRecords":-1,"nullCount":{"id":0}}', {"stats.num-records-negative"}),
+        ('{"numRecords":-1,"nullCount":{"id":-1}}', {"stats.num-records-negative", "stats.null-count-range"}),
+        ('{"numRecords":0,"nullCount":{"id":1}}', {"stats.null-count-range"}),
+        ('{"nullCount":{"id":-1}}', {"stats.num-records-missing", "stats.null-count-range"}),
+        ('{"numRecords":9,"tightBounds":true,"nullCount":{"id":4}}', set()),
+    ],
+)
+def test_each_fault_of_counts_is_told_once(text: str, expected: set[str]) -> None:
+    assert expected == {one.rule.id for one in findings(statistics.AREA, view_of([text]))}
 
 
 @pytest.mark.parametrize("nulls", [0, 9])

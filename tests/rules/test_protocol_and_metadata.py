@@ -229,3 +229,117 @@ def test_every_feature_that_another_one_needs_or_excludes_is_known() -> None:
 )
 def test_previews_and_aliases_have_the_name_of_their_feature(name: str, stable: str) -> None:
     assert stable == stable_name(name)
+
+
+MANY = {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors", "domainMetadata"]}
+FEWER = {"readerFeatures": [], "writerFeatures": ["domainMetadata"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (protocol(3, 7, **MANY), protocol(3, 7, **FEWER), ("error", "deletionVectors")),
+        (protocol(3, 7, **FEWER), protocol(3, 7, readerFeatures=[], writerFeatures=[]), ("warning", "domainMetadata")),
+        (protocol(1, 3), protocol(1, 2), ("warning", "checkConstraints")),
+        (
+            protocol(3, 7, readerFeatures=["new"], writerFeatures=["new"]),
+            protocol(3, 7, readerFeatures=[], writerFeatures=[]),
+            ("error", "new"),
+        ),
+        (
+            protocol(1, 7, writerFeatures=["new"]),
+            protocol(1, 7, writerFeatures=[]),
+            ("warning", "new"),
+        ),
+        (
+            protocol(4, 7, **MANY),
+            protocol(3, 7, **MANY),
+            ("error", "reader 4, writer 7 with deletionVectors, domainMetadata"),
+        ),
+        (
+            protocol(3, 8, **MANY),
+            protocol(3, 7, **MANY),
+            ("error", "reader 3, writer 8 with deletionVectors, domainMetadata"),
+        ),
+        (protocol(4, 7, **MANY), protocol(5, 7, **MANY), None),
+        (protocol(4, 8, **MANY), protocol(4, 8, **MANY, tags=1), None),
+        (protocol(3, 7, **FEWER), protocol(1, 7, writerFeatures=["domainMetadata"]), None),
+        (protocol(1, 2), protocol(1, 7, writerFeatures=["appendOnly", "invariants"]), None),
+    ],
+)
+def test_a_protocol_that_gives_something_up_is_told_with_it(
+    before: Action, after: Action, expected: tuple[str, str] | None, tmp_path: Path
+) -> None:
+    table = TableBuilder(protocol=before).derive(checkpoint=False, checksums=False)
+    version = table.commit({"protocol": after}, operation="DROP FEATURE")
+
+    storage = open_storage(str(table.write(tmp_path / "t")))
+    found = validate_table(storage, EmbeddedEngine(), select=["protocol.downgrade"], now_ms=NOW_MS).findings
+
+    text = "version {} gives up {}, and older versions that may need it can still be read"
+    assert ([(expected[0], text.format(version, expected[1]), 2)] if expected else []) == [
+        (finding.severity.value, finding.message, finding.place.line) for finding in found
+    ]
+
+
+@pytest.mark.parametrize(
+    ("action", "expected"),
+    [
+        (protocol(1, 7, writerFeatures=["appendonly"]), ["writerFeatures has the unknown feature appendonly"]),
+        (
+            protocol(3, 7, readerFeatures=["new"], writerFeatures=["new"]),
+            ["readerFeatures has the unknown feature new"],
+        ),
+        (
+            protocol(1, 7, writerFeatures=["new", "new"]),
+            [
+                "writerFeatures has new and new: one feature, listed more than once",
+                "writerFeatures has the unknown feature new",
+            ],
+        ),
+        (
+            protocol(3, 7, readerFeatures=[], writerFeatures=["columnMapping"]),
+            ["readers must know columnMapping, and reader version 3 doesn't tell them"],
+        ),
+    ],
+)
+def test_what_is_odd_about_lists_of_features_is_said_in_words(
+    action: Action, expected: list[str], tmp_path: Path
+) -> None:
+    storage = open_storage(str(TableBuilder(protocol=action).write(tmp_path / "t")))
+    found = validate_table(storage, EmbeddedEngine(), select=["protocol.*"], now_ms=NOW_MS).findings
+
+    assert expected == sorted(finding.message for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("engine", "operation", "expected"),
+    [
+        ("Apache-Spark/3.5.0 Delta-Lake/3.1.0", "VACUUM START", ["vacuumcheck.old-vacuum"]),
+        ("Apache-Spark/3.5.0 Delta-Lake/3.1.0", "WRITE", []),
+        ("Apache-Spark/3.5.0 Delta-Lake/3.2.0", "VACUUM START", []),
+        (None, "VACUUM START", []),
+    ],
+)
+def test_old_engines_may_write_and_may_not_vacuum(
+    engine: str | None, operation: str, expected: list[str], tmp_path: Path
+) -> None:
+    table = TableBuilder(protocol=with_features(for_readers=("vacuumProtocolCheck",)))
+    table.action(table.commit(operation=operation), "commitInfo")["engineInfo"] = engine
+
+    assert expected == [rule for rule, _ in found_in(table, tmp_path, select=("vacuumcheck.*",))]
+
+
+@pytest.mark.parametrize(
+    ("features", "told"),
+    [
+        (("columnMapping",), "columnMapping, and no visible version uses it"),
+        (("columnMapping", "deletionVectors"), "columnMapping, deletionVectors, and no visible version uses them"),
+    ],
+)
+def test_features_that_nothing_uses_are_told_together(features: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    table = TableBuilder(protocol=with_features(for_readers=features)).derive(checkpoint=False)
+    storage = open_storage(str(table.write(tmp_path / "t")))
+    found = validate_table(storage, EmbeddedEngine(), select=["feature.*"], now_ms=NOW_MS).findings
+
+    assert [(f"the protocol lists {told}", 2)] == [(finding.message, finding.place.line) for finding in found]

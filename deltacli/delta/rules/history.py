@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.rules import history_rows as rows
-from deltacli.delta.rules.base import Finding
+from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.storage import Compared
 from deltacli.delta.rules.stored_files import locate_all
 from deltacli.delta.rules.views import CommitView, HistoryView, StorageView
@@ -117,7 +117,7 @@ def how_far_time_travel_reaches(view: StorageView) -> Iterator[Finding]:
         yield rows.TIME_TRAVEL_BROKEN.at(place, message, seen=f"broken: version {oldest - 1}", expected="every file")
     if oldest > 0 and not compared.absent_rows:
         message = f"versions from {oldest} on can be read whole, log and files; of the older ones not all can"
-        place = view.state.place()._replace(version=oldest)
+        place = Place(_path_of(run, oldest), version=oldest)
         yield rows.RESTORE_RISK.at(place, message, seen=oldest, expected=0)
 
 

@@ -180,4 +180,6 @@ def _changed_partitioning(commit: CommitView, staying: int) -> Iterator[Finding]
 
 
 def _partitioning(regime: Regime) -> tuple[str, ...] | None:
-    return tuple(regime.partition_columns) if regime.metadata is not None else None
+    """None where the names in the files are not known: under mapping, the schema has them."""
+    is_known = regime.schema is not None or regime.mapping_mode == "none"
+    return tuple(regime.partition_columns) if regime.metadata is not None and is_known else None
