@@ -24,8 +24,9 @@ DEFAULT_MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What was found in one table. `findings` are in the order of files and lines; `suppressed` tells for each rule how
-    many findings above the limit were left out; `not_checked` says what could not be judged, and why.
+    """What was found in one table. `version` is the newest that its log names, whole or not; `findings` are in the order
+    of files and lines; `suppressed` tells for each rule how many findings above the limit were left out; `not_checked`
+    says what could not be judged, and why.
     """
 
     table: str
@@ -82,7 +83,7 @@ def validate_table(
         _look_at_storage(storage, collector, inspector, state, now_ms, progress)
     return Validation(
         storage.uri,
-        state.version if state else None,
+        inspector.version if inspector.version >= 0 else None,
         level,
         tuple(sorted(collector.findings, key=_order)),
         dict(sorted(collector.suppressed.items())),

@@ -25,6 +25,14 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 AGAIN = "interrupted: finishing what is running; Ctrl-C again leaves at once"
 SLOW = "00000000000000000012.json"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+WAITING_PAGER = f"""#!{sys.executable}
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, {{signal.SIGINT}})
+print(sys.stdin.read(), "[ready]", flush=True)
+signal.sigwait({{signal.SIGINT}})
+print("[caught]", flush=True)
+print("[" + open("/dev/tty").readline().strip() + "]", flush=True)
+"""
 
 
 def commit(table: Path, version: int, *actions: object) -> None:
@@ -391,10 +399,7 @@ def test_leaving_the_pager_early_is_quiet_and_fine(many_files: Path) -> None:
 
 def test_control_c_belongs_to_the_pager(sample: Path, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
-    pager.write_text(
-        "#!/bin/sh\ntrap 'echo [caught]' INT\ncat\necho [ready]\n"
-        "for try in 1 2 3 4 5; do read key </dev/tty && break; done\necho [$key]\n"
-    )
+    pager.write_text(WAITING_PAGER)
     pager.chmod(0o755)
     with Session("history", sample, "--limit", "0", size=(80, 10), environment={"PAGER": str(pager)}) as session:
         session.read_until("[ready]")

@@ -284,11 +284,11 @@ def test_a_pattern_without_a_table_is_an_error(lake: Path, validate: Run) -> Non
 
 
 def test_several_tables_end_with_their_sum(lake: Path, validate: Run) -> None:
-    rows = [line.split() for line in validate("lake", *ONLY, "--brief").out.splitlines()[2:]]
+    rows = [line.split() for line in validate("lake", *ONLY, "--brief").out.splitlines()[-3:]]
 
-    assert ["lake/bad", "15", "1", "0", "0"] == rows[1]
-    assert ["lake/deep/good", "14", "0", "0", "0"] == rows[2]
-    assert ["all", "2", "tables", "1", "0", "0"] == rows[3]
+    assert ["lake/bad", "15", "1", "0", "0"] == rows[0]
+    assert ["lake/deep/good", "14", "0", "0", "0"] == rows[1]
+    assert ["all", "2", "tables", "1", "0", "0"] == rows[2]
 
 
 # Ends

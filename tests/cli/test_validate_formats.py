@@ -166,10 +166,14 @@ def test_sarif_matches_the_schema_of_oasis(bad: Path) -> None:
         place["region"]["startLine"],
     )
     assert "region" not in found["log.gap"]["locations"][0]["physicalLocation"]
-    assert (False, 1) == (
-        made["invocations"][0]["executionSuccessful"],
-        len(made["invocations"][0]["toolExecutionNotifications"]),
-    )
+    (run,) = made["invocations"]
+    assert not run["executionSuccessful"]
+    told = [(item["level"], item["message"]["text"].split(": ")[:2]) for item in run["toolExecutionNotifications"]]
+    assert told == [
+        ("warning", ["none", "there is nothing at this path [table.path-missing]"]),
+        ("note", ["lake/bad", "not checked"]),
+        ("note", ["lake/deep/good", "not checked"]),
+    ]
 
 
 def test_a_fingerprint_stays_when_the_line_changes_and_differs_where_anything_else_does() -> None:
@@ -271,7 +275,7 @@ def test_github_gets_an_annotation_a_finding(bad: Path) -> None:
     found = [COMMAND.fullmatch(line) for line in result.out.splitlines()]
 
     assert all(found)
-    assert {"warning", "error"} == {match[1] for match in found if match}
+    assert {"warning", "error", "notice"} == {match[1] for match in found if match}
     (error,) = (match for match in found if match and match[1] == "error")
     assert f"file=lake/bad/_delta_log/{15:020d}.json,line=1,title=commit.bad-json" == error[2]
     assert "\nfix: " in unescaped(error[3])
