@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -156,6 +157,7 @@ class Checker:
         needs_all = self._baseline is not None or wanted.write_baseline is not None
         label = _label(target, wanted.baseline)
         sieve = _Sieve(wanted, label, self._baseline, tell)
+        gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
         try:
             found = validate_table(
                 target.storage,
@@ -171,6 +173,8 @@ class Checker:
             )
         except _SinkFailed as failed:
             raise failed.fault from None
+        finally:
+            gc.enable()
         suppressed = Counter(found.suppressed) + sieve.suppressed
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)

@@ -7,7 +7,7 @@ commits touch are taken out of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
@@ -15,7 +15,7 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths import canonical, canonical_column
-from deltacli.delta.rules.views import LiveFile, Totals, TouchedFile
+from deltacli.delta.rules.views import OF_CHECKPOINT, LiveFile, Totals, TouchedFile
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,20 +33,18 @@ class KnownFiles:
         self.totals = _NO_FILES
         self._tombstones: dict[tuple[str, str], Action | None] = {}
         self._base: pyarrow.Table | None = None
-        self._base_version = -1
         self._base_path = ""
         self._base_removes: pyarrow.Table | None = None
-        self._touched: dict[str, dict[str, LiveFile]] = {}
+        self._touched: dict[str, tuple[LiveFile, ...]] = {}
 
     @classmethod
-    def of_checkpoint(cls, adds: pyarrow.Table, removes: Sequence[Action], version: int, path: str) -> KnownFiles:
+    def of_checkpoint(cls, adds: pyarrow.Table, removes: pyarrow.Table, path: str) -> KnownFiles:
         """Begin anew with what the checkpoint at a path holds. `adds` has the fields of `action_schemas().add` but for
         the statistics, and `num_records`; `removes` those of `action_schemas().remove`.
         """
         found = cls(is_known=True)
         found._base_path = path
-        found._base, found._base_version = adds, version
-        found._base_removes = removes
+        found._base, found._base_removes = adds, removes
         vectors = adds.column("deletionVector")
         with_vector = len(vectors) - vectors.null_count
         deleted = sum((pc.sum(pc.struct_field(chunk, ["cardinality"])).as_py() or 0) for chunk in vectors.chunks)
@@ -63,23 +61,23 @@ class KnownFiles:
         wanted = keys - self._touched.keys()
         if self._base is None or not wanted:
             return
-        for key in wanted:
-            self._touched[key] = {}
+        self._touched |= dict.fromkeys(wanted, ())
         rows = self._base.filter(_is_in(self._base.column("path"), _binary(wanted)))
-        for live in _live_files(rows, self._base_version):
-            self._touched[canonical(live.path)][live.dv_id] = live
+        for live in _live_files(rows):
+            key = canonical(live.path)
+            self._touched[key] = (*_others(self._touched[key], live.dv_id), live)
 
     def live_of(self, key: str) -> Sequence[LiveFile] | None:
         """The live logical files of a canonical path; None where that can't be known."""
         if not self.is_known:
             return None
-        of_path = self._touched.get(key)
-        if of_path is None:
+        found = self._touched.get(key)
+        if found is None:
             if self._base is None:
                 return ()
             self._take_out({key})
-            of_path = self._touched[key]
-        return tuple(of_path.values()) if of_path else ()
+            found = self._touched[key]
+        return found
 
     def apply(self, version: int, adds: Sequence[TouchedFile], removes: Sequence[TouchedFile]) -> None:
         """Apply a commit. Of an add and a remove of one key the add counts, as in every replay here."""
@@ -89,11 +87,13 @@ class KnownFiles:
             self._take_out({file.path for file in (*adds, *removes)})
         files, size, vectors, deleted = self.totals
         for file in removes:
-            key = (file.path, file.dv_id or "")
-            self._tombstones[key] = file.placed.action
-            gone = self._touched.get(key[0], {}).pop(key[1], None)
-            if gone is not None:
-                files, size, vectors, deleted = _less((files, size, vectors, deleted), gone)
+            path, dv_id = file.path, file.dv_id or ""
+            self._tombstones[path, dv_id] = file.placed.action
+            before = self._touched.get(path, ())
+            for gone in before:
+                if gone.dv_id == dv_id:
+                    files, size, vectors, deleted = _less((files, size, vectors, deleted), gone)
+                    self._touched[path] = _others(before, dv_id)
         for file in adds:
             add = file.placed.action
             path, dv_id = file.path, file.dv_id or ""
@@ -102,14 +102,11 @@ class KnownFiles:
             elif self._tombstones:
                 self._tombstones.pop((path, dv_id), None)
             live = LiveFile(add["path"], dv_id, version, file.placed.line, add)
-            of_path = self._touched.get(path)
-            if of_path is None:
-                self._touched[path] = {dv_id: live}
-            else:
-                gone = of_path.get(dv_id)
-                if gone is not None:
+            before = self._touched.get(path, ())
+            for gone in before:
+                if gone.dv_id == dv_id:
                     files, size, vectors, deleted = _less((files, size, vectors, deleted), gone)
-                of_path[dv_id] = live
+            self._touched[path] = (*_others(before, dv_id), live) if before else (live,)
             files, size = files + 1, size + (add.get("size") or 0)
             if dv_id:
                 vectors, deleted = vectors + 1, deleted + (add["deletionVector"].get("cardinality") or 0)
@@ -117,12 +114,11 @@ class KnownFiles:
 
     def live(self) -> Iterator[LiveFile]:
         """Every live file; those of the checkpoint in chunks."""
-        for of_path in self._touched.values():
-            yield from of_path.values()
+        yield from self._touched_files()
         base = self._untouched_base()
         if base is not None:
             for batch in base.to_batches(max_chunksize=8_192):
-                yield from _live_files(batch, self._base_version)
+                yield from _live_files(batch)
 
     def tombstone_of(self, key: tuple[str, str]) -> Action | None:
         """The remove that a visible commit made of a key (canonical path, vector id), if no add undid it."""
@@ -150,7 +146,7 @@ class KnownFiles:
         from deltacli.delta.file_actions import action_schemas, whole_actions_leniently
 
         schema = action_schemas().add
-        files = [file.add for of_path in self._touched.values() for file in of_path.values()]
+        files = [file.add for file in self._touched_files()]
         for start in range(0, len(files), _ROWS_A_BATCH):
             yield whole_actions_leniently(files[start : start + _ROWS_A_BATCH], schema)
         base = self._untouched_base()
@@ -162,7 +158,7 @@ class KnownFiles:
         """The live files in columns, as `StateView.live` has them."""
         import pyarrow as pa
 
-        parts = [_columns_of([file for of_path in self._touched.values() for file in of_path.values()])]
+        parts = [_columns_of(list(self._touched_files()))]
         base = self._untouched_base(
             "path", "size", "num_records", "deletionVector", "baseRowId", "defaultRowCommitVersion"
         )
@@ -174,8 +170,7 @@ class KnownFiles:
         """The live files in columns, as `StorageView.live_adds` has them."""
         import pyarrow as pa
 
-        files = [file for of_path in self._touched.values() for file in of_path.values()]
-        parts = [_add_columns(files)]
+        parts = [_add_columns(list(self._touched_files()), self._base_path)]
         base = self._untouched_base("path", "size", "modificationTime", "deletionVector")
         if base is not None and base.num_rows:
             vectors = base.column("deletionVector")
@@ -185,7 +180,7 @@ class KnownFiles:
                         "path": base.column("path"),
                         "size": base.column("size"),
                         "modification_time": base.column("modificationTime"),
-                        "version": pa.nulls(base.num_rows, pa.int64()).fill_null(-1),
+                        "version": pa.nulls(base.num_rows, pa.int64()).fill_null(OF_CHECKPOINT),
                         "line": pa.nulls(base.num_rows, pa.int64()),
                         "dv_storage": pc.struct_field(vectors, ["storageType"]),
                         "dv_path": pc.struct_field(vectors, ["pathOrInlineDv"]),
@@ -194,6 +189,9 @@ class KnownFiles:
                 )
             )
         return pa.concat_tables(parts)
+
+    def _touched_files(self) -> Iterator[LiveFile]:
+        return chain.from_iterable(self._touched.values())
 
     def _untouched_base(self, *columns: str) -> pyarrow.Table | None:
         """The files of the checkpoint that no commit touched, in these columns."""
@@ -213,6 +211,10 @@ def _key_of(action: Action) -> tuple[str, str]:
     vector = action.get("deletionVector")
     is_sound = vector is not None and fault_of(vector) is None
     return canonical(str(action.get("path"))), unique_id(vector) if is_sound else ""
+
+
+def _others(files: tuple[LiveFile, ...], dv_id: str) -> tuple[LiveFile, ...]:
+    return tuple(file for file in files if file.dv_id != dv_id)
 
 
 def _less(totals: tuple[int, int, int, int], gone: LiveFile) -> tuple[int, int, int, int]:
@@ -259,14 +261,14 @@ def _bytes_of(key: str) -> bytes:
         return key.encode("utf-8", "surrogatepass")
 
 
-def _live_files(rows: Any, version: int) -> Iterator[LiveFile]:  # Any: a table or a record batch
+def _live_files(rows: Any) -> Iterator[LiveFile]:  # Any: a table or a record batch of the checkpoint
     for add in rows.to_pylist(maps_as_pydicts="lossy"):
         vector = add.get("deletionVector")
         sound = vector is not None and fault_of(vector) is None
         yield LiveFile(
             add["path"],
             unique_id(vector) if sound else "",
-            version,
+            OF_CHECKPOINT,
             None,
             {name: value for name, value in add.items() if value is not None},
         )
@@ -284,7 +286,7 @@ def _columns_of(files: Sequence[LiveFile]) -> pyarrow.Table:
         canonical_column(paths),
         pa.array([file.dv_id for file in files], pa.string()),
         pa.array([add.get("size") for add in adds], pa.int64()),
-        _num_records(stats),
+        pc.coalesce(pa.array([add.get("num_records") for add in adds], pa.int64()), _num_records(stats)),
         pa.array([vector.get("cardinality") for vector in vectors], pa.int64()),
         pa.array([add.get("baseRowId") for add in adds], pa.int64()),
         pa.array([add.get("defaultRowCommitVersion") for add in adds], pa.int64()),
@@ -309,7 +311,7 @@ def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
         pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64()),
         base.column("baseRowId"),
         base.column("defaultRowCommitVersion"),
-        pa.nulls(rows, pa.int64()).fill_null(-1),
+        pa.nulls(rows, pa.int64()).fill_null(OF_CHECKPOINT),
     )
 
 
@@ -330,7 +332,7 @@ def _table(*columns: Any) -> pyarrow.Table:  # Any: arrays
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
-def _add_columns(files: Sequence[LiveFile]) -> pyarrow.Table:
+def _add_columns(files: Sequence[LiveFile], base_path: str) -> pyarrow.Table:
     import pyarrow as pa
 
     adds = [file.add for file in files]
@@ -344,7 +346,12 @@ def _add_columns(files: Sequence[LiveFile]) -> pyarrow.Table:
             "line": pa.array([file.line for file in files], pa.int64()),
             "dv_storage": _texts([vector.get("storageType") for vector in vectors]),
             "dv_path": _texts([vector.get("pathOrInlineDv") for vector in vectors]),
-            "source": _texts([f"{LOG_DIRECTORY}/{commit_name(file.version)}" for file in files]),
+            "source": _texts(
+                [
+                    base_path if file.version == OF_CHECKPOINT else f"{LOG_DIRECTORY}/{commit_name(file.version)}"
+                    for file in files
+                ]
+            ),
         }
     )
 

@@ -6,7 +6,7 @@ Spec: Add File and Remove File (RFC 2396).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
@@ -51,6 +51,14 @@ def canonical(path: str) -> str:
         name = match[1].lower()
         scheme, rest = f"{_ALIASES.get(name, name)}:{match[2]}", path[match.end() :]
     return scheme + decode(_without_dots(rest))
+
+
+def canonical_all(paths: Sequence[str]) -> Sequence[str]:
+    """`canonical` of each; a look at all of them together where none is odd."""
+    together = "\n".join(("", *paths))
+    if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
+        return [canonical(path) for path in paths]
+    return paths
 
 
 def _without_dots(path: str) -> str:

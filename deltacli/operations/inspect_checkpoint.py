@@ -93,7 +93,7 @@ class CheckpointInspector:
         schema = pa.schema([*kept, pa.field("num_records", pa.int64())])
         adds = pa.Table.from_batches(self._kept, schema)
         removes = pa.Table.from_batches(self._removes, schemas.remove)
-        return KnownFiles.of_checkpoint(adds, removes, self._instance.version, self._place().path)
+        return KnownFiles.of_checkpoint(adds, removes, self._place().path)
 
     def _place(self, key: str | None = None) -> Place:
         return Place(f"_delta_log/{self._instance.files[0].name}", None, self._instance.version, key)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.paths import canonical
+from deltacli.delta.paths import canonical, canonical_all
 from deltacli.delta.properties import is_true
 from deltacli.delta.protocol import Protocol
 from deltacli.delta.rules.base import Place
@@ -109,8 +109,12 @@ class Regime:
         return found
 
 
+OF_CHECKPOINT = -1
+"""The version of a live file that the walk knows from a checkpoint: which commit added it is not known."""
+
+
 class LiveFile(NamedTuple):
-    """A live logical file as the last add left it. `version` is that add's, -1 where it came from a checkpoint."""
+    """A live logical file as the last add left it. `version` is that add's, or OF_CHECKPOINT."""
 
     path: str
     dv_id: str
@@ -193,13 +197,13 @@ class CommitView:
         return self._touched(self.removes)
 
     def _touched(self, actions: Sequence[Placed]) -> list[TouchedFile]:
+        sound = [placed for placed in actions if type(placed.action.get("path")) is str]
+        keys = canonical_all([placed.action["path"] for placed in sound])
         found = []
-        for placed in actions:
-            path, vector = placed.action.get("path"), placed.action.get("deletionVector")
-            if type(path) is str:
-                dv_id = "" if vector is None else None if fault_of(vector) else unique_id(vector)
-                key = canonical(path)
-                found.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
+        for placed, key in zip(sound, keys, strict=True):
+            vector = placed.action.get("deletionVector")
+            dv_id = "" if vector is None else None if fault_of(vector) else unique_id(vector)
+            found.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
         return found
 
     @cached_property

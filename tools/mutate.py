@@ -1,0 +1,299 @@
+"""Flips comparisons one at a time and runs the tests that pass over them: what survives is not proven by any test.
+
+`python -m tools.mutate [PATH…]` tries the modules of `TARGETS`, or those given. Survivors that change nothing anyone
+could see are listed with their reason in `tools/survivors.toml`; any other, and any entry that no longer survives, is
+an error. Tests are collected and run once, to learn which lines each passes; then each mutant is a fork of that
+process, with the code of the changed functions exchanged, which runs the tests concerned until one fails.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import gc
+import os
+import resource
+import signal
+import sys
+import threading
+import time
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+from _pytest.runner import runtestprotocol
+
+ROOT = Path(__file__).resolve().parent.parent
+SURVIVORS = ROOT / "tools" / "survivors.toml"
+TARGETS = (
+    "deltacli/delta/rules",
+    "deltacli/delta/raw_lines.py",
+    "deltacli/delta/known_files.py",
+    "deltacli/delta/fingerprints.py",
+    "deltacli/delta/stats_columns.py",
+    "deltacli/delta/checkpoint/comparison.py",
+    "deltacli/delta/schema/type_changes.py",
+    "deltacli/delta/schema/widening.py",
+    "deltacli/delta/sql",
+)
+TESTS = ("tests/rules", "tests/delta", "tests/operations/test_validate.py", "tests/operations/test_validate_walk.py")
+
+_FLIPS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
+    ast.Eq: (ast.NotEq,),
+    ast.NotEq: (ast.Eq,),
+    ast.Lt: (ast.GtE, ast.LtE),
+    ast.LtE: (ast.Gt, ast.Lt),
+    ast.Gt: (ast.LtE, ast.GtE),
+    ast.GtE: (ast.Lt, ast.Gt),
+    ast.Is: (ast.IsNot,),
+    ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,),
+    ast.NotIn: (ast.In,),
+}
+_COLUMN_FLIPS = {
+    "equal": ("not_equal",),
+    "not_equal": ("equal",),
+    "less": ("greater_equal", "less_equal"),
+    "less_equal": ("greater", "less"),
+    "greater": ("less_equal", "greater_equal"),
+    "greater_equal": ("less", "greater"),
+    "is_null": ("is_valid",),
+    "is_valid": ("is_null",),
+}
+_SECONDS_A_MUTANT = 120
+_MEMORY_A_MUTANT = 6 << 30
+
+
+class Mutant(NamedTuple):
+    """One comparison, changed."""
+
+    path: Path
+    function: str
+    line: int
+    last_line: int
+    before: str
+    after: str
+    code: CodeType
+
+    @property
+    def name(self) -> str:
+        """What `survivors.toml` calls it; holds no line number, so that it outlives edits elsewhere."""
+        return f"{self.path.relative_to(ROOT)}:{self.function}: {self.before} -> {self.after}"
+
+
+def mutants_of(path: Path) -> Iterator[Mutant]:
+    """Each flip of each comparison within a function of a module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node, function in _walk(tree, ""):
+        if not function:
+            continue
+        for before, after in _flips(node):
+            with _changed(node, after):
+                code = compile(tree, str(path), "exec")
+                text = ast.unparse(node)
+            yield Mutant(path, function, node.lineno, node.end_lineno or node.lineno, before, text, code)
+
+
+def _walk(node: ast.AST, function: str) -> Iterator[tuple[Any, str]]:  # Any: a node that has lines
+    for child in ast.iter_child_nodes(node):
+        inner = function
+        if isinstance(child, ast.FunctionDef | ast.ClassDef):
+            inner = f"{function}.{child.name}" if function else child.name
+            if isinstance(child, ast.ClassDef) and not function:
+                yield from ((found, where) for found, where in _walk(child, child.name) if where != child.name)
+                continue
+        elif isinstance(child, ast.Lambda) and not function:
+            inner = "lambda"
+        if isinstance(child, ast.Compare | ast.Call):
+            yield child, function
+        yield from _walk(child, inner)
+
+
+def _flips(node: ast.Compare | ast.Call) -> Iterator[tuple[str, Any]]:  # Any: the new operators, or a name
+    text = ast.unparse(node)
+    if isinstance(node, ast.Compare):
+        for index, operator in enumerate(node.ops):
+            for flipped in _FLIPS[type(operator)]:
+                yield text, [*node.ops[:index], flipped(), *node.ops[index + 1 :]]
+    elif isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "pc":
+        for name in _COLUMN_FLIPS.get(node.func.attr, ()):
+            yield text, name
+
+
+@contextlib.contextmanager
+def _changed(node: Any, after: Any) -> Iterator[None]:  # Any: a comparison and its operators, or a call and its name
+    target, field = (node, "ops") if isinstance(node, ast.Compare) else (node.func, "attr")
+    before = getattr(target, field)
+    setattr(target, field, after)
+    yield
+    setattr(target, field, before)
+
+
+class Proof:
+    """A plugin of pytest that tries mutants instead of only running the tests."""
+
+    def __init__(self, paths: Sequence[Path], workers: int) -> None:
+        self.survivors: list[Mutant] = []
+        self.tried = 0
+        self.failed: list[str] = []
+        self._paths = paths
+        self._workers = workers
+        self._passes: dict[tuple[str, int], set[int]] = defaultdict(set)
+        self._seconds: list[float] = []
+        self._kills: dict[tuple[Path, int], int] = defaultdict(int)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Run every test once, traced; then every mutant."""
+        for index, item in enumerate(session.items):
+            following = session.items[index + 1] if index + 1 < len(session.items) else None
+            begun = time.monotonic()
+            with self._traced(index):
+                reports = runtestprotocol(item, nextitem=following, log=False)
+            self._seconds.append(time.monotonic() - begun)
+            if any(report.failed for report in reports):
+                self.failed.append(item.nodeid)
+        if not self.failed:
+            self._try_all(session.items)
+        return True
+
+    @contextlib.contextmanager
+    def _traced(self, index: int) -> Iterator[None]:
+        names = {str(path) for path in self._paths}
+        passes = self._passes
+
+        def on_call(frame: FrameType, _event: str, _: object) -> Any:  # Any: a trace function
+            return on_line if frame.f_code.co_filename in names else None
+
+        def on_line(frame: FrameType, _event: str, _: object) -> Any:  # Any: a trace function
+            passes[frame.f_code.co_filename, frame.f_lineno].add(index)
+            return on_line
+
+        threading.settrace(on_call)
+        sys.settrace(on_call)
+        yield
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+
+    def _try_all(self, items: Sequence[pytest.Item]) -> None:
+        running: dict[int, tuple[Mutant, int]] = {}
+        functions = _functions(self._paths)
+        gc.freeze()
+        for mutant in (mutant for path in self._paths for mutant in mutants_of(path)):
+            tests = self._tests_of(mutant)
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                os._exit(_run_mutant(mutant, functions, items, tests, writer))
+            os.close(writer)
+            running[child] = (mutant, reader)
+            self.tried += 1
+            if len(running) >= self._workers:
+                self._wait(running)
+        while running:
+            self._wait(running)
+
+    def _tests_of(self, mutant: Mutant) -> list[int]:
+        """Those that pass its lines: what killed others of its module first, then the quick."""
+        lines = range(mutant.line, mutant.last_line + 1)
+        found = set().union(*(self._passes.get((str(mutant.path), line), ()) for line in lines))
+        return sorted(found, key=lambda index: (-self._kills[mutant.path, index], self._seconds[index]))
+
+    def _wait(self, running: dict[int, tuple[Mutant, int]]) -> None:
+        child, status = os.wait()
+        mutant, reader = running.pop(child)
+        with os.fdopen(reader) as told:
+            killer = told.read()
+        if status == 0:
+            self.survivors.append(mutant)
+            print(f"survived  {mutant.path.relative_to(ROOT)}:{mutant.line} {mutant.name.split(':', 1)[1]}", flush=True)
+        elif killer:
+            self._kills[mutant.path, int(killer)] += 1
+
+
+def _functions(paths: Iterable[Path]) -> dict[tuple[str, str, int], list[FunctionType]]:
+    names = {str(path) for path in paths}
+    found: dict[tuple[str, str, int], list[FunctionType]] = defaultdict(list)
+    for thing in gc.get_objects():
+        if type(thing) is FunctionType and thing.__code__.co_filename in names:
+            code = thing.__code__
+            found[code.co_filename, code.co_qualname, code.co_firstlineno].append(thing)
+    return found
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _codes(value)
+
+
+def _run_mutant(
+    mutant: Mutant,
+    functions: dict[tuple[str, str, int], list[FunctionType]],
+    items: Sequence[pytest.Item],
+    tests: Sequence[int],
+    told: int,
+) -> int:
+    """In the child: 0 if every test passes."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(_SECONDS_A_MUTANT)
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_A_MUTANT, _MEMORY_A_MUTANT))
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    for code in _codes(mutant.code):
+        for function in functions.get((code.co_filename, code.co_qualname, code.co_firstlineno), ()):
+            function.__code__ = code
+    for thing in gc.get_objects():
+        if isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith("deltacli"):
+            thing.cache_clear()
+    for position, index in enumerate(tests):
+        following = items[tests[position + 1]] if position + 1 < len(tests) else None
+        if any(report.failed for report in runtestprotocol(items[index], nextitem=following, log=False)):
+            os.write(told, str(index).encode())
+            return 1
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Try the mutants of modules; 1 if one survives unexplained."""
+    chosen = [ROOT / name for name in arguments or TARGETS]
+    paths = sorted({path for one in chosen for path in (one.glob("*.py") if one.is_dir() else [one])})
+    proof = Proof(paths, workers=os.cpu_count() or 1)
+    os.chdir(ROOT)
+    options = ["-q", "-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
+    pytest.main([*options, *TESTS], plugins=[proof])
+    for name in proof.failed:
+        print(f"fails as it is: {name}")
+    explained = _explained({str(path.relative_to(ROOT)) for path in paths})
+    survived = {mutant.name for mutant in proof.survivors}
+    unexplained, dead = sorted(survived - explained.keys()), sorted(explained.keys() - survived)
+    print(f"{proof.tried} mutants, {len(survived)} survived, {len(survived & explained.keys())} of them explained")
+    for name in unexplained:
+        print(f"unexplained: {name}")
+    for name in dead:
+        print(f"explained, but no longer there or no longer alive: {name}")
+    return 1 if proof.failed or unexplained or dead or not proof.tried else 0
+
+
+def _explained(modules: set[str]) -> dict[str, str]:
+    """The listed survivors of these modules, each with its reason."""
+    if not SURVIVORS.exists():
+        return {}
+    listed = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))
+    return {
+        f"{module}:{entry['flip']}": entry["why"]
+        for module, entries in listed.items()
+        if module in modules
+        for entry in entries
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
