@@ -20,7 +20,7 @@ import threading
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -41,7 +41,13 @@ TARGETS = (
     "deltacli/delta/schema/widening.py",
     "deltacli/delta/sql",
 )
-TESTS = ("tests/rules", "tests/delta", "tests/operations/test_validate.py", "tests/operations/test_validate_walk.py")
+TESTS = (
+    "tests/rules",
+    "tests/delta",
+    "tests/operations/test_validate.py",
+    "tests/operations/test_validate_walk.py",
+    "tests/property/test_known_files.py",
+)
 
 _FLIPS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,),
@@ -65,7 +71,8 @@ _COLUMN_FLIPS = {
     "is_null": ("is_valid",),
     "is_valid": ("is_null",),
 }
-_SECONDS_A_MUTANT = 120
+_SECONDS_A_TEST = 30
+_MOST_TESTS = 300  # of one mutant; a survivor of these may have been killed by another, never the other way round
 _MEMORY_A_MUTANT = 6 << 30
 
 
@@ -145,6 +152,7 @@ class Proof:
         self._workers = workers
         self._passes: dict[tuple[str, int], set[int]] = defaultdict(set)
         self._seconds: list[float] = []
+        self._rarities: dict[str, Mapping[int, float]] = {}
         self._kills: dict[tuple[Path, int], int] = defaultdict(int)
 
     @pytest.hookimpl(tryfirst=True)
@@ -199,10 +207,24 @@ class Proof:
             self._wait(running)
 
     def _tests_of(self, mutant: Mutant) -> list[int]:
-        """Those that pass its lines: what killed others of its module first, then the quick."""
+        """Those that pass its lines: what killed others of its module first, then those made for the module, which
+        pass lines of it that few pass, then the quick.
+        """
         lines = range(mutant.line, mutant.last_line + 1)
         found = set().union(*(self._passes.get((str(mutant.path), line), ()) for line in lines))
-        return sorted(found, key=lambda index: (-self._kills[mutant.path, index], self._seconds[index]))
+        rarity = self._rarity(str(mutant.path))
+        ordered = sorted(found, key=lambda test: (-self._kills[mutant.path, test], -rarity[test], self._seconds[test]))
+        return ordered[:_MOST_TESTS]
+
+    def _rarity(self, path: str) -> Mapping[int, float]:
+        """How much of a module each test passes, lines that few tests pass counting most."""
+        if path not in self._rarities:
+            found: dict[int, float] = defaultdict(float)
+            for (module, _), tests in self._passes.items():
+                for test in tests if module == path else ():
+                    found[test] += 1 / len(tests) ** 2
+            self._rarities[path] = found
+        return self._rarities[path]
 
     def _wait(self, running: dict[int, tuple[Mutant, int]]) -> None:
         child, status = os.wait()
@@ -242,7 +264,6 @@ def _run_mutant(
 ) -> int:
     """In the child: 0 if every test passes."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.alarm(_SECONDS_A_MUTANT)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_A_MUTANT, _MEMORY_A_MUTANT))
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -255,6 +276,7 @@ def _run_mutant(
             thing.cache_clear()
     for position, index in enumerate(tests):
         following = items[tests[position + 1]] if position + 1 < len(tests) else None
+        signal.alarm(_SECONDS_A_TEST)
         if any(report.failed for report in runtestprotocol(items[index], nextitem=following, log=False)):
             os.write(told, str(index).encode())
             return 1
