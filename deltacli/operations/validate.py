@@ -24,9 +24,9 @@ DEFAULT_MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What was found in one table. `version` is the newest that its log names, whole or not; `findings` are in the order
-    of files and lines; `suppressed` tells for each rule how many findings above the limit were left out; `not_checked`
-    says what could not be judged, and why.
+    """What was found in one table. `version` is the newest that its log names, whole or not; `findings` are in the
+    order of files and lines; `suppressed` tells for each rule how many findings above the limit were left out;
+    `not_checked` says what could not be judged, and why.
     """
 
     table: str

@@ -177,12 +177,13 @@ def parsed_partition_differences(
         text = pc.map_lookup(values, query_key=pa.scalar(name), occurrence="first")
         present = pc.and_(pc.is_valid(text), pc.not_equal(pc.fill_null(text, ""), ""))
         unequal = pc.xor(present, pc.is_valid(typed))
-        if pa.types.is_string(typed.type) or pa.types.is_integer(typed.type) or pa.types.is_date(typed.type):
+        kind = typed.type
+        if any(test(kind) for test in (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)):
             unequal = pc.or_(unequal, pc.fill_null(pc.not_equal(pc.cast(typed, pa.string()), text), False))
         shown = json_column(typed)
         for row in pc.indices_nonzero(unequal).to_pylist():
             seen, wanted = shown[row].as_py(), text[row].as_py()
-            if not _same_number(seen, wanted):
+            if not _same_number(seen, wanted) and not _same_truth(seen, wanted):
                 yield Difference(paths[row].as_py(), name, seen, wanted)
 
 
@@ -192,6 +193,11 @@ def _same_number(seen: str | None, wanted: str | None) -> bool:
         return seen is not None and wanted is not None and int(seen) == int(wanted)
     except ValueError:
         return False
+
+
+def _same_truth(seen: str | None, wanted: str | None) -> bool:
+    """True for booleans that differ in their letters' case alone."""
+    return seen in ("true", "false") and wanted is not None and wanted.lower() == seen
 
 
 def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[Difference]:  # Any: columns
