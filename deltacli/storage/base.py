@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from deltacli.errors import NoAtomicCreate
 
@@ -89,6 +89,24 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
     )
 
 
+class Draft(Protocol):
+    """A file in the making. Nobody sees it before `publish`, and what is not published leaves nothing behind.
+
+    Raises what the methods of `Storage` that write raise.
+    """
+
+    @property
+    def place(self) -> str:
+        """The local path of an empty file to write to."""
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        """Give the file its name as `put_if_absent` does; with `replace` in place of whatever has it."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exception: object) -> None: ...
+
+
 class Storage(Protocol):
     """The files below one root. Paths are relative to it, with `/` between their parts and no percent-encoding.
 
@@ -142,6 +160,9 @@ class Storage(Protocol):
 
     def put(self, path: str, data: bytes) -> None:
         """Put the file in place of whatever was there; readers see the old one or the new one, whole."""
+
+    def draft(self, path: str) -> Draft:
+        """Begin a file of any size that appears at `path` when it is published, whole; use it in a `with`."""
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         """Yield what became of each path, each once and in the order given; in bulk where the store can.

@@ -7,7 +7,7 @@ import os
 import shlex
 import stat as stat_module
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Self
 from urllib.parse import quote
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
@@ -16,6 +16,7 @@ from deltacli.storage.base import (
     Creation,
     Deleted,
     Deletion,
+    Draft,
     Failed,
     FileStat,
     Missing,
@@ -165,12 +166,45 @@ class LocalStorage:
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
+    def draft(self, path: str) -> Draft:
+        return _LocalDraft(self._at(path))
+
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
             yield path, _delete(self._at(path))
 
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
+
+
+class _LocalDraft:
+    """A draft beside its target, whose faults are ours."""
+
+    def __init__(self, target: str) -> None:
+        from deltacli.storage.local_write import LocalDraft
+
+        self._target = target
+        self._draft = LocalDraft(target)
+
+    @property
+    def place(self) -> str:
+        return self._draft.place
+
+    def __enter__(self) -> Self:
+        try:
+            self._draft.__enter__()
+        except OSError as fault:
+            raise _translate(fault, self._target, "written") from fault
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._draft.__exit__(*exception)
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        try:
+            return self._draft.publish(replace=replace)
+        except OSError as fault:
+            raise _translate(fault, self._target, "written") from fault
 
 
 def _open(place: str) -> int:

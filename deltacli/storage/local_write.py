@@ -11,7 +11,7 @@ import errno
 import os
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, Self
 from uuid import uuid4
 
 from deltacli.storage.base import Created, Creation, Existed, Unknown, no_atomic_create
@@ -23,22 +23,75 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 def create(place: str, data: bytes) -> Creation:
     """Return whether the file was created; raises OSError, or NoAtomicCreate, with nothing left behind."""
-    with _Temporary(place, data) as temporary:
+    with LocalDraft(place) as draft:
+        draft.write(data)
+        return draft.publish()
+
+
+def replace(place: str, data: bytes) -> None:
+    """Put a file in place of what was there; raises OSError. A fault after the rename says so by raising, too."""
+    with LocalDraft(place) as draft:
+        draft.write(data)
+        draft.publish(replace=True)
+
+
+class LocalDraft:
+    """An empty file beside the target, gone at the end whatever happens. Raises OSError, or NoAtomicCreate."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._directory = os.path.dirname(target)
+        self.place = f"{self._directory}/.{uuid4().hex}.tmp"
+
+    def __enter__(self) -> Self:
+        _make_directories(self._directory)
         try:
-            _claim(temporary, place)
-        except FileExistsError:
-            # NFS: the answer to a link that was made may get lost, and the repeated request finds our own link.
-            match _is_same(temporary, place):
-                case None:
-                    return Unknown(f"{place} is there, and whether it is this one can't be looked at")
-                case False:
-                    return Existed()
-        except OSError as fault:
-            match _is_same(temporary, place):
-                case None:
-                    return Unknown(f"{os.strerror(fault.errno or 0).lower()}, and {place} can't be looked at")
-                case False:
-                    raise
+            os.close(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # renamed away, never made, or stuck: harmless either way
+            os.unlink(self.place)
+
+    def write(self, data: bytes) -> None:
+        """Fill the file."""
+        descriptor = os.open(self.place, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+        finally:
+            os.close(descriptor)  # a network file system may say only here that there is no space
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        """Make what was written durable, and give it the name."""
+        _sync_file(self.place)
+        if replace:
+            os.replace(self.place, self._target)
+            _sync_directory(self._directory)
+            return Created()
+        return _link(self.place, self._target)
+
+
+def _link(temporary: str, place: str) -> Creation:
+    try:
+        _claim(temporary, place)
+    except FileExistsError:
+        # NFS: the answer to a link that was made may get lost, and the repeated request finds our own link.
+        match _is_same(temporary, place):
+            case None:
+                return Unknown(f"{place} is there, and whether it is this one can't be looked at")
+            case False:
+                return Existed()
+    except OSError as fault:
+        match _is_same(temporary, place):
+            case None:
+                return Unknown(f"{os.strerror(fault.errno or 0).lower()}, and {place} can't be looked at")
+            case False:
+                raise
     try:
         _sync_directory(os.path.dirname(place))
     except OSError as fault:
@@ -47,43 +100,12 @@ def create(place: str, data: bytes) -> Creation:
     return Created()
 
 
-def replace(place: str, data: bytes) -> None:
-    """Put a file in place of what was there; raises OSError. A fault after the rename says so by raising, too."""
-    with _Temporary(place, data) as temporary:
-        os.replace(temporary, place)
-    _sync_directory(os.path.dirname(place))
-
-
-class _Temporary:
-    """A synced file beside the target, gone at the end whatever happens."""
-
-    def __init__(self, place: str, data: bytes) -> None:
-        self._directory = os.path.dirname(place)
-        self._data = data
-        self._path = f"{self._directory}/.{uuid4().hex}.tmp"
-
-    def __enter__(self) -> str:
-        _make_directories(self._directory)
-        try:
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            try:
-                rest = memoryview(self._data)
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)  # a network file system may say only here that there is no space
-        except BaseException:
-            self._remove()
-            raise
-        return self._path
-
-    def __exit__(self, *_: object) -> None:
-        self._remove()
-
-    def _remove(self) -> None:
-        with suppress(OSError):  # renamed away, never made, or stuck: harmless either way
-            os.unlink(self._path)
+def _sync_file(place: str) -> None:
+    descriptor = os.open(place, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _claim(temporary: str, place: str) -> None:

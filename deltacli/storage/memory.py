@@ -14,6 +14,7 @@ from deltacli.storage.base import (
     Creation,
     Deleted,
     Deletion,
+    Draft,
     Existed,
     FileStat,
     Missing,
@@ -51,6 +52,19 @@ class MemoryStorage:
                 return Existed()
             self._files[path] = (data, 0)
             return Created()
+
+    def draft(self, path: str) -> Draft:
+        from deltacli.storage.scratch import ScratchDraft
+
+        def send(place: str, replace: bool) -> Creation:
+            with open(place, "rb") as file:
+                data = file.read()
+            if not replace:
+                return self.put_if_absent(path, data)
+            self.put(path, data)
+            return Created()
+
+        return ScratchDraft(send)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:

@@ -11,7 +11,16 @@ from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
-from deltacli.storage.base import MANY_READS, Capabilities, Creation, Deletion, FileStat, PathKind, no_atomic_create
+from deltacli.storage.base import (
+    MANY_READS,
+    Capabilities,
+    Creation,
+    Deletion,
+    Draft,
+    FileStat,
+    PathKind,
+    no_atomic_create,
+)
 from deltacli.storage.secrets import StoreFault, without_secrets
 
 Answer = TypeVar("Answer")
@@ -109,6 +118,9 @@ class RemoteStorage:
         self._refuse()
 
     def put(self, path: str, data: bytes) -> None:  # noqa: ARG002
+        self._refuse()
+
+    def draft(self, path: str) -> Draft:  # noqa: ARG002
         self._refuse()
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:  # noqa: ARG002

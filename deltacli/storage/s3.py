@@ -8,9 +8,11 @@ somebody else's.
 from __future__ import annotations
 
 import io
+import os
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
@@ -25,6 +27,7 @@ from deltacli.storage.base import (
     Creation,
     Deleted,
     Deletion,
+    Draft,
     Existed,
     Failed,
     FileStat,
@@ -164,16 +167,24 @@ class S3Storage:
 
     def put_if_absent(self, path: str, data: bytes) -> Creation:
         self._require_condition(path)
-        return self._create(path, data)
+        return self._create(path, _Body(data))
 
     def put(self, path: str, data: bytes) -> None:
         self._require_condition(path)
-        _require_one_put(self._place(path), data)
-        self._ask(
-            lambda client: client.put_object(Bucket=self._bucket, Key=self._key(path), Body=data, **self._payer),
-            path,
-            "written",
-        )
+        self._replace(path, _Body(data))
+
+    def draft(self, path: str) -> Draft:
+        from deltacli.storage.scratch import ScratchDraft
+
+        self._require_condition(path)
+
+        def send(place: str, replace: bool) -> Creation:
+            if not replace:
+                return self._create(path, _Body(place))
+            self._replace(path, _Body(place))
+            return Created()
+
+        return ScratchDraft(send)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         """A thousand a request. S3 does not tell whether an object was there: Deleted then means that it is not."""
@@ -186,18 +197,30 @@ class S3Storage:
             outcomes |= {path: self._delete_one(path) for path in sorted(odd)}
             yield from ((path, outcomes[path]) for path in batch)
 
-    def _create(self, path: str, data: bytes) -> Creation:
+    def _replace(self, path: str, body: _Body) -> None:
+        _require_one_put(self._place(path), body.size)
+
+        def send(client: Any) -> None:  # Any: botocore has no types
+            with body.opened() as content:
+                client.put_object(Bucket=self._bucket, Key=self._key(path), Body=content, **self._payer)
+
+        self._ask(send, path, "written")
+
+    def _create(self, path: str, body: _Body) -> Creation:
         """Send one conditional PUT, and again only after an answer that nothing was done."""
         from deltacli.storage.s3_faults import FAULTS, Sent, fate_of_create, translate
 
-        _require_one_put(self._place(path), data)
+        _require_one_put(self._place(path), body.size)
         _, once = self._clients()
         fault: BaseException | None = None
         for attempt in range(_ATTEMPTS):
             if attempt:
                 self._pause(0.05 * 2**attempt)
             try:
-                once.put_object(Bucket=self._bucket, Key=self._key(path), Body=data, IfNoneMatch="*", **self._payer)
+                with body.opened() as content:
+                    once.put_object(
+                        Bucket=self._bucket, Key=self._key(path), Body=content, IfNoneMatch="*", **self._payer
+                    )
                 return Created()
             except FAULTS as caught:
                 fault = caught
@@ -232,7 +255,7 @@ class S3Storage:
         directory = path.rpartition("/")[0]
         probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
         try:
-            outcomes = (self._create(probe, b""), self._create(probe, b""))
+            outcomes = (self._create(probe, _Body(b"")), self._create(probe, _Body(b"")))
         finally:
             self._delete_one(probe)
         match outcomes:
@@ -426,8 +449,22 @@ def _just_below(name: str) -> str:
     return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)
 
 
-def _require_one_put(place: str, data: bytes) -> None:
-    if len(data) > _LARGEST_PUT:
-        raise StorageFailed(
-            f"{place} can't be written: {len(data)} bytes are more than the 5 GiB that one PUT of S3 takes"
-        )
+class _Body:
+    """What a PUT sends: bytes, or a local file, from its start each time."""
+
+    def __init__(self, content: bytes | str) -> None:
+        self._content = content
+        self.size = len(content) if isinstance(content, bytes) else os.stat(content).st_size
+
+    @contextmanager
+    def opened(self) -> Iterator[Any]:  # Any: what botocore takes
+        if isinstance(self._content, bytes):
+            yield self._content
+            return
+        with open(self._content, "rb") as file:
+            yield file
+
+
+def _require_one_put(place: str, size: int) -> None:
+    if size > _LARGEST_PUT:
+        raise StorageFailed(f"{place} can't be written: {size} bytes are more than the 5 GiB that one PUT of S3 takes")

@@ -45,6 +45,37 @@ def test_put_replaces_the_whole(data: bytes, place: Place) -> None:
     assert ["file"] == [stat.name for stat in place.storage.list_from("deep/er")]
 
 
+@pytest.mark.parametrize("size", [0, 9 << 20], ids=["empty", "big"])
+def test_a_draft_is_nothing_before_it_is_published_and_whole_afterwards(size: int, place: Place) -> None:
+    storage, data = place.storage, b"x" * size
+    storage.put("log/there", b"theirs")
+
+    with storage.draft("log/mine") as draft:
+        Path(draft.place).write_bytes(data)
+        assert ["there"] == [stat.name for stat in storage.list_from("log") if not stat.name.startswith(".")]
+        assert [Created(), Existed()] == [draft.publish(), _published(storage, "log/there", replace=False)]
+    assert (b"theirs", data) == (storage.read("log/there"), storage.read("log/mine"))
+    assert Created() == _published(storage, "log/there", replace=True)
+
+    assert b"ours" == storage.read("log/there")
+    assert ["mine", "there"] == [stat.name for stat in storage.list_from("log")]
+    assert not Path(draft.place).exists()
+
+
+def _published(storage: Storage, path: str, *, replace: bool) -> Creation:
+    with storage.draft(path) as draft:
+        Path(draft.place).write_bytes(b"ours")
+        return draft.publish(replace=replace)
+
+
+def test_a_draft_that_is_given_up_leaves_nothing(place: Place) -> None:
+    with place.storage.draft("log/mine") as draft:
+        Path(draft.place).write_bytes(b"half")
+
+    assert not Path(draft.place).exists()
+    assert place.storage.kind_of("log/mine") is PathKind.MISSING
+
+
 def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place) -> None:
     storage, together, done = place.storage, Barrier(16, timeout=120), Event()
 

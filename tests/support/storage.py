@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Barrier, Lock
-from typing import Any
+from typing import Any, Self
 
-from deltacli.storage import Capabilities, Creation, Deletion, FileStat, PathKind, Storage
+from deltacli.storage import Capabilities, Creation, Deletion, Draft, FileStat, PathKind, Storage
 
 NEAR = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
 FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
+
+
+class RecordedDraft:
+    """A draft that tells when it is published."""
+
+    def __init__(self, inner: Draft, tell: Callable[[], None]) -> None:
+        self._inner = inner
+        self._tell = tell
+
+    @property
+    def place(self) -> str:
+        return self._inner.place
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        self._tell()
+        return self._inner.publish(replace=replace)
+
+    def __enter__(self) -> Self:
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._inner.__exit__(*exception)
 
 
 class RecordingStorage:
@@ -80,6 +103,10 @@ class RecordingStorage:
     def put(self, path: str, data: bytes) -> None:
         self._note("put", path)
         self._inner.put(path, data)
+
+    def draft(self, path: str) -> Draft:
+        self._note("draft", path)
+        return RecordedDraft(self._inner.draft(path), lambda: self._note("publish", path))
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         self._note("delete_many", "")
