@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from deltacli.delta.features import CATALOG_FEATURES, FEATURES, FeatureKind
-from deltacli.errors import ProtocolUnsupported
+from deltacli.errors import ProtocolUnsupported, Refused
 
 NEWEST_READER_VERSION = 3
 READER_FEATURES_VERSION = 3
@@ -70,6 +70,28 @@ def require_readable(protocol: Protocol, version: int) -> None:
             code="protocol.unknown-feature",
             facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
             hint="deltacli history {table}",
+        )
+
+
+def require_writable(protocol: Protocol, version: int) -> None:
+    """Raise Refused, naming what is in the way, unless deltacli knows everything this version asks of a writer."""
+    if not 1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION:
+        raise Refused(
+            f"version {version} needs writer version {protocol.min_writer_version}; "
+            f"deltacli knows 1 to {WRITER_FEATURES_VERSION}",
+            code="protocol.version-out-of-range",
+            facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
+            hint="deltacli snapshot {table}",
+        )
+    names = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    unknown = [name for name in names if name not in FEATURES or not FEATURES[name].replayable]
+    if unknown:
+        listed = f"{'features' if len(unknown) > 1 else 'feature'} {', '.join(unknown)}"
+        raise Refused(
+            f"version {version} has the writer {listed}, which deltacli does not know: it writes nothing to this table",
+            code="protocol.unknown-feature",
+            facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
+            hint="deltacli snapshot {table}",
         )
 
 

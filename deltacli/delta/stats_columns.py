@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.rules.views import FilesView
+from deltacli.delta.rules.views import FilesView, Regime
 from deltacli.delta.stats_schema import (
     PER_COLUMN,
     ColumnPath,
@@ -103,15 +103,19 @@ def stats_of(view: FilesView) -> StatsColumns:
     """The statistics of a view, parsed at the first call."""
     found = view.memory.get("stats")
     if not isinstance(found, StatsColumns):
-        found = _Parser(view).run()
-        view.memory["stats"] = found
+        found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.regime)
     return found
 
 
+def parse_stats(texts: Any, regime: Regime) -> StatsColumns:  # Any: a string array
+    """Parse the statistics of files under a regime."""
+    return _Parser(texts, regime).run()
+
+
 class _Parser:
-    def __init__(self, view: FilesView) -> None:
-        self._texts = view.adds.column("stats")
-        self._found = StatsColumns(StatSchema(view.regime))
+    def __init__(self, texts: Any, regime: Regime) -> None:
+        self._texts = texts
+        self._found = StatsColumns(StatSchema(regime))
         self._odd: list[int] = []
 
     def run(self) -> StatsColumns:

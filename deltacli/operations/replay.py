@@ -5,14 +5,14 @@ columns.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action, read_actions
-from deltacli.delta.file_actions import NarrowRows
+from deltacli.delta.file_actions import NarrowRows, action_schemas, whole_actions
 from deltacli.delta.replay import (
     Survivors,
     TouchedFiles,
@@ -27,6 +27,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage
+from deltacli.work.checkpoints import FileBatch
 from deltacli.work.commits import is_large, read_commit, stream_commit
 
 if TYPE_CHECKING:
@@ -115,6 +116,39 @@ def replay_whole(
             yield file, survived
         if older_follow or index < len(commits) - 1:
             reconcile_commit(stream_commit(storage, file), seen, file.name)
+
+
+def whole_batches(replayed: Iterable[tuple[str, Survivors]]) -> Iterator[FileBatch]:
+    """Survivors, each with the file that holds them, as whole adds and removes: those of many small commits together.
+
+    Raises CommitCorrupt, naming the file.
+    """
+    held: list[tuple[str, Survivors]] = []
+    count = 0
+    for source, survived in replayed:
+        held.append((source, survived))
+        count += len(survived.adds) + len(survived.removes)
+        if count >= _ACTIONS_A_BATCH:
+            yield _whole_batch(held)
+            held, count = [], 0
+    if count:
+        yield _whole_batch(held)
+
+
+def _whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
+    schemas = action_schemas()
+    adds = [add for _, survived in held for add in survived.adds]
+    removes = [remove for _, survived in held for remove in survived.removes]
+    try:
+        return FileBatch(
+            whole_actions(adds, schemas.add, "") if adds else None,
+            whole_actions(removes, schemas.remove, "") if removes else None,
+        )
+    except CommitCorrupt:
+        for source, survived in held:
+            whole_actions(survived.adds, schemas.add, source)
+            whole_actions(survived.removes, schemas.remove, source)
+        raise
 
 
 def _contents(

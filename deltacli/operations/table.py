@@ -15,14 +15,14 @@ from deltacli.delta.log_path import LogFileKind
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.protocol import Protocol, require_readable
 from deltacli.delta.replay import Survivors, TouchedFiles, reconcile_commit
-from deltacli.delta.segment import CheckpointInstance, LogSegment, choose_segment
+from deltacli.delta.segment import CheckpointInstance, LogListing, LogSegment, choose_segment
 from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
 from deltacli.operations.log import Log, find_log, list_log
-from deltacli.operations.replay import LogTail, read_tail, replay_whole
+from deltacli.operations.replay import LogTail, read_tail, replay_whole, whole_batches
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage, open_storage
 from deltacli.work.checkpoints import (
@@ -239,6 +239,38 @@ class Snapshot:
         """
         return self.map_actions("remove", _same)
 
+    def map_file_actions(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Yield what `work` makes of each batch of live files or tombstones, expired ones too, with all their own
+        fields, in one pass. It must be safe in threads, as in `map_actions`.
+        """
+        table, older_follow = self.table, self.segment.checkpoint is not None
+        replayed = replay_whole(
+            table.storage,
+            table.engine,
+            self.segment.commits,
+            self._tail.contested,
+            older_follow=older_follow,
+            progress=table.progress,
+        )
+        yield from map(work, whole_batches((file.name, survived) for file, survived in replayed))
+        yield from map(work, whole_batches([("checkpoint", self._inline)]))
+        read = partial(_read_both, table.storage, touched=self._touched)
+        yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
+
+    @property
+    def checkpoint_has_parsed_statistics(self) -> bool:
+        """True if the checkpoint this was rebuilt from holds `stats_parsed`."""
+        return any(
+            piece.metadata.schema.column(index).path.startswith("add.stats_parsed.")
+            for piece in self._pieces[:1]
+            for index in range(len(piece.metadata.schema))
+        )
+
+    @property
+    def listing(self) -> LogListing:
+        """The log as it was listed."""
+        return self._log.listing
+
     def map_actions(self, kind: str, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
         """Yield what `work` makes of each batch of live files (`kind` "add") or tombstones ("remove").
 
@@ -350,6 +382,13 @@ def _rows_of_batch(batch: FileBatch) -> int:
 def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
     rows: int = batch.num_rows
     return rows
+
+
+def _read_both(storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles) -> Iterator[FileBatch]:
+    for removes in read_whole(storage, piece, touched, "remove"):
+        yield FileBatch(removes=removes)
+    for adds in read_whole(storage, piece, touched, "add"):
+        yield FileBatch(adds=adds)
 
 
 def _count_batch(

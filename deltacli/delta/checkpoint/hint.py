@@ -24,6 +24,8 @@ _MAX_CANONICAL = 64 << 20
 """Characters of the text that is hashed: a long key stands there once for each leaf below it."""
 
 _MAX_DEPTH = 200
+_MAX_SCHEMA = 20_000
+"""Characters of a schema that a hint repeats: as the reference implementation does."""
 
 
 class _DuplicateKeyError(ValueError):
@@ -50,6 +52,29 @@ def _judge(value: dict[str, Any]) -> Hint | BadHint:  # Any: JSON values
     if isinstance(found, str) and found.lower() not in checksums(value):
         return BadHint("hint.checksum-bad")
     return Hint(version)
+
+
+def make_hint(
+    *,
+    version: int,
+    size: int,
+    size_bytes: int,
+    adds: int,
+    parts: int | None = None,
+    schema: dict[str, Any] | None = None,  # Any: JSON values
+) -> bytes:
+    """Write `_last_checkpoint`: `size` counts actions, those in sidecars too; `schema` is that of the top-level file.
+
+    The version comes first, so that a torn read of old clients still shows it; the checksum comes last.
+    """
+    value: dict[str, Any] = {"version": version, "size": size}
+    if parts is not None:
+        value["parts"] = parts
+    value |= {"sizeInBytes": size_bytes, "numOfAddFiles": adds}
+    if schema is not None and len(json.dumps(schema, separators=(",", ":"))) <= _MAX_SCHEMA:
+        value["checkpointSchema"] = schema
+    (checksum,) = checksums(value)  # one, because no array of scalars is in it
+    return json.dumps({**value, "checksum": checksum}, separators=(",", ":")).encode()
 
 
 def checksums(value: dict[str, Any]) -> frozenset[str]:

@@ -1,0 +1,180 @@
+"""The rows of a checkpoint in columns: one struct an action, each row with exactly one of them.
+
+Spec: Checkpoints; Checkpoint Schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.commit_lines import Action
+from deltacli.delta.file_actions import action_schemas
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NOT_OF_REMOVES = ("stats", "tags")
+_DICTIONARY_LEAVES = (
+    "add.partitionValues.key_value.key",
+    "add.partitionValues.key_value.value",
+    "add.tags.key_value.key",
+    "add.tags.key_value.value",
+    "add.deletionVector.storageType",
+    "add.clusteringProvider",
+    "remove.partitionValues.key_value.key",
+    "remove.partitionValues.key_value.value",
+    "remove.deletionVector.storageType",
+)
+"""Leaves with few values: a dictionary pays there, and costs elsewhere."""
+
+_COUNTED_LEAVES = (
+    "txn.appId",
+    "add.path",
+    "add.deletionVector.storageType",
+    "remove.path",
+    "remove.deletionTimestamp",
+    "remove.deletionVector.storageType",
+    "metaData.id",
+    "protocol.minReaderVersion",
+    "domainMetadata.domain",
+    "checkpointMetadata.version",
+    "sidecar.path",
+)
+"""Leaves whose null counts tell a reader which actions a row group holds."""
+
+
+class Columns(NamedTuple):
+    """What the adds of a checkpoint carry beside their own fields; a type is None where there is no such column."""
+
+    has_stats: bool = True
+    partition_values: Any = None  # Any: an Arrow struct type
+    stats: Any = None  # Any: an Arrow struct type
+
+
+@lru_cache(maxsize=4)
+def small_fields() -> Mapping[str, Any]:
+    """The Arrow struct types of the small actions; pyarrow is imported here and not before."""
+    import pyarrow as pa
+
+    text, whole, number = pa.string(), pa.int64(), pa.int32()
+    strings, texts = pa.map_(text, text), pa.list_(text)
+    return {
+        "txn": pa.struct([("appId", text), ("version", whole), ("lastUpdated", whole)]),
+        "metaData": pa.struct(
+            [
+                ("id", text),
+                ("name", text),
+                ("description", text),
+                ("format", pa.struct([("provider", text), ("options", strings)])),
+                ("schemaString", text),
+                ("partitionColumns", texts),
+                ("configuration", strings),
+                ("createdTime", whole),
+            ]
+        ),
+        "protocol": pa.struct(
+            [
+                ("minReaderVersion", number),
+                ("minWriterVersion", number),
+                ("readerFeatures", texts),
+                ("writerFeatures", texts),
+            ]
+        ),
+        "domainMetadata": pa.struct([("domain", text), ("configuration", text), ("removed", pa.bool_())]),
+        "checkpointMetadata": pa.struct([("version", whole), ("tags", strings)]),
+        "sidecar": pa.struct([("path", text), ("sizeInBytes", whole), ("modificationTime", whole), ("tags", strings)]),
+    }
+
+
+def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Schema:
+    """The schema of a file that holds these kinds of actions."""
+    import pyarrow as pa
+
+    types = {**small_fields(), "add": _add_type(columns), "remove": _remove_type()}
+    return pa.schema([pa.field(kind, types[kind]) for kind in kinds])
+
+
+def _add_type(columns: Columns) -> Any:
+    import pyarrow as pa
+
+    fields = [field for field in action_schemas().add if field.name != "stats"]
+    if columns.has_stats:
+        fields.append(pa.field("stats", pa.string()))
+    if columns.partition_values is not None:
+        fields.append(pa.field("partitionValues_parsed", columns.partition_values))
+    if columns.stats is not None:
+        fields.append(pa.field("stats_parsed", columns.stats))
+    return pa.struct(fields)
+
+
+def _remove_type() -> Any:
+    import pyarrow as pa
+
+    return pa.struct([field for field in action_schemas().remove if field.name not in _NOT_OF_REMOVES])
+
+
+def struct_of_actions(
+    rows: pyarrow.RecordBatch, kind: Any, extra: Mapping[str, Any]
+) -> Any:  # Any: an Arrow struct type; arrays; a struct array
+    """File actions (`action_schemas()`) as the struct of a checkpoint; `dataChange` is false there.
+
+    `extra` are columns that the actions do not have themselves.
+    """
+    import pyarrow as pa
+
+    columns = []
+    for field in kind:
+        if field.name == "dataChange":
+            columns.append(pa.repeat(pa.scalar(False), rows.num_rows))
+        else:
+            columns.append(extra[field.name] if field.name in extra else rows.column(field.name))
+    return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+
+def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) -> pyarrow.Table:
+    """Small actions, one a row."""
+    import pyarrow as pa
+
+    columns = [
+        pa.array(
+            [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions], field.type
+        )
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _with_pairs(action: Action, kind: Any) -> Any:
+    """An action with lists of pairs where Arrow wants maps."""
+    import pyarrow as pa
+
+    found: Action = {}
+    for field in kind:
+        value = action.get(field.name)
+        if pa.types.is_map(field.type) and value is not None:
+            found[field.name] = list(value.items())
+        elif pa.types.is_struct(field.type) and value is not None:
+            found[field.name] = _with_pairs(value, field.type)
+        else:
+            found[field.name] = value
+    return found
+
+
+def leaves_of(schema: pyarrow.Schema, wanted: Sequence[str]) -> list[str]:
+    """Those of some leaves that a file of this schema has."""
+    kinds = set(schema.names)
+    return [leaf for leaf in wanted if leaf.split(".", 1)[0] in kinds]
+
+
+def dictionary_leaves(schema: pyarrow.Schema) -> list[str]:
+    """The leaves that are worth a dictionary."""
+    return leaves_of(schema, _DICTIONARY_LEAVES)
+
+
+def counted_leaves(schema: pyarrow.Schema) -> list[str]:
+    """The leaves that get statistics in the footer."""
+    parsed = "add.stats_parsed.numRecords"
+    has_parsed = "add" in schema.names and schema.field("add").type.get_field_index("stats_parsed") >= 0
+    return [*leaves_of(schema, _COUNTED_LEAVES), *([parsed] if has_parsed else [])]

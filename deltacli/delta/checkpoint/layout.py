@@ -1,0 +1,86 @@
+"""The forms a checkpoint may have, which of them a table allows, and the names of its files.
+
+Spec: Checkpoints; V2 Spec; Allowed combinations for new checkpoints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from deltacli.delta.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.protocol import Protocol
+from deltacli.errors import Refused
+
+CHECKPOINT_POLICY = "delta.checkpointPolicy"
+
+
+class Layout(StrEnum):
+    """The content of a checkpoint."""
+
+    CLASSIC = "classic"
+    MULTI_PART = "multi-part"
+    V2 = "v2"
+
+    @property
+    def file_kind(self) -> LogFileKind:
+        """What the names of its files say."""
+        return {
+            Layout.CLASSIC: LogFileKind.CLASSIC_CHECKPOINT,
+            Layout.MULTI_PART: LogFileKind.MULTI_PART_CHECKPOINT,
+            Layout.V2: LogFileKind.UUID_CHECKPOINT,
+        }[self]
+
+
+class TopFile(StrEnum):
+    """The form of the file that names the sidecars of a V2 checkpoint."""
+
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layout | None) -> Layout:
+    """Return the layout asked for, or what the table's policy says. Raises Refused for one the table does not allow."""
+    has_v2 = "v2Checkpoint" in protocol.supported_features
+    if asked is None:
+        wants_v2 = has_v2 and str(properties.get(CHECKPOINT_POLICY) or "").strip().lower() == "v2"
+        return Layout.V2 if wants_v2 else Layout.CLASSIC
+    if asked is Layout.V2 and not has_v2:
+        raise Refused(
+            "a V2 checkpoint needs the feature v2Checkpoint, which this table does not have",
+            code="checkpoint.v2-without-feature",
+            facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
+            hint="deltacli checkpoint {table} --layout classic",
+        )
+    if asked is Layout.MULTI_PART and has_v2:
+        raise Refused(
+            "a table with the feature v2Checkpoint must not have multi-part checkpoints",
+            code="checkpoint.multipart-forbidden",
+            hint="deltacli checkpoint {table} --layout v2",
+        )
+    return asked
+
+
+def classic_path(version: int) -> str:
+    """Below the table."""
+    return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.parquet"
+
+
+def part_path(version: int, part: int, parts: int) -> str:
+    """Below the table; parts count from 1."""
+    return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.{part:010d}.{parts:010d}.parquet"
+
+
+def top_path(version: int, unique: str, form: TopFile) -> str:
+    """The top-level file of a V2 checkpoint, below the table."""
+    return f"{LOG_DIRECTORY}/{version:020d}.checkpoint.{unique}.{form}"
+
+
+def sidecar_name(version: int, number: int, unique: str) -> str:
+    """The name of a sidecar in its directory: in order, as other writers number theirs."""
+    return f"{version:020d}.checkpoint.{number:010d}.{unique}.parquet"
+
+
+def sidecar_path(name: str) -> str:
+    """Below the table."""
+    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{name}"

@@ -1,0 +1,294 @@
+"""`stats_parsed` and `partitionValues_parsed`: what the texts of an add say, in the types of the table.
+
+Spec: Checkpoint Schema; Per-file Statistics; Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.partition_text import Spelling, is_text, spelling_of
+from deltacli.delta.properties import parse_integer
+from deltacli.delta.rules.views import Regime
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
+from deltacli.delta.stats_columns import StatsColumns, parse_stats
+from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath, decimal_parts
+from deltacli.delta.stats_values import INFINITE, NOT_A_NUMBER
+from deltacli.delta.value_text import parse_date, parse_moment
+
+if TYPE_CHECKING:
+    import pyarrow
+
+INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+_DEFAULT_INDEXED_COLUMNS = 32
+_WITHOUT_BOUNDS = ("boolean", "binary")
+
+
+def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types that have none here
+    """The Arrow type that holds values of a primitive type of the table."""
+    import pyarrow as pa
+
+    if not isinstance(data_type, PrimitiveType):
+        return None
+    if parts := decimal_parts(data_type.name):
+        return pa.decimal128(*parts)
+    name = "string" if data_type.name.startswith(("char(", "varchar(")) else data_type.name
+    return {
+        "string": pa.string(),
+        "long": pa.int64(),
+        "integer": pa.int32(),
+        "short": pa.int16(),
+        "byte": pa.int8(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+    }.get(name)
+
+
+# -- partition values -------------------------------------------------------------------------------------------------
+
+
+def partition_type(regime: Regime) -> Any:  # Any: an Arrow struct type, None without partition columns
+    """The type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
+    import pyarrow as pa
+
+    fields = [
+        pa.field(name, kind)
+        for name, column in regime.partition_columns.items()
+        if column is not None and (kind := typed(column.data_type)) is not None
+    ]
+    return pa.struct(fields) if fields else None
+
+
+def parse_partition_values(maps: Any, regime: Regime, kind: Any) -> Any:  # Any: Arrow arrays and a struct type
+    """The `partitionValues` of adds, typed; a text that is no value of its type is null."""
+    import pyarrow as pa
+
+    columns = []
+    for field in kind:
+        column = regime.partition_columns[field.name]
+        texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
+        name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
+        encoded = texts.dictionary_encode()
+        values = [None if text is None else _value(name, text) for text in encoded.dictionary.to_pylist()]
+        columns.append(_array(values, field.type).take(encoded.indices))
+    return pa.StructArray.from_arrays(columns, fields=list(kind))
+
+
+def _array(values: list[Any], kind: Any) -> Any:
+    import pyarrow as pa
+
+    if not values:
+        return pa.nulls(0, kind)
+    if pa.types.is_temporal(kind):
+        unit = pa.int32() if pa.types.is_date(kind) else pa.int64()
+        return pa.array(values, unit).view(kind)
+    return pa.array(values, kind)
+
+
+def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the type
+    """A partition value; times as microseconds and dates as days since the epoch. None for no value."""
+    if text == "":
+        return None
+    if type_name == "binary":
+        return text.encode("utf-8", "replace")
+    if is_text(type_name):
+        return text
+    bare = text.strip()
+    if spelling_of(type_name, text) is Spelling.UNPARSABLE:
+        return None
+    match type_name:
+        case "boolean":
+            return bare.lower() == "true"
+        case "date":
+            return parse_date(bare)
+        case "timestamp" | "timestamp_ntz":
+            moment = parse_moment(bare)
+            return moment.microseconds if moment and abs(moment.microseconds) < 1 << 63 else None
+        case "float" | "double":
+            return float(bare.rstrip("fFdD") if bare[-1:] in "fFdD" and bare[:1].isdigit() else bare)
+        case "byte" | "short" | "integer" | "long":
+            return int(bare)
+    from decimal import Decimal
+
+    return Decimal(bare)
+
+
+# -- statistics -------------------------------------------------------------------------------------------------------
+
+
+def stats_type(regime: Regime) -> Any:  # Any: an Arrow struct type, None where the schema can't be read
+    """The type of `stats_parsed`: the columns that the table keeps statistics of, by physical name."""
+    import pyarrow as pa
+
+    if regime.schema is None:
+        return None
+    columns = list(_indexed(regime))
+    fields = [pa.field("numRecords", pa.int64())]
+    if "deletionVectors" in regime.features:
+        fields.append(pa.field("tightBounds", pa.bool_()))
+    for part in BOUNDS:
+        bounds = _nested([(path, _bound_type(kind)) for path, kind in columns])
+        fields += [pa.field(part, bounds)] if bounds is not None else []
+    counts = _nested([(path, pa.int64()) for path, _ in columns])
+    fields += [pa.field(NULL_COUNT, counts)] if counts is not None else []
+    return pa.struct(fields)
+
+
+def _bound_type(kind: DataType) -> Any:
+    if isinstance(kind, PrimitiveType) and kind.name in _WITHOUT_BOUNDS:
+        return None
+    return typed(kind)
+
+
+def _indexed(regime: Regime) -> Iterator[tuple[ColumnPath, DataType]]:
+    """The leaves that get statistics: those named, or the first ones in the order of the schema."""
+    named = str(regime.properties.get(STATS_COLUMNS) or "").strip()
+    leaves = list(_leaves(regime, regime.schema.fields if regime.schema else (), (), ()))
+    if named:
+        wanted = {part.strip().replace("`", "").lower() for part in named.split(",")}
+        for logical, physical, kind in leaves:
+            if any(".".join(logical[:length]).lower() in wanted for length in range(1, len(logical) + 1)):
+                yield physical, kind
+        return
+    count = parse_integer(regime.properties, INDEXED_COLUMNS)
+    most = _DEFAULT_INDEXED_COLUMNS if count is None else count
+    for _, physical, kind in leaves if most < 0 else leaves[:most]:
+        yield physical, kind
+
+
+def _leaves(
+    regime: Regime, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
+) -> Iterator[tuple[ColumnPath, ColumnPath, DataType]]:
+    """Logical path, physical path and type of each leaf but the partition columns; maps and arrays are leaves."""
+    for field in fields:
+        name = regime.physical_name(field)
+        if not physical and name in regime.partition_columns:
+            continue
+        if isinstance(field.data_type, StructType):
+            yield from _leaves(regime, field.data_type.fields, (*logical, field.name), (*physical, name))
+        else:
+            yield (*logical, field.name), (*physical, name), field.data_type
+
+
+def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
+    """A struct type with these leaves, those without a type left out; None where none is left."""
+    import pyarrow as pa
+
+    below: dict[str, list[tuple[ColumnPath, Any]]] = {}
+    for path, kind in leaves:
+        if kind is not None:
+            below.setdefault(path[0], []).append((path[1:], kind))
+    fields = []
+    for name, rest in below.items():
+        kind = rest[0][1] if not rest[0][0] else _nested(rest)
+        if kind is not None:
+            fields.append(pa.field(name, kind))
+    return pa.struct(fields) if fields else None
+
+
+def parse_statistics(texts: Any, regime: Regime, kind: Any) -> Any:  # Any: a string array; a struct type; an array
+    """The statistics of adds as a struct; null where the text is none, or can't be read."""
+    found = parse_stats(texts, regime)
+    collected = _Collected(found, len(texts))
+    return collected.struct(kind)
+
+
+class _Collected:
+    """The columns of all blocks of a parse, in the order of the rows."""
+
+    def __init__(self, found: StatsColumns, count: int) -> None:
+        import pyarrow as pa
+
+        self._found = found
+        self._count = count
+        self._is_whole = len(found.blocks) == 1 and found.blocks[0].rows is None
+        self._leaves = [
+            {(part, leaf.path): leaf.values for part, leaves in block.leaves.items() for leaf in leaves}
+            for block in found.blocks
+        ]
+        if not self._is_whole:
+            rows = [pc.cast(_as_array(block.rows), pa.int64()) for block in found.blocks]
+            known = pa.concat_arrays(rows) if rows else pa.nulls(0, pa.int64())
+            self._places = pc.index_in(pa.array(range(count), pa.int64()), value_set=known)
+
+    def struct(self, kind: Any) -> Any:
+        import pyarrow as pa
+
+        if not self._found.blocks:
+            return pa.nulls(self._count, kind)
+        columns = [self._part(field) for field in kind]
+        mask = None if self._is_whole else pc.is_null(self._places)
+        return pa.StructArray.from_arrays(columns, fields=list(kind), mask=mask)
+
+    def _part(self, field: Any) -> Any:
+        if field.name == "numRecords":
+            return self._ordered([block.records for block in self._found.blocks], field.type)
+        if field.name == "tightBounds":
+            return self._ordered([block.is_tight for block in self._found.blocks], field.type)
+        return self._below(field.name, (), field.type)
+
+    def _below(self, part: str, path: ColumnPath, kind: Any) -> Any:
+        import pyarrow as pa
+
+        if pa.types.is_struct(kind):
+            fields = list(kind)
+            columns = [self._below(part, (*path, field.name), field.type) for field in fields]
+            return pa.StructArray.from_arrays(columns, fields=fields)
+        return self._ordered([leaves.get((part, path)) for leaves in self._leaves], kind)
+
+    def _ordered(self, columns: list[Any], kind: Any) -> Any:
+        import pyarrow as pa
+
+        cast = [
+            pa.nulls(len(block.records), kind) if column is None else _cast(column, kind)
+            for block, column in zip(self._found.blocks, columns, strict=True)
+        ]
+        return cast[0] if self._is_whole else pa.concat_arrays(cast).take(self._places)
+
+
+def _as_array(rows: Any) -> Any:  # Any: an integer array, or a sequence
+    import pyarrow as pa
+
+    return rows if isinstance(rows, pa.Array) else pa.array(rows, pa.int64())
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """A parsed bound in the type of its column: numbers that stand for NaN and the infinities become these again."""
+    import pyarrow as pa
+
+    if column.type.equals(kind):
+        if not pa.types.is_floating(kind):
+            return column
+    elif not pa.types.is_floating(kind):
+        return pc.cast(column, kind)
+    ends = pc.min_max(column).as_py()
+    if ends["max"] is not None and max(abs(ends["max"]), abs(ends["min"])) >= INFINITE:
+        column = _replaced(column, NOT_A_NUMBER, float("nan"))
+        column = _replaced(column, INFINITE, float("inf"))
+        column = _replaced(column, -INFINITE, float("-inf"))
+    return pc.cast(column, kind)
+
+
+def _replaced(column: Any, value: float, other: float) -> Any:
+    return pc.if_else(pc.fill_null(pc.equal(column, value), False), other, column)
+
+
+def parsed_columns(
+    adds: pyarrow.RecordBatch, regime: Regime, partition_values: Any, stats: Any
+) -> dict[str, Any]:  # Any: Arrow types and arrays
+    """The parsed columns of adds (`action_schemas().add`) for the types that are not None."""
+    found = {}
+    if partition_values is not None:
+        maps = adds.column("partitionValues")
+        found["partitionValues_parsed"] = parse_partition_values(maps, regime, partition_values)
+    if stats is not None:
+        found["stats_parsed"] = parse_statistics(adds.column("stats"), regime, stats)
+    return found

@@ -1,0 +1,40 @@
+"""What a checkpoint need no longer hold: expired tombstones and transactions.
+
+Spec: Add File and Remove File; Transaction Identifiers; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.properties import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
+from deltacli.delta.state import SetTransaction
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
+    """A remove whose deletionTimestamp is greater than this (epoch milliseconds) must be kept."""
+    return now_ms - deleted_file_retention_ms(properties)
+
+
+def unexpired(removes: pyarrow.RecordBatch, cutoff_ms: int) -> pyarrow.RecordBatch:
+    """The removes (`action_schemas().remove`) that must be kept; one without a deletionTimestamp has expired."""
+    return removes.filter(pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
+
+
+def live_transactions(
+    transactions: Iterable[SetTransaction], properties: Mapping[str, str], now_ms: int
+) -> list[SetTransaction]:
+    """The transactions that must be kept: all of them, unless the table limits how long.
+
+    One without lastUpdated is kept: what a stream has written must not be written twice.
+    """
+    retention = parse_interval(properties.get(TRANSACTION_RETENTION) or "")
+    if retention is None:
+        return list(transactions)
+    cutoff = now_ms - retention
+    return [found for found in transactions if found.last_updated is None or found.last_updated > cutoff]

@@ -1,0 +1,109 @@
+"""A digest of rows in columns, to prove that a file holds what was meant: a checksum of each leaf.
+
+It covers every value, and where nulls are; how the rows are cut into chunks does not matter, nor what lies unseen
+below a null.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from deltacli import arrow_compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NULL = -1
+
+
+def digest_rows(rows: pyarrow.Table) -> tuple[int, ...]:
+    """One checksum a leaf, in the order of the schema, for rows in one order."""
+    return tuple(crc for column in rows.columns for crc in _column(column.chunks, column.type))
+
+
+def _column(chunks: list[Any], kind: Any) -> Iterator[int]:  # Any: Arrow arrays and types
+    import pyarrow as pa
+
+    count = sum(len(chunk) for chunk in chunks)
+    if sum(chunk.null_count for chunk in chunks) == count:
+        yield zlib.crc32(b"null %d" % count)
+    elif pa.types.is_struct(kind):
+        yield _crc(map(_validity, chunks))
+        parts = [chunk.flatten() for chunk in chunks]
+        for index in range(kind.num_fields):
+            yield from _column([part[index] for part in parts], kind.field(index).type)
+    elif pa.types.is_map(kind):
+        yield _crc(map(_list_lengths, chunks))
+        entries = [_entries(chunk) for chunk in chunks]
+        yield from _column([keys for keys, _ in entries], kind.key_type)
+        yield from _column([items for _, items in entries], kind.item_type)
+    elif pa.types.is_list(kind):
+        yield _crc(map(_list_lengths, chunks))
+        yield from _column([chunk.flatten() for chunk in chunks], kind.value_type)
+    else:
+        yield _crc(map(_shape, chunks))
+        yield _crc(map(_content, chunks))
+
+
+def _crc(parts: Iterable[Any]) -> int:  # Any: buffers
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
+    return found
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
+
+
+def _shape(column: Any) -> Any:  # Any: an Arrow array; a buffer
+    """How long the texts are, and where the nulls."""
+    if _is_text(column.type):
+        return _bytes(pc.fill_null(pc.binary_length(column), _NULL))
+    return _validity(column)
+
+
+def _content(column: Any) -> Any:
+    """The values that are there."""
+    import pyarrow as pa
+
+    values = column.drop_null() if column.null_count else column
+    if not _is_text(column.type):
+        return _bytes(pc.cast(values, pa.uint8()) if pa.types.is_boolean(values.type) else values)
+    if len(values) == 0:
+        return b""
+    offsets = memoryview(values.buffers()[1]).cast("i")
+    first, last = offsets[values.offset], offsets[values.offset + len(values)]
+    return memoryview(values.buffers()[2] or b"")[first:last]
+
+
+def _validity(column: Any) -> Any:
+    import pyarrow as pa
+
+    return _bytes(pc.cast(pc.is_valid(column), pa.uint8()))
+
+
+def _list_lengths(column: Any) -> Any:
+    import pyarrow as pa
+
+    lengths = pc.subtract(column.offsets.slice(1), column.offsets.slice(0, len(column)))
+    return _bytes(pc.if_else(pc.is_valid(column), lengths, pa.scalar(_NULL, pa.int32())))
+
+
+def _entries(column: Any) -> tuple[Any, Any]:
+    """The keys and the items that a slice of a map shows."""
+    if column.null_count:
+        column = column.drop_null()
+    first, last = (column.offsets[0].as_py(), column.offsets[len(column)].as_py()) if len(column) else (0, 0)
+    return column.keys.slice(first, last - first), column.items.slice(first, last - first)
+
+
+def _bytes(column: Any) -> Any:
+    """The values of an array of fixed width without nulls."""
+    width = column.type.bit_width // 8
+    buffer = column.buffers()[1]
+    return memoryview(buffer)[column.offset * width : (column.offset + len(column)) * width] if buffer else b""

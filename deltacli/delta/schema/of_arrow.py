@@ -1,0 +1,54 @@
+"""An Arrow schema as a table schema. Spec: Schema Serialization Format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def table_schema(schema: pyarrow.Schema) -> dict[str, Any]:  # Any: JSON values
+    """The schema of a Parquet file as it would stand in a schemaString; every field is nullable."""
+    return _struct(schema)
+
+
+def _struct(fields: Iterable[Any]) -> dict[str, Any]:
+    found = [{"name": field.name, "type": _type(field.type), "nullable": True, "metadata": {}} for field in fields]
+    return {"type": "struct", "fields": found}
+
+
+def _type(kind: Any) -> Any:  # Any: an Arrow type in, JSON values out
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return _struct(kind)
+    if pa.types.is_map(kind):
+        return {
+            "type": "map",
+            "keyType": _type(kind.key_type),
+            "valueType": _type(kind.item_type),
+            "valueContainsNull": True,
+        }
+    if pa.types.is_list(kind):
+        return {"type": "array", "elementType": _type(kind.value_type), "containsNull": True}
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    return _NAMES[str(kind)]
+
+
+_NAMES = {
+    "string": "string",
+    "int64": "long",
+    "int32": "integer",
+    "int16": "short",
+    "int8": "byte",
+    "float": "float",
+    "double": "double",
+    "bool": "boolean",
+    "binary": "binary",
+    "date32[day]": "date",
+}

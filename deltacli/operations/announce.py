@@ -1,0 +1,40 @@
+"""Moving `_last_checkpoint` to a checkpoint that is proven. Spec: Last Checkpoint File."""
+
+from __future__ import annotations
+
+from deltacli.delta.checkpoint.hint import Hint, make_hint, read_hint
+from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY
+from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.delta.segment import LogListing
+from deltacli.errors import FileMissing
+from deltacli.operations.checkpoint_files import WrittenCheckpoint
+from deltacli.storage import Storage
+
+
+def announce(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
+    """Point the hint to a checkpoint unless it knows a newer one; return the version it names then, if it is this one.
+
+    Raises StorageFailed.
+    """
+    version = written.version
+    known = max((found.version for found in listing.checkpoints), default=-1)
+    if max(known, _hinted(storage)) > version:
+        return None
+    data = make_hint(
+        version=version,
+        size=written.rows,
+        size_bytes=written.size_bytes,
+        adds=written.actions.get("add", 0),
+        parts=written.parts,
+        schema=table_schema(written.schema) if written.schema is not None else None,
+    )
+    storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
+    return version
+
+
+def _hinted(storage: Storage) -> int:
+    try:
+        hint = read_hint(storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+    except FileMissing:
+        return -1
+    return hint.version if isinstance(hint, Hint) else -1

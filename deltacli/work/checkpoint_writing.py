@@ -1,0 +1,201 @@
+"""Encoding the Parquet files of checkpoints row group by row group, and proving what was encoded by reading it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
+from deltacli.delta.checkpoint.row_digest import digest_rows
+from deltacli.engine.base import Engine
+from deltacli.errors import StorageFailed
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ROWS_A_GROUP = 131_072
+_PAGE_BYTES = 1 << 20
+_CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
+_CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
+DEFAULT_CODEC = "snappy"
+CODEC = "delta.parquet.compression.codec"
+FORMAT_VERSION = "delta.parquet.format.version"
+
+
+class Encoding(NamedTuple):
+    """How Parquet is written: a codec as Arrow calls it, and the version of its data pages."""
+
+    codec: str = DEFAULT_CODEC
+    page_version: str = "1.0"
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Encoding:
+        """As the table's properties ask for. Snappy, which every reader knows, where they name nothing known.
+
+        Spec: Table Properties.
+        """
+        codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower(), DEFAULT_CODEC)
+        version = str(properties.get(FORMAT_VERSION) or "").strip()
+        return cls(codec, "2.0" if version.startswith("2.") else "1.0")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedFile:
+    """What a file was written to hold: rows of each kind, and the digest of every row group."""
+
+    size_bytes: int
+    actions: Mapping[str, int]
+    digests: tuple[tuple[int, tuple[int, ...]], ...] = field(repr=False)
+    """Rows and digest of each row group."""
+
+    @property
+    def rows(self) -> int:
+        return sum(self.actions.values())
+
+
+class FileEncoder:
+    """Writes one Parquet file of a checkpoint. Use it in a `with`; `finish` tells what was written.
+
+    Raises StorageFailed where the disk does not take it.
+    """
+
+    def __init__(
+        self, place: str, schema: pyarrow.Schema, encoding: Encoding, *, rows_a_group: int = ROWS_A_GROUP
+    ) -> None:
+        import pyarrow.parquet
+
+        self._place = place
+        self._schema = schema
+        self._rows_a_group = rows_a_group
+        self._absent: dict[str, Any] = {}  # Any: arrays of nulls
+        self._pending: dict[str, list[Any]] = {}
+        self._pending_rows: dict[str, int] = {}
+        self._actions: dict[str, int] = {}
+        self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
+        self._digesting = ThreadPoolExecutor(1, thread_name_prefix="deltacli-digest")
+        with _disk_faults(place):
+            self._writer = pyarrow.parquet.ParquetWriter(
+                place,
+                schema,
+                compression=encoding.codec,
+                data_page_version=encoding.page_version,
+                version="2.4",
+                use_dictionary=dictionary_leaves(schema) or False,
+                write_statistics=counted_leaves(schema),
+                data_page_size=_PAGE_BYTES,
+                store_schema=False,
+                write_page_index=False,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._digesting.shutdown(cancel_futures=True)
+        self._writer.close()
+
+    def add_rows(self, rows: pyarrow.Table) -> None:
+        """Write rows of several kinds as a row group of their own."""
+        for name in rows.schema.names:
+            column = rows.column(name)
+            self._count(name, len(column) - column.null_count)
+        self._write(rows)
+
+    def add(self, kind: str, actions: Any) -> None:  # Any: a struct array
+        """Take actions of one kind; they are written when there are enough for a row group."""
+        self._pending.setdefault(kind, []).append(actions)
+        self._pending_rows[kind] = self._pending_rows.get(kind, 0) + len(actions)
+        if self._pending_rows[kind] >= self._rows_a_group:
+            self._flush(kind)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were taken."""
+        return sum(self._actions.values()) + sum(self._pending_rows.values())
+
+    def finish(self) -> EncodedFile:
+        """Write what is left and close the file."""
+        import os
+
+        for kind in list(self._pending):
+            self._flush(kind)
+        with _disk_faults(self._place):
+            self._writer.close()
+        digests = tuple(future.result() for future in self._digests)
+        return EncodedFile(os.stat(self._place).st_size, dict(self._actions), digests)
+
+    def _flush(self, kind: str) -> None:
+        import pyarrow as pa
+
+        chunks, rows = self._pending.pop(kind), self._pending_rows.pop(kind)
+        if not rows:
+            return
+        column = pa.chunked_array(chunks)
+        columns = [column if field.name == kind else self._nulls(field, rows) for field in self._schema]
+        self._count(kind, rows)
+        self._write(pa.Table.from_arrays(columns, schema=self._schema))
+
+    def _nulls(self, field: Any, rows: int) -> Any:
+        import pyarrow as pa
+
+        known = self._absent.get(field.name)
+        if known is None or len(known) < rows:
+            known = self._absent[field.name] = pa.nulls(rows, field.type)
+        return known.slice(0, rows)
+
+    def _write(self, rows: pyarrow.Table) -> None:
+        digest = self._digesting.submit(_digest, rows)
+        with _disk_faults(self._place):
+            self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+        self._digests.append(digest)
+        digest.result()  # one row group is held at a time
+
+    def _count(self, kind: str, rows: int) -> None:
+        if rows:
+            self._actions[kind] = self._actions.get(kind, 0) + rows
+
+
+def _digest(rows: pyarrow.Table) -> tuple[int, tuple[int, ...]]:
+    return rows.num_rows, digest_rows(rows)
+
+
+class _disk_faults:  # noqa: N801  (reads like the function it is)
+    """Turns faults of the disk into StorageFailed."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
+        if isinstance(fault, OSError):
+            reason = " ".join(str(fault).split())[:200]
+            raise StorageFailed(f"{self._place} can't be written: {reason}") from fault
+
+
+def unlike(engine: Engine, place: str, expected: EncodedFile) -> str | None:
+    """Read a local file back and say what in it is not as it was written; None where all is."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        with pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
+            groups = file.metadata.num_row_groups
+        if groups != len(expected.digests):
+            return f"it has {groups} row groups, expected {len(expected.digests)}"
+
+        def read(group: int) -> tuple[int, tuple[int, ...]]:
+            with pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
+                return _digest(file.read_row_group(group, use_threads=False))
+
+        for group, (found, wanted) in enumerate(zip(engine.run(read, range(groups)), expected.digests, strict=True)):
+            if found[0] != wanted[0]:
+                return f"row group {group} has {found[0]} rows, expected {wanted[0]}"
+            if found[1] != wanted[1]:
+                return f"row group {group} holds other values than were written"
+    except (pyarrow.ArrowException, OSError) as fault:
+        return f"it can't be read back: {' '.join(str(fault).split())[:200]}"
+    return None
