@@ -5,7 +5,8 @@
 _deltacli_load() {
     case $1 in
         '')
-            commands='history;-;again;Show who changed a table, when and how, newest first.
+            commands='checkpoint;-;again;Write a checkpoint, so that readers need not replay the whole log.
+history;-;again;Show who changed a table, when and how, newest first.
 snapshot;-;again;Show the state of a table at a version.
 validate;-;again;Check tables against the rules of the protocol.
 '
@@ -26,6 +27,36 @@ validate;-;again;Check tables against the rules of the protocol.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
+            ;;
+        'checkpoint ')
+            commands=''
+            options='--version;TEXT;once;The snapshot of this version.
+--layout;auto classic multi-part v2;once;The form; auto: as the table'\''s policy says.
+--parts;TEXT;once;Files of a multi-part checkpoint.
+--rows-per-file;TEXT;once;Actions in a sidecar or part.
+--v2-top;json parquet;once;The file that names the sidecars of V2.
+--stats;keep json struct both;once;Columns of statistics; keep: as the properties say, else as the last checkpoint had them.
+--if-behind;TEXT;once;Do nothing before N commits have come since the last checkpoint.
+--force;-;once;Write it again where a complete one of this version and form is.
+--verify;-;once;Compare the checkpoints there are with the log; write nothing.
+--dry-run;-;once;Say what would be written, and write nothing.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
             ;;
         'history ')
             commands=''

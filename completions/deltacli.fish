@@ -1,6 +1,6 @@
 # fish completion for deltacli; generated, do not edit.
-set -g __deltacli_commands 'history' 'snapshot' 'validate'
-set -g __deltacli_valued ':--format' ':--output' ':--now' ':--storage-option' ':--table-format' ':--config' ':--color' ':--progress' ':--log-format' 'history:--limit' 'history:--columns' 'history:--format' 'history:--output' 'history:--now' 'history:--storage-option' 'history:--table-format' 'history:--config' 'history:--color' 'history:--progress' 'history:--log-format' 'snapshot:--version' 'snapshot:--timestamp' 'snapshot:--limit' 'snapshot:--columns' 'snapshot:--format' 'snapshot:--output' 'snapshot:--now' 'snapshot:--storage-option' 'snapshot:--table-format' 'snapshot:--config' 'snapshot:--color' 'snapshot:--progress' 'snapshot:--log-format' 'validate:--level' 'validate:--select' 'validate:--ignore' 'validate:--fail-on' 'validate:--baseline' 'validate:--write-baseline' 'validate:--profile' 'validate:--max-findings' 'validate:--format' 'validate:--output' 'validate:--now' 'validate:--storage-option' 'validate:--table-format' 'validate:--config' 'validate:--color' 'validate:--progress' 'validate:--log-format'
+set -g __deltacli_commands 'checkpoint' 'history' 'snapshot' 'validate'
+set -g __deltacli_valued ':--format' ':--output' ':--now' ':--storage-option' ':--table-format' ':--config' ':--color' ':--progress' ':--log-format' 'checkpoint:--version' 'checkpoint:--layout' 'checkpoint:--parts' 'checkpoint:--rows-per-file' 'checkpoint:--v2-top' 'checkpoint:--stats' 'checkpoint:--if-behind' 'checkpoint:--format' 'checkpoint:--output' 'checkpoint:--now' 'checkpoint:--storage-option' 'checkpoint:--table-format' 'checkpoint:--config' 'checkpoint:--color' 'checkpoint:--progress' 'checkpoint:--log-format' 'history:--limit' 'history:--columns' 'history:--format' 'history:--output' 'history:--now' 'history:--storage-option' 'history:--table-format' 'history:--config' 'history:--color' 'history:--progress' 'history:--log-format' 'snapshot:--version' 'snapshot:--timestamp' 'snapshot:--limit' 'snapshot:--columns' 'snapshot:--format' 'snapshot:--output' 'snapshot:--now' 'snapshot:--storage-option' 'snapshot:--table-format' 'snapshot:--config' 'snapshot:--color' 'snapshot:--progress' 'snapshot:--log-format' 'validate:--level' 'validate:--select' 'validate:--ignore' 'validate:--fail-on' 'validate:--baseline' 'validate:--write-baseline' 'validate:--profile' 'validate:--max-findings' 'validate:--format' 'validate:--output' 'validate:--now' 'validate:--storage-option' 'validate:--table-format' 'validate:--config' 'validate:--color' 'validate:--progress' 'validate:--log-format'
 
 # Read the words before the cursor: the command, the options given, the number of arguments.
 function __deltacli_read
@@ -64,6 +64,7 @@ function __deltacli_argument
 end
 
 complete -c deltacli -f
+complete -c deltacli -n '__deltacli_argument "" 0' -a checkpoint -d 'Write a checkpoint, so that readers need not replay the whole log.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a history -d 'Show who changed a table, when and how, newest first.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a snapshot -d 'Show the state of a table at a version.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a validate -d 'Check tables against the rules of the protocol.'
@@ -82,6 +83,31 @@ complete -c deltacli -n '__deltacli_may "" -q --quiet' -s q -l quiet -d 'No note
 complete -c deltacli -n '__deltacli_may ""' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "" -V --version' -s V -l version -d 'Print the version and leave.'
 complete -c deltacli -n '__deltacli_may "" -h --help' -s h -l help -d 'Show this message and exit.'
+complete -c deltacli -n '__deltacli_argument "checkpoint" 0' -f -a '(__fish_complete_directories (commandline -ct))'
+complete -c deltacli -n '__deltacli_may "checkpoint" --version' -l version -r -f -d 'The snapshot of this version.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --layout' -l layout -r -f -a 'auto classic multi-part v2' -d 'The form; auto: as the table\'s policy says.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --parts' -l parts -r -f -d 'Files of a multi-part checkpoint.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --rows-per-file' -l rows-per-file -r -f -d 'Actions in a sidecar or part.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --v2-top' -l v2-top -r -f -a 'json parquet' -d 'The file that names the sidecars of V2.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --stats' -l stats -r -f -a 'keep json struct both' -d 'Columns of statistics; keep: as the properties say, else as the last checkpoint had them.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --if-behind' -l if-behind -r -f -d 'Do nothing before N commits have come since the last checkpoint.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --force' -l force -d 'Write it again where a complete one of this version and form is.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --verify' -l verify -d 'Compare the checkpoints there are with the log; write nothing.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --dry-run' -l dry-run -d 'Say what would be written, and write nothing.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --format' -l format -r -f -a 'table json ndjson csv' -d 'Format of stdout.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --json' -l json -d 'The same as --format json.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --output' -l output -r -F -d 'Write the result there, atomically, instead of stdout.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --now' -l now -r -f -d 'The clock, for reproducible runs.'
+complete -c deltacli -n '__deltacli_may "checkpoint"' -l storage-option -r -f -d 'Passed to the store; K=@FILE reads the value from a file. Repeatable.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --table-format' -l table-format -r -f -a 'delta paimon' -d 'Do not detect the format.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --config' -l config -r -F -d 'Defaults for these options, as TOML.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --color' -l color -r -f -a 'auto always never' -d 'Colour on stdout.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --progress' -l progress -r -f -a 'auto always never json' -d 'Progress on stderr; auto: on a terminal.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --log-format' -l log-format -r -f -a 'text json' -d 'Notes and errors on stderr; default: json with --format json or ndjson, else text.'
+complete -c deltacli -n '__deltacli_may "checkpoint" --no-pager' -l no-pager -d 'Never show a long result in a pager.'
+complete -c deltacli -n '__deltacli_may "checkpoint" -q --quiet' -s q -l quiet -d 'No notes and no progress on stderr.'
+complete -c deltacli -n '__deltacli_may "checkpoint"' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
+complete -c deltacli -n '__deltacli_may "checkpoint" -h --help' -s h -l help -d 'Show this message and exit.'
 complete -c deltacli -n '__deltacli_argument "history" 0' -f -a '(__fish_complete_directories (commandline -ct))'
 complete -c deltacli -n '__deltacli_may "history" --limit' -l limit -r -f -d 'Rows shown, 0 = all.'
 complete -c deltacli -n '__deltacli_may "history" --counts' -l counts -d 'Read the file actions too, and count them and their bytes.'

@@ -31,12 +31,14 @@ Examples:
   deltacli history ./tbl                who changed it, when, how
   deltacli snapshot ./tbl               its state now
   deltacli snapshot ./tbl --version 3   its state then
+  deltacli checkpoint ./tbl             so that readers replay less
   deltacli validate ./tbl               what is wrong with it
 """
 
 COMMANDS: Mapping[str, str] = {
     "history": "deltacli.cli.commands.history",
     "snapshot": "deltacli.cli.commands.snapshot",
+    "checkpoint": "deltacli.cli.commands.checkpoint",
     "validate": "deltacli.cli.commands.validate",
 }
 """Command -> the module that holds a function of that name, EXIT_CODES, and FORMATS where they are its own.
@@ -238,6 +240,12 @@ def _table_of(arguments: Sequence[str]) -> str | None:
         "--write-baseline",
         "--profile",
         "--max-findings",
+        "--layout",
+        "--parts",
+        "--rows-per-file",
+        "--v2-top",
+        "--stats",
+        "--if-behind",
     }
     from deltacli.storage.secrets import without_secrets
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -30,7 +32,14 @@ from deltacli.errors import StorageFailed
 from deltacli.operations.checksum_guard import require_as_in_checksum
 from deltacli.operations.table import Snapshot
 from deltacli.storage import Created, Draft, Existed, Unknown
-from deltacli.work.checkpoint_writing import ROWS_A_GROUP, EncodedFile, Encoding, FileEncoder, unlike
+from deltacli.work.checkpoint_writing import (
+    ROWS_A_GROUP,
+    EncodedFile,
+    Encoding,
+    FileEncoder,
+    count_groups,
+    digest_group,
+)
 from deltacli.work.checkpoints import FileBatch
 
 if TYPE_CHECKING:
@@ -251,13 +260,14 @@ class CheckpointWriter:
 
     def _require_proven(self, draft: Draft, path: str, encoded: EncodedFile) -> None:
         """Raise StorageFailed unless what lies on the disk is what was meant; nobody has seen it yet."""
-        fault = unlike(self._snapshot.table.engine, draft.place, encoded)
-        if fault is not None:
-            raise StorageFailed(
-                f"{path} was not published: {fault}",
-                code="checkpoint.not-proven",
-                facts={"draft": draft.place, "next": "look for a failing disk or memory, then run it again"},
-            )
+        place = draft.place
+        try:
+            digests = tuple(self._snapshot.table.engine.run(partial(digest_group, place), range(count_groups(place))))
+        except StorageFailed as fault:
+            raise _not_proven(path, fault.message) from fault
+        for group, (found, wanted) in enumerate(zip_longest(digests, encoded.digests)):
+            if found != wanted:
+                raise _not_proven(path, f"row group {group} holds other values than were written")
 
     def _require_checksum(self, actions: Mapping[str, int]) -> None:
         require_as_in_checksum(self._snapshot, actions.get("add", 0), self._add_bytes)
@@ -289,6 +299,14 @@ class CheckpointWriter:
                 facts={"why": cause},
                 hint="deltacli validate {table}",
             )
+
+
+def _not_proven(path: str, why: str) -> StorageFailed:
+    return StorageFailed(
+        f"{path} was not published: {why}",
+        code="checkpoint.not-proven",
+        facts={"next": "look for a failing disk or memory, then run it again"},
+    )
 
 
 def _by_part(actions: Any, parts: int) -> Iterator[tuple[int, Any]]:  # Any: struct arrays

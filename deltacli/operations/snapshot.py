@@ -125,7 +125,7 @@ def summarize(
     while True:
         try:
             if digest:
-                return _count_and_digest(snapshot, now)
+                return count_and_digest(snapshot, now)
             files, tombstones = snapshot.counts(now_ms=now)
             return SnapshotSummary(snapshot, files, tombstones, None, now)
         except CheckpointUnreadable as fault:
@@ -137,7 +137,8 @@ def summarize(
                 raise fault from None
 
 
-def _count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
+def count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
+    """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
     from deltacli.work.sorted_digest import SortedDigest
 
     files, tombstones = FileCounts(), TombstoneCounts()

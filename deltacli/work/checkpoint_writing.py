@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
-from deltacli.engine.base import Engine
 from deltacli.errors import StorageFailed
 
 if TYPE_CHECKING:
@@ -161,41 +161,37 @@ def _digest(rows: pyarrow.Table) -> tuple[int, tuple[int, ...]]:
     return rows.num_rows, digest_rows(rows)
 
 
-class _disk_faults:  # noqa: N801  (reads like the function it is)
-    """Turns faults of the disk into StorageFailed."""
-
-    def __init__(self, place: str) -> None:
-        self._place = place
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _: object, fault: BaseException | None, __: object) -> None:
-        if isinstance(fault, OSError):
-            reason = " ".join(str(fault).split())[:200]
-            raise StorageFailed(f"{self._place} can't be written: {reason}") from fault
+@contextmanager
+def _disk_faults(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        reason = " ".join(str(fault).split())[:200]
+        raise StorageFailed(f"{place} can't be written: {reason}") from fault
 
 
-def unlike(engine: Engine, place: str, expected: EncodedFile) -> str | None:
-    """Read a local file back and say what in it is not as it was written; None where all is."""
-    import pyarrow
+def count_groups(place: str) -> int:
+    """How many row groups a local file has. Raises StorageFailed where it can't be read back."""
     import pyarrow.parquet
 
+    with _read_back(place), pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
+        groups: int = file.metadata.num_row_groups
+        return groups
+
+
+def digest_group(place: str, group: int) -> tuple[int, tuple[int, ...]]:
+    """Rows and digest of one row group of a local file. Raises StorageFailed where it can't be read back."""
+    import pyarrow.parquet
+
+    with _read_back(place), pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
+        return _digest(file.read_row_group(group, use_threads=False))
+
+
+@contextmanager
+def _read_back(place: str) -> Iterator[None]:
+    import pyarrow
+
     try:
-        with pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
-            groups = file.metadata.num_row_groups
-        if groups != len(expected.digests):
-            return f"it has {groups} row groups, expected {len(expected.digests)}"
-
-        def read(group: int) -> tuple[int, tuple[int, ...]]:
-            with pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
-                return _digest(file.read_row_group(group, use_threads=False))
-
-        for group, (found, wanted) in enumerate(zip(engine.run(read, range(groups)), expected.digests, strict=True)):
-            if found[0] != wanted[0]:
-                return f"row group {group} has {found[0]} rows, expected {wanted[0]}"
-            if found[1] != wanted[1]:
-                return f"row group {group} holds other values than were written"
+        yield
     except (pyarrow.ArrowException, OSError) as fault:
-        return f"it can't be read back: {' '.join(str(fault).split())[:200]}"
-    return None
+        raise StorageFailed(f"{place} can't be read back: {' '.join(str(fault).split())[:200]}") from fault

@@ -1,0 +1,196 @@
+"""`deltacli checkpoint TABLE`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import OutputFormat, Run, TableArgument, VersionOption
+from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.shell import quoted_table
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.operations.checkpoint import CheckpointPlan, CheckpointRequest
+    from deltacli.operations.checkpoint_files import CheckpointFile
+    from deltacli.operations.table import Table
+
+EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+
+
+class LayoutChoice(StrEnum):
+    AUTO = "auto"
+    CLASSIC = "classic"
+    MULTI_PART = "multi-part"
+    V2 = "v2"
+
+
+class TopChoice(StrEnum):
+    JSON = "json"
+    PARQUET = "parquet"
+
+
+class StatsChoice(StrEnum):
+    KEEP = "keep"
+    JSON = "json"
+    STRUCT = "struct"
+    BOTH = "both"
+
+
+def checkpoint(
+    run: Run,
+    table: TableArgument,
+    version: VersionOption = None,
+    layout: Annotated[
+        LayoutChoice,
+        typer.Option(
+            "--layout",
+            metavar="auto|classic|multi-part|v2",
+            help="The form; auto: as the table's policy says.  [default: auto]",
+            show_default=False,
+        ),
+    ] = LayoutChoice.AUTO,
+    parts: Annotated[
+        int | None,
+        typer.Option("--parts", metavar="N", help="Files of a multi-part checkpoint.", show_default=False),
+    ] = None,
+    rows_per_file: Annotated[
+        int | None,
+        typer.Option(
+            "--rows-per-file",
+            metavar="N",
+            help="Actions in a sidecar or part.  [default: 200000 in a sidecar]",
+            show_default=False,
+        ),
+    ] = None,
+    v2_top: Annotated[
+        TopChoice,
+        typer.Option(
+            "--v2-top",
+            metavar="json|parquet",
+            help="The file that names the sidecars of V2.  [default: json]",
+            show_default=False,
+        ),
+    ] = TopChoice.JSON,
+    stats: Annotated[
+        StatsChoice,
+        typer.Option(
+            "--stats",
+            metavar="keep|json|struct|both",
+            help="Columns of statistics; keep: as the properties say, else as the last checkpoint had them.  "
+            "[default: keep]",
+            show_default=False,
+        ),
+    ] = StatsChoice.KEEP,
+    if_behind: Annotated[
+        int,
+        typer.Option(
+            "--if-behind",
+            metavar="N",
+            help="Do nothing before N commits have come since the last checkpoint.",
+            show_default=False,
+        ),
+    ] = 0,
+    force: Annotated[
+        bool, typer.Option("--force", help="Write it again where a complete one of this version and form is.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Compare the checkpoints there are with the log; write nothing.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+) -> None:
+    """Write a checkpoint, so that readers need not replay the whole log.
+
+    \b
+    It is encoded beside the log, read back, compared with what was meant, and
+    only then gets its name; the hint (_last_checkpoint) moves last, and never
+    backwards. Memory stays flat, however many files the table has.
+
+    \b
+    Examples:
+      deltacli checkpoint ./tbl
+      deltacli checkpoint ./tbl --if-behind 10 -q        (in cron)
+      deltacli checkpoint ./tbl --version 42
+      deltacli checkpoint ./tbl --layout v2 --v2-top parquet
+      deltacli checkpoint ./tbl --verify
+    """
+    from deltacli.operations.table import Table
+
+    if version is not None and version < 0:
+        raise UsageError(f"--version {version} is negative")
+    if if_behind < 0:
+        raise UsageError(f"--if-behind {if_behind} is negative")
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    if verify:
+        if force or dry_run or if_behind:
+            raise UsageError("--verify writes nothing: it takes neither --force, --dry-run nor --if-behind")
+        _verify(run, opened, table, version)
+        return
+    from deltacli.delta.checkpoint.layout import Layout, TopFile
+    from deltacli.operations.checkpoint import CheckpointRequest, StatsForm
+
+    request = CheckpointRequest(
+        version,
+        None if layout is LayoutChoice.AUTO else Layout(layout.value),
+        parts,
+        rows_per_file,
+        TopFile(v2_top.value),
+        StatsForm(stats.value),
+        if_behind,
+        force,
+    )
+    _write(run, opened, table, request, dry_run=dry_run)
+
+
+def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+    from deltacli.cli.render.checkpoint import checkpoint_sections
+    from deltacli.cli.render.state import write_sections
+    from deltacli.operations.checkpoint import plan_checkpoint, write_checkpoint
+
+    plan = plan_checkpoint(opened, request)
+    _note(run, plan)
+    result = write_checkpoint(plan, dry_run=dry_run)
+    with run.sink() as sink:
+        match run.format:
+            case OutputFormat.JSON:
+                document = envelope("deltacli.checkpoint", opened.uri, complete=True) | result.as_json()
+                write_document(sink, document, indent=run.terminal.is_terminal)
+            case OutputFormat.NDJSON:
+                write_lines(sink, [{"table": opened.uri, **result.as_json()}], kind="checkpoint")
+            case OutputFormat.CSV:
+                from deltacli.cli.render.columns import Column, write_csv
+
+                columns: list[Column[CheckpointFile]] = [
+                    Column("path", lambda file: file.path),
+                    Column("sizeBytes", lambda file: file.size_bytes),
+                    Column("rows", lambda file: file.rows),
+                ]
+                write_csv(sink, columns, result.files)
+            case OutputFormat.TABLE:
+                write_sections(sink, run.terminal, checkpoint_sections(result))
+    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        again = f"deltacli checkpoint {quoted_table(table)}"
+        run.note(f"next: {again}" if dry_run else f"next: {again} --verify --version {result.version}")
+
+
+def _note(run: Run, plan: CheckpointPlan) -> None:
+    from deltacli.operations.problems import EXPLAINED
+
+    for problem in plan.snapshot.problems:
+        run.note(f"note: {problem}: {EXPLAINED[problem]}")
+    for note in plan.notes:
+        run.note(f"note: {note}")
+
+
+def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
+    from deltacli.cli.render.checkpoint import write_verifications
+    from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+
+    found = list(verify_checkpoints(opened, version=version))
+    with run.sink() as sink:
+        write_verifications(sink, run, opened.uri, found)
+    if any(one.verdict in (Verdict.DIFFERS, Verdict.UNREADABLE) for one in found):
+        run.note(f"next: deltacli validate {quoted_table(table)}")
+        raise typer.Exit(1)

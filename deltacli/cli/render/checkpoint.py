@@ -1,0 +1,110 @@
+"""A checkpoint that was written, and checkpoints that were compared with the log, for the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO
+
+from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.render.columns import Column, write_csv, write_table
+from deltacli.cli.render.json import dumps, envelope, write_document, write_lines
+from deltacli.cli.render.state import Section
+from deltacli.quantities import format_count, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.checkpoint import CheckpointResult
+    from deltacli.operations.verify_checkpoint import Verification
+
+_LISTED = 10
+
+
+def checkpoint_sections(result: CheckpointResult) -> list[Section]:
+    """The sections of a result, those with nothing to say left out."""
+    plan = result.plan
+    sections = [
+        Section("table", [plan.snapshot.table.uri]),
+        Section("version", [str(result.version)]),
+        Section("checkpoint", [_outcome(result)]),
+        Section("files", _files(result)),
+        Section("actions", [_actions(result)] if result.actions else []),
+        Section("dropped", [_dropped(result)] if result.expired_tombstones_dropped else []),
+        Section("readers", [_readers(result)]),
+        Section("hint", [_hint(result)] if not result.skipped and not result.dry_run else []),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _outcome(result: CheckpointResult) -> str:
+    plan = result.plan
+    if result.skipped and plan.present is None and not result.files:
+        return f"not due: {plural(plan.behind, 'commit')} since the last one, asked for at {plan.request.if_behind}"
+    if result.skipped:
+        return f"{plan.layout}, was there already; --force writes it again"
+    return f"{plan.layout}, would be written" if result.dry_run else f"{plan.layout}, written and read back"
+
+
+def _files(result: CheckpointResult) -> list[str]:
+    lines = []
+    for file in result.files[:_LISTED]:
+        rows = "" if file.rows is None else f", {plural(file.rows, 'row')}"
+        lines.append(f"{file.path}, {format_size(file.size_bytes)}{rows}")
+    rest = result.files[_LISTED:]
+    if rest:
+        size = format_size(sum(file.size_bytes for file in rest))
+        lines.append(f"and {plural(len(rest), 'more file')}, {size}: --json names all")
+    return lines
+
+
+def _actions(result: CheckpointResult) -> str:
+    return ", ".join(f"{format_count(count)} {kind}" for kind, count in sorted(result.actions.items()))
+
+
+def _dropped(result: CheckpointResult) -> str:
+    return f"{plural(result.expired_tombstones_dropped, 'expired tombstone')}"
+
+
+def _readers(result: CheckpointResult) -> str:
+    version = result.version
+    newer = result.plan.snapshot.newest_version - version
+    rest = f", then {plural(newer, 'commit')}" if newer else ""
+    if result.skipped and result.plan.present is None and not result.files:
+        return f"replay {plural(result.plan.behind + newer, 'commit')}"
+    return f"begin at version {version}{rest}; {plural(result.plan.behind, 'commit')} fewer to replay"
+
+
+def _hint(result: CheckpointResult) -> str:
+    if result.hint_version is None:
+        return "left as it is: it names a newer checkpoint"
+    return f"_last_checkpoint names version {result.hint_version}"
+
+
+def write_verifications(sink: BinaryIO, run: Run, uri: str, found: Sequence[Verification]) -> None:
+    """Write what became of each checkpoint."""
+    match run.format:
+        case OutputFormat.JSON:
+            document = envelope("deltacli.checkpoint-verification", uri, complete=True)
+            document["checkpoints"] = [one.as_json() for one in found]
+            write_document(sink, document, indent=run.terminal.is_terminal)
+        case OutputFormat.NDJSON:
+            write_lines(sink, (one.as_json() for one in found), kind="checkpoint")
+        case _:
+            columns: list[Column[Verification]] = [
+                Column("version", lambda one: one.checkpoint.version),
+                Column("file", lambda one: one.checkpoint.files[0].name),
+                Column("files", lambda one: len(one.checkpoint.files)),
+                Column("verdict", lambda one: one.verdict.value),
+                Column("details", _details),
+            ]
+            if run.format is OutputFormat.CSV:
+                write_csv(sink, columns, found)
+            else:
+                write_table(sink, run.terminal, columns, found)
+
+
+def _details(one: Verification) -> str:
+    if one.reason:
+        return one.reason
+    return "; ".join(
+        f"{name} is {dumps(ours).decode()[:80]}, the log says {dumps(theirs).decode()[:80]}"
+        for name, ours, theirs in one.details
+    )

@@ -1,0 +1,103 @@
+"""`checkpoint --verify`: each checkpoint against what older files of the log say. Spec: Checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from deltacli.delta.segment import CheckpointInstance, LogListing, choose_segment
+from deltacli.errors import CheckpointUnreadable, Unreadable, VersionAbsent
+from deltacli.operations.log import Log, list_log
+from deltacli.operations.snapshot import SnapshotSummary, count_and_digest
+from deltacli.operations.table import Table
+
+_ANOTHER = "checkpoint.unreadable"
+
+
+class Verdict(StrEnum):
+    """What became of a checkpoint under examination."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNREADABLE = "unreadable"
+    ALONE = "alone"
+    """It could be read, and nothing older is left to compare it with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """One checkpoint: `details` are the parts that differ, each as (name, of the checkpoint, of the log), or why it
+    can't be read.
+    """
+
+    checkpoint: CheckpointInstance
+    verdict: Verdict
+    details: tuple[tuple[str, object, object], ...] = ()
+    reason: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the document `deltacli.checkpoint-verification`."""
+        return {
+            "version": self.checkpoint.version,
+            "files": [f"_delta_log/{file.name}" for file in self.checkpoint.files],
+            "verdict": self.verdict.value,
+            "differences": [{"field": name, "checkpoint": ours, "log": theirs} for name, ours, theirs in self.details],
+            **({"reason": self.reason} if self.reason else {}),
+        }
+
+
+def verify_checkpoints(table: Table, *, version: int | None = None) -> Iterator[Verification]:
+    """Verify every complete checkpoint, oldest first, or those of one version.
+
+    Raises VersionAbsent where that version has none, and NotATable.
+    """
+    listing = list_log(table.storage, progress=table.progress)
+    chosen = sorted(found for found in listing.checkpoints if version in (None, found.version))
+    if version is not None and not chosen:
+        there = sorted({found.version for found in listing.checkpoints})
+        raise VersionAbsent(
+            f"version {version} has no checkpoint",
+            facts={"checkpoints": ", ".join(map(str, there[-10:])) or "none"},
+            hint="deltacli checkpoint {table} --verify" if there else "deltacli checkpoint {table}",
+        )
+    for instance in chosen:
+        yield _verify(table, listing, instance)
+
+
+def _verify(table: Table, listing: LogListing, instance: CheckpointInstance) -> Verification:
+    others = {found: _ANOTHER for found in listing.checkpoints if found != instance}
+    at_version = {found: _ANOTHER for found in listing.checkpoints if found.version == instance.version}
+    try:
+        ours = _summary(table, listing, instance.version, others)
+    except CheckpointUnreadable as fault:
+        return Verification(instance, Verdict.UNREADABLE, reason=fault.message)
+    if ours.snapshot.segment.checkpoint != instance:  # it was set aside, and the commits helped
+        rule = ours.snapshot.set_aside.get(instance.files[0].name, "checkpoint.unreadable")
+        return Verification(instance, Verdict.UNREADABLE, reason=rule)
+    try:
+        choose_segment(listing, instance.version, unusable=at_version)
+        theirs = _summary(table, listing, instance.version, at_version)
+    except Unreadable:
+        return Verification(instance, Verdict.ALONE)
+    found, wanted = _facts(ours), _facts(theirs)
+    details = tuple((name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name])
+    return Verification(instance, Verdict.DIFFERS if details else Verdict.AGREES, details)
+
+
+def _summary(
+    table: Table, listing: LogListing, version: int, unusable: Mapping[CheckpointInstance, str]
+) -> SnapshotSummary:
+    snapshot = table.rebuild(Log(listing), version, unusable=unusable)
+    return count_and_digest(snapshot, table.clock())
+
+
+def _facts(summary: SnapshotSummary) -> dict[str, object]:
+    """What two ways to one state must agree on."""
+    document = summary.as_json()
+    facts = {name: document[name] for name in ("protocol", "metadata", "transactions", "domains")}
+    files = document["files"]
+    facts |= {f"files.{name}": value for name, value in files.items()}
+    facts["tombstones.unexpired"] = summary.tombstones.count - summary.tombstones.expired
+    return facts
