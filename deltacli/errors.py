@@ -133,6 +133,13 @@ class NoAtomicCreate(Refused):
     code = "storage.no-atomic-create"
 
 
+class PartlyDone(DeltacliError):
+    """Some of it is done, and doing it again does the rest."""
+
+    exit_code = 5
+    code = "partly-done"
+
+
 class StorageFailed(DeltacliError):
     """The store did not answer, or would not."""
 

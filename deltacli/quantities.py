@@ -10,6 +10,7 @@ from deltacli.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_DURATIONS = (("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
 _AGES = (
     (365 * 86_400, "year"),
     (30 * 86_400, "month"),
@@ -81,6 +82,28 @@ def parse_timestamp(text: str) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
+def parse_duration(text: str) -> int:
+    """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`. Raises UsageError."""
+    found = re.fullmatch(r"\s*([0-9]{1,9})\s*([wdhms])\s*", text.lower())
+    if found is None:
+        raise UsageError(
+            f"{text!r} is not a duration",
+            code="usage.duration",
+            facts={"expected": "a number and one of w, d, h, m, s, as in 30d or 168h"},
+        )
+    return int(found[1]) * dict(_DURATIONS)[found[2]]
+
+
+def format_duration(duration_ms: int) -> str:
+    """Write a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`; else in
+    milliseconds.
+    """
+    for unit, length in _DURATIONS[1:]:
+        if duration_ms % length == 0:
+            return f"{duration_ms // length}{unit}"
+    return f"{duration_ms}ms"
 
 
 def format_ranges(numbers: Iterable[int]) -> str:

@@ -14,6 +14,11 @@ IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ICT_ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 ICT_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
+LOG_RETENTION = "delta.logRetentionDuration"
+LOG_CLEANUP = "delta.enableExpiredLogCleanup"
+CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
+
+DEFAULT_LOG_RETENTION_MS = 30 * 86_400_000
 DEFAULT_DELETED_FILE_RETENTION_MS = 7 * 86_400_000
 
 _UNIT_MICROSECONDS = {
@@ -55,6 +60,18 @@ def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
     text = configuration.get(DELETED_FILE_RETENTION)
     parsed = parse_interval(text) if text else None
     return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else parsed
+
+
+def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """How long commits are kept: the property where it is valid, else 30 days. Spec: Metadata Cleanup."""
+    text = configuration.get(LOG_RETENTION)
+    parsed = parse_interval(text) if text else None
+    return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
+
+
+def is_false(configuration: Mapping[str, str | None], key: str) -> bool:
+    """Read a boolean property whose default is true."""
+    return str(configuration.get(key) or "").strip().lower() == "false"
 
 
 def is_true(configuration: Mapping[str, str | None], key: str) -> bool:

@@ -63,10 +63,11 @@ def verify_checkpoints(table: Table, *, version: int | None = None) -> Iterator[
             hint="deltacli checkpoint {table} --verify" if there else "deltacli checkpoint {table}",
         )
     for instance in chosen:
-        yield _verify(table, listing, instance)
+        yield verify_checkpoint(table, listing, instance)
 
 
-def _verify(table: Table, listing: LogListing, instance: CheckpointInstance) -> Verification:
+def verify_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> Verification:
+    """Compare one checkpoint with what older files of the log say. Raises what reading the log raises."""
     others = {found: _ANOTHER for found in listing.checkpoints if found != instance}
     at_version = {found: _ANOTHER for found in listing.checkpoints if found.version == instance.version}
     try:

@@ -1,0 +1,406 @@
+"""`log expire`: what of a log no kept version needs, as a plan; and its deletion.
+
+Spec: Metadata Cleanup; Checkpoint Protection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from deltacli.delta.checkpoint.hint import Hint, read_hint
+from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.properties import (
+    CHECKPOINT_PROTECTION,
+    LOG_CLEANUP,
+    is_false,
+    log_retention_ms,
+    parse_integer,
+)
+from deltacli.delta.protocol import require_writable
+from deltacli.delta.segment import CheckpointInstance, LogFile, LogListing, read_listing
+from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
+from deltacli.operations.inspect_storage import WholeLog, list_log_whole
+from deltacli.operations.log import Log
+from deltacli.operations.snapshot import SnapshotSummary, count_and_digest
+from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.time_travel import version_at
+from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoint
+from deltacli.quantities import format_duration, format_ranges, format_timestamp, ranges_of
+from deltacli.storage import Deleted, Failed, Missing
+from deltacli.work.checkpoints import open_checkpoint
+
+_DAY_MS = 86_400_000
+
+
+class Reason(StrEnum):
+    """Why a file of the log is no longer needed."""
+
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    CHECKPOINT = "checkpoint"
+    COMPACTION = "compaction"
+    STAGED = "staged-commit"
+    SIDECAR = "sidecar"
+    LEFTOVER = "leftover"
+
+
+class ExpiredFile(NamedTuple):
+    """A file that goes; `path` is below the table."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    reason: Reason
+
+
+class Refusal(NamedTuple):
+    """What keeps a plan from being executed, and the option that overrides it, where one is safe to offer."""
+
+    code: str
+    message: str
+    override: str | None = None
+
+
+@dataclass(frozen=True)
+class ExpiryRequest:
+    """What a caller wants. `keep_versions` are versions that must stay reconstructable, whatever their age."""
+
+    retention_ms: int | None = None
+    keep_versions: tuple[int, ...] = ()
+    allowed_below_ms: int | None = None
+    """The table's own retention, named by somebody who wants less."""
+
+
+@dataclass(frozen=True)
+class ExpiryPlan:
+    """What would be deleted, in the order of deletion. Nothing has been done."""
+
+    table: str
+    newest_version: int
+    now_ms: int
+    retention_ms: int
+    cutoff_ms: int
+    boundary: int | None
+    """The version of the checkpoint at which the kept log begins; None where nothing can be deleted."""
+    files: tuple[ExpiredFile, ...]
+    lost_versions: tuple[int, ...]
+    """Versions that can be rebuilt now, and could not afterwards."""
+    kept_versions: int
+    refusals: tuple[Refusal, ...]
+    notes: tuple[str, ...]
+    offered_checkpoint: int | None
+    """A version to write a checkpoint of, where none lies below the cutoff."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def plan_id(self) -> str:
+        """What it deletes of which version, as 16 hexadecimal digits."""
+        content = json.dumps([self.table, self.newest_version, self.boundary, [file.path for file in self.files]])
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.log-expire`, without the envelope and the outcome."""
+        by_reason: dict[str, dict[str, int]] = {}
+        for file in self.files:
+            found = by_reason.setdefault(file.reason.value, {"files": 0, "sizeBytes": 0})
+            found["files"] += 1
+            found["sizeBytes"] += file.size_bytes
+        return {
+            "snapshotVersion": self.newest_version,
+            "retentionMs": self.retention_ms,
+            "cutoffMs": self.cutoff_ms,
+            "cutoff": format_timestamp(self.cutoff_ms),
+            "boundaryVersion": self.boundary,
+            "planId": self.plan_id,
+            "candidates": {"files": len(self.files), "sizeBytes": self.size_bytes, "byKind": by_reason},
+            "lostVersions": [list(pair) for pair in ranges_of(self.lost_versions)],
+            "keptVersions": self.kept_versions,
+            "refusals": [refusal._asdict() for refusal in self.refusals],
+            "offeredCheckpoint": self.offered_checkpoint,
+        }
+
+
+class ExpiryOutcome(NamedTuple):
+    """What became of a plan."""
+
+    deleted: int
+    deleted_bytes: int
+    missing: int
+    failed: tuple[tuple[str, str], ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the document."""
+        return {
+            "files": self.deleted,
+            "sizeBytes": self.deleted_bytes,
+            "missing": self.missing,
+            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+        }
+
+
+def plan_expiry(table: Table, request: ExpiryRequest) -> ExpiryPlan:
+    """Decide what can go. Refusals are part of the plan; nothing is proven or deleted yet.
+
+    Raises what `Table.snapshot` raises for the newest version: a damaged log is left alone.
+    """
+    snapshot = table.snapshot()
+    now_ms = table.clock()
+    own_retention = log_retention_ms(snapshot.properties)
+    retention = own_retention if request.retention_ms is None else request.retention_ms
+    cutoff = (now_ms - retention) // _DAY_MS * _DAY_MS
+    whole = list_log_whole(table.storage, table.progress)
+    listing = whole.listing
+    limit, notes = _limit(table, listing, cutoff, request.keep_versions)
+    complete = [found for found in listing.checkpoints if found.version <= limit and found.version in listing.commits]
+    boundary = max((found.version for found in complete), default=None)
+    files = tuple(_expired(table, whole, boundary, now_ms, notes)) if boundary is not None else ()
+    gone = {file.path for file in files}
+    kept = _without(whole, gone)
+    lost = tuple(sorted(set(listing.reconstructable) - set(kept.reconstructable)))
+    offered = limit if boundary is None and limit > 0 and limit in listing.reconstructable else None
+    return ExpiryPlan(
+        table.uri,
+        snapshot.version,
+        now_ms,
+        retention,
+        cutoff,
+        boundary if files else None,
+        files,
+        lost,
+        len(kept.reconstructable),
+        tuple(_refusals(snapshot, request, retention, own_retention, boundary)),
+        tuple(notes),
+        offered,
+    )
+
+
+def _limit(table: Table, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
+    """The newest version at which the kept log may begin; -1 where there is none. Raises VersionAbsent."""
+    notes: list[str] = []
+    reconstructable = set(listing.reconstructable)
+    for version in keep:
+        if version not in reconstructable:
+            raise VersionAbsent(
+                f"version {version} can't be kept: it can't be rebuilt now",
+                facts={"readable versions": format_ranges(reconstructable)},
+                hint="deltacli history {table}",
+            )
+    try:
+        limit = version_at(table, cutoff_ms)
+    except VersionAbsent:
+        return -1, notes
+    if keep and min(keep) < limit:
+        limit = min(keep)
+        notes.append(f"version {limit} is to be kept: the log begins no later than that")
+    hinted = _hinted(table)
+    if hinted is not None and hinted < limit and any(found.version == hinted for found in listing.checkpoints):
+        notes.append(f"_last_checkpoint names version {hinted}: the log begins no later; a new checkpoint moves it")
+        limit = hinted
+    return limit, notes
+
+
+def _hinted(table: Table) -> int | None:
+    try:
+        hint = read_hint(table.storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+    except FileMissing:
+        return None
+    return hint.version if isinstance(hint, Hint) else None
+
+
+def _expired(table: Table, whole: WholeLog, boundary: int, now_ms: int, notes: list[str]) -> Iterator[ExpiredFile]:
+    """Oldest version first, of one version the commit before its checkpoints; then what no version names."""
+    ranks = {
+        LogFileKind.COMMIT: (0, Reason.COMMIT),
+        LogFileKind.CHECKSUM: (1, Reason.CHECKSUM),
+        LogFileKind.CLASSIC_CHECKPOINT: (2, Reason.CHECKPOINT),
+        LogFileKind.MULTI_PART_CHECKPOINT: (2, Reason.CHECKPOINT),
+        LogFileKind.UUID_CHECKPOINT: (2, Reason.CHECKPOINT),
+    }
+    found: list[tuple[int, int, str, ExpiredFile]] = []
+    for file in whole.files:
+        kind = file.path.kind
+        if kind in ranks and file.version < boundary:
+            rank, reason = ranks[kind]
+        elif kind is LogFileKind.COMPACTED_COMMIT and file.version <= boundary:
+            rank, reason = -1, Reason.COMPACTION
+        else:
+            continue
+        found.append((file.version, rank, file.name, _named(file, reason)))
+    for stored in whole.staged:
+        version = _staged_version(stored.path)
+        if version is not None and version <= boundary:
+            path = f"{LOG_DIRECTORY}/_staged_commits/{stored.path}"
+            gone = ExpiredFile(path, stored.size_bytes, stored.modified_ms, Reason.STAGED)
+            found.append((version, -2, stored.path, gone))
+    yield from (entry[-1] for entry in sorted(found, key=lambda entry: entry[:3]))
+    grace = now_ms // _DAY_MS * _DAY_MS - _DAY_MS
+    yield from _unnamed_sidecars(table, whole, boundary, grace, notes)
+    for file in whole.files:
+        if file.name.startswith(".") and file.name.endswith(".tmp") and file.modified_ms < grace:
+            yield _named(file, Reason.LEFTOVER)
+
+
+def _named(file: LogFile, reason: Reason) -> ExpiredFile:
+    return ExpiredFile(f"{LOG_DIRECTORY}/{file.name}", file.size_bytes, file.modified_ms, reason)
+
+
+def _staged_version(name: str) -> int | None:
+    digits = name.split(".", 1)[0]
+    return int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
+
+
+def _unnamed_sidecars(
+    table: Table, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
+) -> Iterator[ExpiredFile]:
+    """Sidecars that no remaining checkpoint names, a day old at least; none where a checkpoint can't be read."""
+    if not whole.sidecars:
+        return
+    named: set[str] = set()
+    for instance in whole.listing.checkpoints:
+        if instance.version < boundary:
+            continue
+        try:
+            named |= {path.rsplit("/", 1)[-1] for path in open_checkpoint(table.storage, instance).sidecars}
+        except CheckpointUnreadable as fault:
+            notes.append(f"no sidecar is deleted: {fault.message}")
+            return
+    incomplete = [rule for version, rule in whole.listing.problems if version >= boundary]
+    if incomplete:
+        notes.append(f"no sidecar is deleted: a checkpoint that is kept can't be used ({incomplete[0]})")
+        return
+    for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
+        if stored.path not in named and stored.modified_ms < grace_ms:
+            path = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{stored.path}"
+            yield ExpiredFile(path, stored.size_bytes, stored.modified_ms, Reason.SIDECAR)
+
+
+def _without(whole: WholeLog, gone: Collection[str]) -> LogListing:
+    return read_listing(file for file in whole.files if f"{LOG_DIRECTORY}/{file.name}" not in gone)
+
+
+def _refusals(
+    snapshot: Snapshot, request: ExpiryRequest, retention: int, own_retention: int, boundary: int | None
+) -> Iterator[Refusal]:
+    properties = snapshot.properties
+    try:
+        require_writable(snapshot.protocol, snapshot.version)
+    except Refused as fault:
+        yield Refusal(fault.code, fault.message)
+    if snapshot.protocol.is_catalog_managed:
+        yield Refusal("catalog.managed", "the catalog of this table decides when its log is cleaned")
+    if is_false(properties, LOG_CLEANUP):
+        message = f"{LOG_CLEANUP} is false: the table asks for its whole log to be kept"
+        yield Refusal("expire.disabled", message)
+    if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
+        own = format_duration(own_retention)
+        message = f"{format_duration(retention)} is less than the table's own retention of {own}"
+        yield Refusal("expire.retention", message, f"--allow-retention-below {own}")
+    empty = [version for version, file in snapshot.listing.commits.items() if file.size_bytes == 0]
+    if empty:
+        yield Refusal("commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first")
+    protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
+    if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
+        message = (
+            f"{CHECKPOINT_PROTECTION} is {protected}: what is below goes at once or not at all, "
+            f"and the kept log would begin at {boundary}"
+        )
+        yield Refusal("expire.checkpoint-protection", message)
+
+
+def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
+    """Prove, before anything is deleted, that every kept version can be rebuilt from what stays.
+
+    The boundary's checkpoint says what the log says; from it alone the newest version comes out as it is now; and no
+    kept version loses a file it needs. Raises Refused.
+    """
+    if plan.boundary is None:
+        return
+    whole = list_log_whole(table.storage, table.progress)
+    gone = {file.path for file in plan.files}
+    kept = _without(whole, gone)
+    lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
+    if lost or any(version >= plan.boundary for version in plan.lost_versions):
+        raise _unproven(f"versions {format_ranges(lost or plan.lost_versions)} would be lost, too")
+    for instance in kept.checkpoints:
+        if instance.version == plan.boundary:
+            _prove_checkpoint(table, whole.listing, instance)
+    before = count_and_digest(table.rebuild(Log(whole.listing), plan.newest_version), plan.now_ms)
+    others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
+    try:
+        after = count_and_digest(table.rebuild(Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+    except Unreadable as fault:
+        raise _unproven(fault.message) from fault
+    if _live(before) != _live(after):
+        raise _unproven(f"version {plan.newest_version} would be another one")
+
+
+def _live(summary: SnapshotSummary) -> tuple[object, ...]:
+    """What must not change: newer checkpoints have dropped tombstones, but none that still counts."""
+    digests, tombstones = summary.digests, summary.tombstones
+    found = digests and (digests.paths, digests.raw_paths, digests.keys)
+    snapshot = summary.snapshot
+    small = (snapshot.protocol, snapshot.metadata, snapshot.transactions, snapshot.domains)
+    return (summary.files, found, tombstones.count - tombstones.expired, small)
+
+
+def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> None:
+    found = verify_checkpoint(table, listing, instance)
+    if found.verdict in (Verdict.DIFFERS, Verdict.UNREADABLE):
+        what = found.reason or ", ".join(name for name, _, _ in found.details)
+        raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
+
+
+def _unproven(why: str) -> Refused:
+    return Refused(
+        f"nothing was deleted: {why}",
+        code="expire.not-proven",
+        hint="deltacli validate {table}",
+    )
+
+
+def execute_expiry(table: Table, plan: ExpiryPlan) -> ExpiryOutcome:
+    """Prove the plan, then delete, oldest first: whatever stops it leaves a log that begins later.
+
+    Raises Refused where the plan has refusals or can't be proven, NoAtomicCreate, and StorageFailed.
+    """
+    for refusal in plan.refusals:
+        raise Refused(
+            refusal.message,
+            code=refusal.code,
+            hint=f"deltacli log expire {{table}} {refusal.override}" if refusal.override else None,
+        )
+    prove_expiry(table, plan)
+    sizes = {file.path: file.size_bytes for file in plan.files}
+    deleted = size = missing = 0
+    failed: list[tuple[str, str]] = []
+    with table.progress.step("deleting", unit="files", total=len(plan.files)) as step:
+        for path, outcome in table.storage.delete_many(file.path for file in plan.files):
+            match outcome:
+                case Deleted():
+                    deleted, size = deleted + 1, size + sizes[path]
+                case Missing():
+                    missing += 1
+                case Failed(reason):
+                    failed.append((path, reason))
+            step.advance()
+    return ExpiryOutcome(deleted, size, missing, tuple(failed))
+
+
+def require_done(outcome: ExpiryOutcome) -> None:
+    """Raise PartlyDone, naming the first file, where some are still there."""
+    if outcome.failed:
+        path, reason = outcome.failed[0]
+        raise PartlyDone(
+            f"{len(outcome.failed)} files could not be deleted",
+            code="expire.partly-done",
+            facts={"first": path, "why": reason},
+            hint="deltacli log expire {table}",
+        )
