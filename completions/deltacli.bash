@@ -7,6 +7,7 @@ _deltacli_load() {
         '')
             commands='checkpoint;-;again;Write a checkpoint, so that readers need not replay the whole log.
 history;-;again;Show who changed a table, when and how, newest first.
+log;-;again;Look at, back up and restore the log of a table.
 snapshot;-;again;Show the state of a table at a version.
 validate;-;again;Check tables against the rules of the protocol.
 '
@@ -79,6 +80,48 @@ validate;-;again;Check tables against the rules of the protocol.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
+'
+            ;;
+        'log ')
+            commands='cat;-;again;Write the raw actions of a version, one a line.
+'
+            options='--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments=''
+            ;;
+        'log cat ')
+            commands=''
+            options='--actions;TEXT;once;Only actions of these kinds.
+--checkpoint;-;once;The actions of the checkpoint, though there is a commit.
+--format;table;once;Format of stdout.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;TEXT
 '
             ;;
         'snapshot ')

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -91,7 +91,7 @@ class Command:
 
 
 def read_tree() -> Command:
-    """Read the command tree. The root has the options that may stand before a command."""
+    """Read the command tree. The root and each group have the options that may stand before a command."""
     group: Any = typer.main.get_command(build_app())  # Any: typer's own click
     root = _read_command(group, (), None)
     own = {spelling for option in root.options for spelling in option.spellings}
@@ -101,7 +101,13 @@ def read_tree() -> Command:
         for option in command.options
         if set(option.spellings) <= set(TAKES_VALUE) - own
     }
-    return Command((), root.summary, root.help, root.epilog, (*shared.values(), *root.options), (), root.children)
+    return _with_shared(root, tuple(shared.values()))
+
+
+def _with_shared(group: Command, shared: tuple[Option, ...]) -> Command:
+    """A group with the options that may also stand before its commands."""
+    children = tuple(_with_shared(child, shared) if child.children else child for child in group.children)
+    return replace(group, options=(*shared, *group.options), children=children)
 
 
 def read_commands() -> list[Command]:

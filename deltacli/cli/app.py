@@ -5,24 +5,37 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib import import_module
+from typing import Any
 
 import typer
 
 from deltacli import __version__
 from deltacli.cli.errors import report_details, report_error, wants_json
 from deltacli.cli.interrupts import Interrupted, signals_raise
-from deltacli.cli.options import TAKES_VALUE, CommonFormat, ReaderGoneError, invocation, with_shared_options
+from deltacli.cli.options import CommonFormat, ReaderGoneError, invocation, with_shared_options
 from deltacli.cli.output import PagerQuitError
 from deltacli.cli.render.json import dumps
 from deltacli.cli.streams import give_up
 from deltacli.cli.term import close_live_line, say, visible
+from deltacli.cli.tree import (
+    COMMANDS,
+    GROUPS,
+    Path,
+    below,
+    first_argument,
+    is_command,
+    move_shared_options,
+    path_in,
+    path_of,
+)
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, StorageFailed
 
 _WIDTH = 80
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
-_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH, "terminal_width": _WIDTH}
+_ASK_FOR_HELP = ["-h", "--help"]
+_CONTEXT = {"help_option_names": _ASK_FOR_HELP, "max_content_width": _WIDTH, "terminal_width": _WIDTH}
 
 _HELP = """Administer Delta Lake table directories, without a JVM.
 
@@ -33,40 +46,43 @@ Examples:
   deltacli snapshot ./tbl --version 3   its state then
   deltacli checkpoint ./tbl             so that readers replay less
   deltacli validate ./tbl               what is wrong with it
-"""
-
-COMMANDS: Mapping[str, str] = {
-    "history": "deltacli.cli.commands.history",
-    "snapshot": "deltacli.cli.commands.snapshot",
-    "checkpoint": "deltacli.cli.commands.checkpoint",
-    "validate": "deltacli.cli.commands.validate",
-}
-"""Command -> the module that holds a function of that name, EXIT_CODES, and FORMATS where they are its own.
-
-Only the module of the command at hand is imported.
+  deltacli log cat ./tbl 3              the raw actions of a version
 """
 
 
-def build_app(only: str | None = None) -> typer.Typer:
-    """Build the command tree: all of it, or one command (the others cost their import)."""
-    app = typer.Typer(
-        name="deltacli",
+def build_app(at: Path | None = None) -> typer.Typer:
+    """Build the command tree: all of it, or what is at and below one place (everything else costs its import).
+
+    At the root that is the commands; of groups only their help.
+    """
+    app = _make_group("deltacli", _HELP, "Every command explains itself: deltacli COMMAND --help.")
+    app.callback()(_root)
+    groups: dict[Path, typer.Typer] = {(): app}
+    for name, text in GROUPS.items():
+        groups[name,] = _make_group(name, text, f"Every command explains itself: deltacli {name} COMMAND --help.")
+        app.add_typer(groups[name,])
+    for name in below(at or ()):
+        *above, last = name.split()
+        if above and at == ():
+            continue
+        module = import_module(COMMANDS[name])
+        groups[tuple(above)].command(last, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT)(
+            with_shared_options(getattr(module, last.replace("-", "_")), getattr(module, "FORMATS", CommonFormat))
+        )
+    return app
+
+
+def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
+    return typer.Typer(
+        name=name,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=True,
         context_settings=_CONTEXT,
-        help=_HELP,
-        epilog="Every command explains itself: deltacli COMMAND --help.",
+        help=text,
+        epilog=epilog,
     )
-    app.callback()(_root)
-    for name, home in COMMANDS.items():
-        if only in (None, name):
-            module = import_module(home)
-            app.command(name, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT)(
-                with_shared_options(getattr(module, name), getattr(module, "FORMATS", CommonFormat))
-            )
-    return app
 
 
 def _exits(codes: Sequence[int]) -> str:
@@ -101,7 +117,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         with signals_raise():
             try:
-                return _run(arguments, is_bare=not argv)
+                return _run(arguments)
             except Interrupted as interruption:
                 interruption.unwind()  # waits for the pieces in flight, while the line still says so
                 raise
@@ -113,10 +129,12 @@ def run(argv: Sequence[str]) -> int:
         return interruption.exit_code
 
 
-def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
+def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every fault has one."""
+    path = path_of(arguments)
+    asks_for_help = set(arguments) <= set(_ASK_FOR_HELP)
     try:
-        outcome = build_app(arguments[0] if arguments and arguments[0] in COMMANDS else None)(
+        outcome = build_app(path if path or asks_for_help else None)(
             arguments, standalone_mode=False, prog_name="deltacli"
         )
         sys.stdout.flush()
@@ -125,7 +143,7 @@ def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
         report_error(error, arguments, _table_of(arguments))
         return error.exit_code
     except typer.TyperException as error:
-        if is_bare:
+        if len(path) == len(arguments) and not is_command(path):  # the bare program, or a bare group
             say(str(error))
             return 2
         report_usage(error, arguments)
@@ -145,23 +163,6 @@ def _run(arguments: Sequence[str], *, is_bare: bool) -> int:
     except Exception as error:  # noqa: BLE001  (the one place: a bug becomes exit 70)
         _report_bug(error, arguments)
         return EXIT_BUG
-
-
-def move_shared_options(argv: Sequence[str]) -> list[str]:
-    """Move shared options that stand before the command behind it: they are accepted in both places."""
-    before: list[str] = []
-    position = 0
-    while position < len(argv) and argv[position] not in COMMANDS:
-        word = argv[position]
-        name = word.split("=", 1)[0]
-        if name not in TAKES_VALUE:
-            return list(argv)
-        taken = 2 if TAKES_VALUE[name] and "=" not in word else 1
-        before += argv[position : position + taken]
-        position += taken
-    if position >= len(argv):
-        return list(argv)
-    return [argv[position], *before, *argv[position + 1 :]]
 
 
 def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
@@ -185,8 +186,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     """Write a fault of the command line the way every other error is written."""
     message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
-    command = next((word for word in arguments if word in COMMANDS), "")
-    hint = f"deltacli {command} --help".replace("  ", " ")
+    hint = " ".join(["deltacli", *path_in(arguments), "--help"])
     if wants_json(arguments):
         document = {
             "type": "error",
@@ -222,39 +222,20 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:
-    """The table as the user wrote it: the first word behind the command that is neither an option nor an option's
-    value.
-    """
-    if not arguments or arguments[0] not in COMMANDS:
+    """The table as the user wrote it: the first argument of the command."""
+    path = path_of(arguments)
+    if not is_command(path):
         return None
-    valued = {name for name, takes in TAKES_VALUE.items() if takes} | {
-        "--version",
-        "--timestamp",
-        "--limit",
-        "--columns",
-        "--level",
-        "--select",
-        "--ignore",
-        "--fail-on",
-        "--baseline",
-        "--write-baseline",
-        "--profile",
-        "--max-findings",
-        "--layout",
-        "--parts",
-        "--rows-per-file",
-        "--v2-top",
-        "--stats",
-        "--if-behind",
-    }
     from deltacli.storage.secrets import without_secrets
 
-    skip = False
-    for word in arguments[1:]:
-        if skip:
-            skip = False
-        elif word in valued:
-            skip = True
-        elif not word.startswith("-"):
-            return without_secrets(word)
-    return None
+    table = first_argument(arguments, _valued_options(path))
+    return None if table is None else without_secrets(table)
+
+
+def _valued_options(path: Path) -> set[str]:
+    """The spellings of a command's options that take a value."""
+    command: Any = typer.main.get_command(build_app(path))  # Any: typer's own click
+    for word in path:
+        command = command.commands[word]
+    options = [found for found in command.params if found.param_type_name == "option"]
+    return {name for found in options if not (found.is_flag or found.count) for name in found.opts}

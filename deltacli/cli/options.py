@@ -102,18 +102,23 @@ ColumnsOption = Annotated[
 ]
 
 
-def _format_option(formats: type[StrEnum]) -> Any:  # Any: an annotation
-    return Annotated[
-        Optional[formats],  # noqa: UP045  (a value, not a type, to mypy)
-        typer.Option(
-            "--format", metavar="|".join(formats), help="Format of stdout.  [default: table]", show_default=False
-        ),
-    ]
+def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
+    """`--format` with the values a command has, and `--json`, which is hidden where it is none of them."""
+    return {
+        "output_format": Annotated[
+            Optional[formats],  # noqa: UP045  (a value, not a type, to mypy)
+            typer.Option(
+                "--format", metavar="|".join(formats), help="Format of stdout.  [default: table]", show_default=False
+            ),
+        ],
+        "as_json": Annotated[
+            bool, typer.Option("--json", help="The same as --format json.", hidden="json" not in list(formats))
+        ],
+    }
 
 
 _SHARED: Mapping[str, Any] = {  # Any: annotations
-    "output_format": _format_option(CommonFormat),
-    "as_json": Annotated[bool, typer.Option("--json", help="The same as --format json.")],
+    **_format_options(CommonFormat),
     "output": Annotated[
         str | None,
         typer.Option(
@@ -256,12 +261,15 @@ class Run:
             require_delta(storage)
         return storage
 
-    def sink(self) -> AbstractContextManager[BinaryIO]:
-        """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps."""
+    def sink(self, *, content: OutputFormat | None = None) -> AbstractContextManager[BinaryIO]:
+        """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps.
+
+        `content` is what is written where that is not the run's format.
+        """
         if self.terminal.is_terminal:
             from deltacli.cli.pager import open_screen
 
-            return open_sink(None, open_screen(self.format, is_paged=self.is_paged))
+            return open_sink(None, open_screen(content or self.format, is_paged=self.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # what reads the pipe may draw on the same terminal
         return open_sink(self.output)
@@ -285,7 +293,7 @@ def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = C
     ]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation)
-        for name, annotation in {**_SHARED, "output_format": _format_option(formats)}.items()
+        for name, annotation in {**_SHARED, **_format_options(formats)}.items()
     ]
 
     def invoke(**options: Any) -> None:  # Any: whatever typer parsed
@@ -326,14 +334,19 @@ def make_run(
         raise UsageError(f"--json and --format {output_format} contradict each other")
     if table_format is TableFormat.PAIMON:
         raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
-    chosen = OutputFormat(
+    if as_json and "json" not in list(formats):
+        raise UsageError("--json: this command has one format of its own", hint="leave --json out")
+    # A default for every command means nothing to one that has no choice; errors keep to it all the same.
+    defaults = OutputFormat if len(formats) == 1 else formats
+    wished = (
         "json"
         if as_json
         else output_format
-        or _one_of(formats, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
-        or _one_of(formats, settings.get("format"), "format in the configuration")
+        or _one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or _one_of(defaults, settings.get("format"), "format in the configuration")
         or "table"
     )
+    chosen = OutputFormat(wished if wished in list(formats) else "table")
     colours = colour or _one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
     shows = (
         progress
@@ -341,7 +354,7 @@ def make_run(
         or _one_of(ProgressChoice, settings.get("progress"), "progress in the configuration")
         or ProgressChoice.AUTO
     )
-    logs = log_format or (LogFormat.JSON if chosen in (OutputFormat.JSON, OutputFormat.NDJSON) else LogFormat.TEXT)
+    logs = log_format or (LogFormat.JSON if wished in ("json", "ndjson") else LogFormat.TEXT)
     invocation.log_is_json = logs is LogFormat.JSON
     if output is not None:
         require_target(output, "--output")

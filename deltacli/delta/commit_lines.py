@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import orjson
@@ -142,6 +142,20 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
                     raise _wrong_type(name, number, offset, kind, action)
                 yield kind, {}
         offset += len(line) + 1
+
+
+def kinds_of(line: bytes) -> Collection[str] | None:
+    """Return the kinds of action that one line holds, none for a blank one; None for what is no object of JSON."""
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        if line.isspace():
+            return ()
+        try:
+            value = json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            return None
+    return [kind for kind, action in value.items() if action is not None] if type(value) is dict else None
 
 
 def is_nested_too_deeply(line: bytes, action: Action) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -188,13 +188,14 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
             yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 
 
-def small_actions(parquet: OpenParquet) -> Iterator[tuple[str, Action]]:
+def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
     """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
     none cost nothing.
     """
     columns = parquet.columns
     for group in range(parquet.file.metadata.num_row_groups):
-        for kind, leaf in SMALL_ACTIONS.items():
+        for kind in kinds:
+            leaf = SMALL_ACTIONS[kind]
             if columns.holds(group, f"{kind}.{leaf}"):
                 yield from _rows_of(parquet, group, kind, leaf)
 
@@ -226,10 +227,10 @@ def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
             f"{path} can't be read as a checkpoint",
             facts={"file": path, "reason": f"an action is {str(column.type)[:80]}, expected a struct"},
         )
-    return pc.cast(column, _without_views(column.type)) if "_view" in str(column.type) else column
+    return pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
 
 
-def _without_views(kind: Any) -> Any:  # Any: pyarrow has no types
+def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
     """A type with plain text for views of it: writers may ask for them, and few of Arrow's functions take them."""
     import pyarrow as pa
 
@@ -239,10 +240,10 @@ def _without_views(kind: Any) -> Any:  # Any: pyarrow has no types
         return pa.binary()
     if pa.types.is_struct(kind):
         fields = [kind.field(index) for index in range(kind.num_fields)]
-        return pa.struct([field.with_type(_without_views(field.type)) for field in fields])
+        return pa.struct([field.with_type(without_views(field.type)) for field in fields])
     if pa.types.is_map(kind):
-        return pa.map_(_without_views(kind.key_type), _without_views(kind.item_type))
-    return pa.list_(_without_views(kind.value_type)) if pa.types.is_list(kind) else kind
+        return pa.map_(without_views(kind.key_type), without_views(kind.item_type))
+    return pa.list_(without_views(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:

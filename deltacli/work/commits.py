@@ -68,10 +68,11 @@ def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action
 
 def stream_lines(storage: Storage, file: LogFile) -> Iterator[bytes]:
     """Yield the lines of a commit of any size. Raises CommitCorrupt for a line that nobody could hold."""
-    return split_lines(_read_blocks(storage, file), file.name)
+    return split_lines(read_blocks(storage, file), file.name)
 
 
-def _read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:
+def read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:
+    """Yield the bytes of a log file in blocks. Raises CommitCorrupt where it is shorter than listed."""
     for offset in range(0, file.size_bytes, _BLOCK_BYTES):
         block = storage.read_range(commit_location(file), offset, _BLOCK_BYTES)
         require_whole(file, len(block), min(_BLOCK_BYTES, file.size_bytes - offset))

@@ -13,7 +13,7 @@ from tools.generate import files, read_commands
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
 def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
-    result = deltacli(command, "--help")
+    result = deltacli(*command.split(), "--help")
 
     assert 0 == result.code
     assert max(map(len, result.out.splitlines())) <= 80

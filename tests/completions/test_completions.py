@@ -9,13 +9,14 @@ import pytest
 
 from tests.completions.shells import FILES, bash, fish, zsh
 from tools.bash_completion import render_bash
-from tools.command_tree import Argument, Command, Kind, Option, Value, read_commands
+from tools.command_tree import Argument, Command, Kind, Option, Value, read_commands, read_tree
 from tools.fish_completion import render_fish
 from tools.zsh_completion import render_zsh
 
 Matches = Callable[[str], list[str]]
 SHELLS = ("bash", "bash with bash-completion", "zsh", "fish")
-COMMANDS = [command.name for command in read_commands()]
+COMMANDS = [command.name for command in read_tree().children]
+IN_LOG = sorted(command.path[-1] for command in read_commands() if command.path[0] == "log")
 NAMES = {
     command.name: sorted(spelling for option in command.options for spelling in option.spellings)
     for command in read_commands()
@@ -71,6 +72,15 @@ def test_shared_options_stand_before_the_command_too(matches: Matches) -> None:
     assert ["history"] == matches("deltacli --config snapshot --now=2026-01-01T00:00:00Z hi")
     assert [] == matches("deltacli --format json history --form")
     assert [] == matches("deltacli --lim")
+
+
+def test_a_group_offers_its_commands_and_what_may_stand_before_them(matches: Matches) -> None:
+    assert IN_LOG == matches("deltacli log ")
+    assert IN_LOG == matches("deltacli --progress json log -q ")
+    assert ["--format"] == matches("deltacli log --form")
+    assert ["--checkpoint"] == matches("deltacli log cat --ch")
+    assert ["my table", "tbl"] == matches("deltacli log cat ")
+    assert [] == matches("deltacli --format json log cat --form")
 
 
 def test_no_option_twice_unless_it_may_be_repeated(matches: Matches) -> None:

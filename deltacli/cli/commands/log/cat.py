@@ -1,0 +1,84 @@
+"""`deltacli log cat TABLE VERSION`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import OutputFormat, Run, TableArgument
+from deltacli.errors import UsageError
+from deltacli.quantities import plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.log_cat import Told
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+
+
+class FORMATS(StrEnum):
+    """The actions are JSON lines already; there is nothing to choose."""
+
+    TABLE = "table"
+
+
+VersionArgument = Annotated[
+    int, typer.Argument(metavar="VERSION", help="The version whose actions are written.", show_default=False)
+]
+ActionsOption = Annotated[
+    str | None,
+    typer.Option("--actions", metavar="A,B,…", help="Only actions of these kinds.", show_default=False),
+]
+CheckpointOption = Annotated[
+    bool, typer.Option("--checkpoint", help="The actions of the checkpoint, though there is a commit.")
+]
+
+
+def cat(
+    run: Run,
+    table: TableArgument,
+    version: VersionArgument,
+    actions: ActionsOption = None,
+    checkpoint: CheckpointOption = False,
+) -> None:
+    """Write the raw actions of a version, one a line.
+
+    \b
+    What stands in the log as JSON is written byte for byte. Rows of a Parquet
+    checkpoint become one action a line, without fields that are null; its
+    sidecars follow. Where a version has no commit file, its checkpoint is
+    taken. Works on tables that can't be opened. The lines are all there is: no
+    "type", no end line, whatever DELTACLI_FORMAT says.
+
+    \b
+    Examples:
+      deltacli log cat ./tbl 12
+      deltacli log cat ./tbl 12 --actions add | jq -r .add.path
+      deltacli log cat ./tbl 10 --checkpoint --actions metaData,protocol
+      deltacli log cat s3://lake/events 40 --output 40.json
+    """
+    from deltacli.operations.log_cat import choose_kinds, find_actions, read_raw
+
+    if version < 0:
+        raise UsageError(f"version {version} is negative")
+    kinds = None if actions is None else choose_kinds(actions)
+    found = find_actions(run.open(table), version, checkpoint=checkpoint)
+    if kinds is not None and (unknown := kinds.unknown):
+        run.note(f"note: {', '.join(unknown)}: no action that deltacli knows; written where it stands in the log")
+    with run.sink(content=OutputFormat.JSON) as sink:
+        told = read_raw(found, kinds.all if kinds else None, sink.write, progress=run.progress)
+    _say_what_was_left_out(run, told)
+
+
+def _say_what_was_left_out(run: Run, told: Told) -> None:
+    if told.is_checkpoint and not told.was_asked_for:
+        run.note(f"note: version {told.version} has no commit file; these are the actions of its checkpoint")
+    if told.is_empty:
+        run.note("note: the commit file is empty: a torn write")
+    if told.unjudged:
+        run.note(f"note: {plural(told.unjudged, 'line')} could not be judged and {_were(told.unjudged)} left out")
+
+
+def _were(count: int) -> str:
+    return "was" if count == 1 else "were"

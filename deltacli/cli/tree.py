@@ -1,0 +1,105 @@
+"""The command tree as a table, and what the words of a command line mean in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from deltacli.cli.options import TAKES_VALUE
+
+Path = tuple[str, ...]
+"""The words that lead to a command, or to a group of commands; the root has none."""
+
+COMMANDS: Mapping[str, str] = {
+    "checkpoint": "deltacli.cli.commands.checkpoint",
+    "history": "deltacli.cli.commands.history",
+    "log cat": "deltacli.cli.commands.log.cat",
+    "snapshot": "deltacli.cli.commands.snapshot",
+    "validate": "deltacli.cli.commands.validate",
+}
+"""Command -> the module that holds a function named like its last word, EXIT_CODES, and FORMATS where they are its own.
+
+Only the modules of what is at hand are imported. A command of a group is `GROUP COMMAND`.
+"""
+
+_LOG = """Look at, back up and restore the log of a table.
+
+\b
+Examples:
+  deltacli log cat ./tbl 12                  the raw actions of version 12
+"""
+
+GROUPS: Mapping[str, str] = {"log": _LOG}
+"""Group of commands -> its help."""
+
+_PATHS = tuple(tuple(name.split()) for name in COMMANDS)
+
+
+def is_command(path: Path) -> bool:
+    """True for a command that can be run, False for a group and for what leads nowhere."""
+    return path in _PATHS
+
+
+def leads_on(path: Path) -> bool:
+    """True for a command and for what stands before one."""
+    return any(known[: len(path)] == path for known in _PATHS)
+
+
+def below(path: Path) -> list[str]:
+    """The commands at and below a place of the tree."""
+    return [name for name, known in zip(COMMANDS, _PATHS, strict=True) if known[: len(path)] == path]
+
+
+def path_of(arguments: Sequence[str]) -> Path:
+    """The leading words that name a command or a group."""
+    path: Path = ()
+    for word in arguments:
+        if is_command(path) or not leads_on((*path, word)):
+            break
+        path = (*path, word)
+    return path
+
+
+def path_in(arguments: Iterable[str]) -> Path:
+    """The words that name a command or a group, wherever options stand between them."""
+    path: Path = ()
+    for word in arguments:
+        if not is_command(path) and leads_on((*path, word)):
+            path = (*path, word)
+    return path
+
+
+def move_shared_options(argv: Sequence[str]) -> list[str]:
+    """Move shared options that stand before the command, or before its group, behind it: they are accepted there,
+    too.
+    """
+    moved: list[str] = []
+    path: Path = ()
+    position = 0
+    while position < len(argv) and not is_command(path):
+        word = argv[position]
+        name = word.split("=", 1)[0]
+        if leads_on((*path, word)):
+            path = (*path, word)
+            position += 1
+        elif name in TAKES_VALUE:
+            taken = 2 if TAKES_VALUE[name] and "=" not in word else 1
+            moved += argv[position : position + taken]
+            position += taken
+        else:
+            return list(argv)
+    return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)
+
+
+def first_argument(arguments: Sequence[str], valued: Iterable[str]) -> str | None:
+    """The first word behind the command that is neither an option nor the value of one of the `valued` options."""
+    takes_value, skip, only_arguments = set(valued), False, False
+    for word in arguments[len(path_of(arguments)) :]:
+        if skip:
+            skip = False
+        elif word == "--" and not only_arguments:
+            only_arguments = True
+        elif only_arguments or not word.startswith("-"):
+            return word
+        else:
+            skip = word in takes_value
+    return None

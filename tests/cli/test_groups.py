@@ -1,0 +1,102 @@
+"""Groups of commands: shared options anywhere, errors that name the command, and nothing imported that isn't needed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.tree import COMMANDS, first_argument, move_shared_options, path_in, path_of
+from tests.cli.support import ROOT, deltacli
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("--format json -q log cat t 3", "log cat --format json -q t 3"),
+        ("log --format=json cat t 3", "log cat --format=json t 3"),
+        ("-q log --now 2026-01-01 cat t 3 -v", "log cat -q --now 2026-01-01 t 3 -v"),
+        ("log cat t 3 --output x", "log cat t 3 --output x"),
+        ("-q history log", "history -q log"),
+        ("-q log", "-q log"),
+        ("log --unknown cat t", "log --unknown cat t"),
+        ("--format log history t", "history --format log t"),
+    ],
+)
+def test_shared_options_move_behind_the_command(before: str, after: str) -> None:
+    assert after.split() == move_shared_options(before.split())
+
+
+def test_words_say_which_command_is_meant() -> None:
+    assert ("log", "cat") == path_of(["log", "cat", "snapshot", "3"])
+    assert ("log",) == path_of(["log", "caat", "history"])
+    assert () == path_of(["-q", "log", "cat"])
+    assert ("log", "cat") == path_in(["-q", "log", "--bad", "cat", "log"])
+    assert ("history",) == path_in(["--bad", "history", "log", "cat"])
+    assert "t" == first_argument(["log", "cat", "--actions", "add", "-q", "t", "3"], {"--actions"})
+    assert "-t" == first_argument(["log", "cat", "--actions", "add", "--", "-t", "3"], {"--actions"})
+    assert first_argument(["log", "cat", "--actions", "add"], {"--actions"}) is None
+
+
+def test_an_error_names_the_table_whatever_options_stand_before_it(tmp_path: Path) -> None:
+    table = str(tmp_path / "none")
+    told = deltacli("log", "--log-format", "text", "cat", "--actions", "add", table, "3")
+    as_json = deltacli("log", "cat", "--log-format", "json", "--actions", "add", table, "3")
+
+    assert told.err.startswith(f"error: {table}: there is nothing at this path")
+    assert table == as_json.error["table"]
+    assert [3, 3] == [told.code, as_json.code]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ("log caat t 3", "deltacli log --help"),
+        ("log cat t 3 --flies", "deltacli log cat --help"),
+        ("-q log cat t three", "deltacli log cat --help"),
+        ("log cat t", "deltacli log cat --help"),
+        ("--bad log cat t 3", "deltacli log cat --help"),
+    ],
+)
+def test_a_fault_of_the_command_line_leads_to_the_help_of_its_command(arguments: str, hint: str) -> None:
+    result = deltacli(*arguments.split())
+
+    assert (2, "", f"hint: {hint}") == (result.code, result.out, result.err.splitlines()[-1])
+
+
+def test_a_bare_group_explains_itself(tmp_path: Path) -> None:
+    bare = deltacli("log", cwd=tmp_path)
+    asked = deltacli("log", "--help", cwd=tmp_path)
+
+    assert (2, "", 0, "") == (bare.code, bare.out, asked.code, asked.err)
+    assert asked.out.strip() == bare.err.strip()
+    assert asked.out.index("Examples:") < asked.out.index("Options:") < asked.out.index("Commands:")
+    assert max(map(len, asked.out.splitlines())) <= 80
+
+
+def modules_of(*arguments: str) -> set[str]:
+    """What a run imports."""
+    script = (
+        "import sys\nfrom deltacli.cli.app import run\n"
+        f"run({list(arguments)!r})\n"
+        "sys.stderr.write(' '.join(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    return set(done.stderr.split())
+
+
+def test_only_what_is_at_hand_is_imported(sample: Path) -> None:
+    in_group = {home for name, home in COMMANDS.items() if name.startswith("log ")}
+    others = set(COMMANDS.values()) - in_group
+
+    root, group = modules_of("--help"), modules_of("log", "--help")
+    one = modules_of("log", "cat", str(sample), "3", "-q")
+
+    heavy = {"pyarrow", "fsspec", "rich", "numpy", "orjson", "deltacli.operations.table", "deltacli.storage.base"}
+    assert others == set(COMMANDS.values()) & root
+    assert in_group == set(COMMANDS.values()) & group
+    assert {COMMANDS["log cat"]} == set(COMMANDS.values()) & one
+    assert set() == (root | group) & (heavy - {"orjson", "deltacli.storage.base"})
+    assert set() == one & (heavy - {"orjson", "deltacli.storage.base"})
