@@ -13,6 +13,8 @@ COMMANDS: Mapping[str, str] = {
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "history": "deltacli.cli.commands.history",
     "log cat": "deltacli.cli.commands.log.cat",
+    "log compact": "deltacli.cli.commands.log.compact",
+    "log crc": "deltacli.cli.commands.log.crc",
     "snapshot": "deltacli.cli.commands.snapshot",
     "validate": "deltacli.cli.commands.validate",
 }

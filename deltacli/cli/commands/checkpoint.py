@@ -101,7 +101,7 @@ def checkpoint(
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
 ) -> None:
-    """Write a checkpoint, so that readers need not replay the whole log.
+    """Write a checkpoint, so that readers replay less.
 
     \b
     It is encoded beside the log, read back, compared with what was meant, and

@@ -1,0 +1,81 @@
+"""`deltacli log crc TABLE`."""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import OutputFormat, Run, TableArgument, VersionOption
+from deltacli.cli.render.json import dumps, envelope, write_document, write_lines
+from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.shell import quoted_table
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.operations.version_checksum import ChecksumReport
+
+EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
+
+
+def crc(
+    run: Run,
+    table: TableArgument,
+    version: VersionOption = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; write nothing.")] = False,
+) -> None:
+    """Write the version checksum that is missing, or compare the one there is.
+
+    \b
+    Other engines take protocol and metadata from N.crc, and check their own
+    replay against it. Only fields that follow exactly from the log are written;
+    an existing file is compared with the log and never replaced. All of them
+    are compared by: deltacli validate TABLE --select 'crc.*'.
+
+    \b
+    Examples:
+      deltacli log crc ./tbl
+      deltacli log crc ./tbl --version 12 --json
+    """
+    from deltacli.operations.table import Table
+    from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum
+
+    if version is not None and version < 0:
+        raise UsageError(f"--version {version} is negative")
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    report = check_or_write_checksum(opened, version, dry_run=dry_run)
+    with run.sink() as sink:
+        match run.format:
+            case OutputFormat.JSON:
+                document = envelope("deltacli.log-crc", opened.uri, complete=True) | report.as_json()
+                write_document(sink, document, indent=run.terminal.is_terminal)
+            case OutputFormat.NDJSON:
+                write_lines(sink, [{"table": opened.uri, **report.as_json()}], kind="checksum")
+            case OutputFormat.CSV:
+                from deltacli.cli.render.columns import Column, write_csv
+
+                names = ("version", "path", "status", "differences")
+                columns = [Column(name, itemgetter(name)) for name in names]
+                write_csv(sink, columns, [report.as_json()])
+            case OutputFormat.TABLE:
+                write_sections(sink, run.terminal, _sections(opened.uri, report))
+    if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
+        run.note(f"next: deltacli validate {quoted_table(table)} --select 'crc.*'")
+        raise typer.Exit(1)
+
+
+def _sections(uri: str, report: ChecksumReport) -> list[Section]:
+    words = {"missing": "would be written", "agrees": "is there, and agrees with the log"}
+    differences = [
+        f"{name} is {dumps(ours).decode()[:60]}, the log says {dumps(theirs).decode()[:60]}"
+        for name, ours, theirs in report.differences
+    ]
+    sections = [
+        Section("table", [uri]),
+        Section("version", [str(report.version)]),
+        Section("checksum", [f"{report.path} {words.get(report.status, report.status.value)}"]),
+        Section("differences", differences),
+        Section("fields", [", ".join(report.fields)]),
+    ]
+    return [section for section in sections if section.lines]
