@@ -13,8 +13,9 @@ _TOP_LEVEL_NULL = r"\}[ \t\r\n]*null"
 """Arrow's reader (26.0.1) ends the process on a `null` between objects; inside an object one never follows a brace."""
 
 
-def parse_ndjson(lines: bytes, fields: pyarrow.Schema) -> pyarrow.Table | None:
-    """Return the named fields of every object, null where an object lacks one; fields nobody named are passed over.
+def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -> pyarrow.Table | None:
+    """Return the named fields of every object, null where an object lacks one; fields nobody named are passed over, or
+    with `infer` stand beside them.
 
     None where Arrow can't take the text (a duplicate key, a value of another type, no JSON) or must not be trusted with
     it: the caller then parses line by line. Two objects on one line count as two.
@@ -34,7 +35,9 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema) -> pyarrow.Table | None:
         return pyarrow.json.read_json(
             pyarrow.BufferReader(buffer),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pyarrow.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior="ignore"),
+            parse_options=pyarrow.json.ParseOptions(
+                explicit_schema=fields, unexpected_field_behavior="infer" if infer else "ignore"
+            ),
         )
     except pyarrow.ArrowException:
         return None

@@ -5,7 +5,7 @@ columns.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -92,50 +92,79 @@ def read_tail(
     return tail
 
 
-def replay_whole(
+def replay_batches(
     storage: Storage,
     engine: Engine,
     commits: Sequence[LogFile],
     contested: dict[int, frozenset[int]],
     *,
     older_follow: bool,
+    partitions: tuple[str, ...],
     progress: Progress = SILENT,
-) -> Iterator[tuple[LogFile, Survivors]]:
-    """Read the same commits once more and yield their survivors with all their fields, in blocks.
+) -> Iterator[FileBatch]:
+    """Read the same commits once more and yield their survivors with all their fields, in columns.
 
-    `contested` comes from `read_tail`.
+    `contested` comes from `read_tail`; `partitions` are the physical names of the partition columns. Raises
+    CommitCorrupt.
     """
     seen: set[str] = set()
+    held = _HeldWhole()
     for index, (file, content) in enumerate(_contents(storage, engine, commits, progress)):
         if content is not None:
-            yield file, reconcile_commit(read_actions(content, file.name), seen, file.name)
+            yield from held.append(file.name, reconcile_commit(read_actions(content, file.name), seen, file.name))
             continue
-        for survived in survivors_of_stream(
-            stream_commit(storage, file), seen, contested.get(file.version, frozenset()), file.name
-        ):
-            yield file, survived
+        repeated = contested.get(file.version, frozenset())
+        if repeated:
+            for survived in survivors_of_stream(stream_commit(storage, file), seen, repeated, file.name):
+                yield from held.append(file.name, survived)
+        else:
+            yield from _large_batches(storage, engine, file, seen, partitions, progress)
         if older_follow or index < len(commits) - 1:
             reconcile_commit(stream_commit(storage, file), seen, file.name)
+    yield from held.flush()
 
 
-def whole_batches(replayed: Iterable[tuple[str, Survivors]]) -> Iterator[FileBatch]:
-    """Survivors, each with the file that holds them, as whole adds and removes: those of many small commits together.
+def _large_batches(
+    storage: Storage,
+    engine: Engine,
+    file: LogFile,
+    seen: set[str],
+    partitions: tuple[str, ...],
+    progress: Progress,
+) -> Iterator[FileBatch]:
+    """A large commit in which no key occurs twice."""
+    from deltacli.work.commit_blocks import plan_blocks
+    from deltacli.work.whole_blocks import read_whole_block
 
-    Raises CommitCorrupt, naming the file.
-    """
-    held: list[tuple[str, Survivors]] = []
-    count = 0
-    for source, survived in replayed:
-        held.append((source, survived))
-        count += len(survived.adds) + len(survived.removes)
-        if count >= _ACTIONS_A_BATCH:
-            yield _whole_batch(held)
-            held, count = [], 0
-    if count:
-        yield _whole_batch(held)
+    read = partial(read_whole_block, storage, touched=TouchedFiles(seen), partitions=partitions)
+    plan = plan_blocks(file)
+    with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
+        for piece, batch in zip(plan, engine.run(read, plan), strict=True):
+            yield batch
+            step.advance(min(piece.length, file.size_bytes - piece.offset))
 
 
-def _whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
+class _HeldWhole:
+    """Survivors of many small commits on their way into columns together."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[str, Survivors]] = []
+        self._count = 0
+
+    def append(self, source: str, survived: Survivors) -> Iterator[FileBatch]:
+        self._held.append((source, survived))
+        self._count += len(survived.adds) + len(survived.removes)
+        if self._count >= _ACTIONS_A_BATCH:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[FileBatch]:
+        if self._count:
+            yield whole_batch(self._held)
+        self._held, self._count = [], 0
+
+
+def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
+    """Survivors, each with the file that holds them. Raises CommitCorrupt, naming the file."""
     schemas = action_schemas()
     adds = [add for _, survived in held for add in survived.adds]
     removes = [remove for _, survived in held for remove in survived.removes]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
-from deltacli.delta.file_actions import action_schemas, narrow_batches, whole_actions
+from deltacli.delta.file_actions import narrow_batches
 from deltacli.delta.log_path import LogFileKind
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.protocol import Protocol, require_readable
@@ -22,7 +22,7 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing, LogIncomplete, Unreadable, VersionAbsent
 from deltacli.operations.log import Log, find_log, list_log
-from deltacli.operations.replay import LogTail, read_tail, replay_whole, whole_batches
+from deltacli.operations.replay import LogTail, read_tail, replay_batches, whole_batch
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import Storage, open_storage
 from deltacli.work.checkpoints import (
@@ -243,19 +243,38 @@ class Snapshot:
         """Yield what `work` makes of each batch of live files or tombstones, expired ones too, with all their own
         fields, in one pass. It must be safe in threads, as in `map_actions`.
         """
-        table, older_follow = self.table, self.segment.checkpoint is not None
-        replayed = replay_whole(
+        table = self.table
+        yield from map(work, self._batches_of_commits())
+        read = partial(_read_both, table.storage, touched=self._touched)
+        yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
+
+    def _batches_of_commits(self) -> Iterator[FileBatch]:
+        """What the commits, and the lines of a JSON checkpoint, hold."""
+        table = self.table
+        yield from replay_batches(
             table.storage,
             table.engine,
             self.segment.commits,
             self._tail.contested,
-            older_follow=older_follow,
+            older_follow=self.segment.checkpoint is not None,
+            partitions=self._physical_partitions,
             progress=table.progress,
         )
-        yield from map(work, whole_batches((file.name, survived) for file, survived in replayed))
-        yield from map(work, whole_batches([("checkpoint", self._inline)]))
-        read = partial(_read_both, table.storage, touched=self._touched)
-        yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
+        if self._inline.adds or self._inline.removes:
+            yield whole_batch([("checkpoint", self._inline)])
+
+    @property
+    def _physical_partitions(self) -> tuple[str, ...]:
+        """The names of the partition columns in partition values."""
+        try:
+            fields = {field.name: field for field in self.schema.fields}
+        except Unreadable:
+            fields = {}
+        found = []
+        for name in self.metadata.partition_columns:
+            physical = fields[name].metadata.get("delta.columnMapping.physicalName") if name in fields else None
+            found.append(physical if isinstance(physical, str) else name)
+        return tuple(found)
 
     @property
     def checkpoint_has_parsed_statistics(self) -> bool:
@@ -326,21 +345,11 @@ class Snapshot:
             yield self._narrow_inline
 
     def _whole(self, kind: str, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
-        schema = action_schemas().add if kind == "add" else action_schemas().remove
-        table, older_follow = self.table, self.segment.checkpoint is not None
-        for file, survived in replay_whole(
-            table.storage,
-            table.engine,
-            self.segment.commits,
-            self._tail.contested,
-            older_follow=older_follow,
-            progress=table.progress,
-        ):
-            actions = survived.adds if kind == "add" else survived.removes
-            if actions:
-                yield work(whole_actions(actions, schema, file.name))
-        if actions := (self._inline.adds if kind == "add" else self._inline.removes):
-            yield work(whole_actions(actions, schema, "checkpoint"))
+        table = self.table
+        for batch in self._batches_of_commits():
+            rows = batch.adds if kind == "add" else batch.removes
+            if rows is not None and rows.num_rows:
+                yield work(rows)
         read = partial(read_whole, table.storage, touched=self._touched, kind=kind)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
