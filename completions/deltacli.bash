@@ -52,7 +52,9 @@ validate;-;again;Check tables against the rules of the protocol.
 '
             ;;
         'log ')
-            commands='cat;-;again;Write the raw actions of a version, one a line.
+            commands='backup;-;again;Copy the log of a table to another place, and keep the copy up to date.
+cat;-;again;Write the raw actions of a version, one a line.
+restore;-;again;Put back what a backup has and the log of a table lacks.
 '
             options='--format;table json ndjson csv;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -71,11 +73,57 @@ validate;-;again;Check tables against the rules of the protocol.
 '
             arguments=''
             ;;
+        'log backup ')
+            commands=''
+            options='--full;-;once;Compare every file by its digest, not by size and time.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;TEXT
+'
+            ;;
         'log cat ')
             commands=''
             options='--actions;TEXT;once;Only actions of these kinds.
 --checkpoint;-;once;The actions of the checkpoint, though there is a commit.
 --format;table;once;Format of stdout.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;TEXT
+'
+            ;;
+        'log restore ')
+            commands=''
+            options='--replace;-;once;Put the backup'\''s files in place of others: torn commits, say.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.

@@ -133,6 +133,13 @@ class NoAtomicCreate(Refused):
     code = "storage.no-atomic-create"
 
 
+class ConflictLost(DeltacliError):
+    """Another writer came first."""
+
+    exit_code = 6
+    code = "conflict"
+
+
 class StorageFailed(DeltacliError):
     """The store did not answer, or would not."""
 

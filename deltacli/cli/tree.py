@@ -11,7 +11,9 @@ Path = tuple[str, ...]
 
 COMMANDS: Mapping[str, str] = {
     "history": "deltacli.cli.commands.history",
+    "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
+    "log restore": "deltacli.cli.commands.log.restore",
     "snapshot": "deltacli.cli.commands.snapshot",
     "validate": "deltacli.cli.commands.validate",
 }
@@ -25,6 +27,8 @@ _LOG = """Look at, back up and restore the log of a table.
 \b
 Examples:
   deltacli log cat ./tbl 12                  the raw actions of version 12
+  deltacli log backup ./tbl s3://safe/tbl    a copy of the log, kept up to date
+  deltacli log restore ./tbl s3://safe/tbl   what the log has lost, put back
 """
 
 GROUPS: Mapping[str, str] = {"log": _LOG}

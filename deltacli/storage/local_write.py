@@ -21,9 +21,9 @@ _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
-def create(place: str, data: bytes) -> Creation:
+def create(place: str, data: bytes, modified_ms: int | None = None) -> Creation:
     """Return whether the file was created; raises OSError, or NoAtomicCreate, with nothing left behind."""
-    with _Temporary(place, data) as temporary:
+    with _Temporary(place, data, modified_ms) as temporary:
         try:
             _claim(temporary, place)
         except FileExistsError:
@@ -47,9 +47,9 @@ def create(place: str, data: bytes) -> Creation:
     return Created()
 
 
-def replace(place: str, data: bytes) -> None:
+def replace(place: str, data: bytes, modified_ms: int | None = None) -> None:
     """Put a file in place of what was there; raises OSError. A fault after the rename says so by raising, too."""
-    with _Temporary(place, data) as temporary:
+    with _Temporary(place, data, modified_ms) as temporary:
         os.replace(temporary, place)
     _sync_directory(os.path.dirname(place))
 
@@ -57,9 +57,10 @@ def replace(place: str, data: bytes) -> None:
 class _Temporary:
     """A synced file beside the target, gone at the end whatever happens."""
 
-    def __init__(self, place: str, data: bytes) -> None:
+    def __init__(self, place: str, data: bytes, modified_ms: int | None) -> None:
         self._directory = os.path.dirname(place)
         self._data = data
+        self._modified_ms = modified_ms
         self._path = f"{self._directory}/.{uuid4().hex}.tmp"
 
     def __enter__(self) -> str:
@@ -70,6 +71,8 @@ class _Temporary:
                 rest = memoryview(self._data)
                 while rest:
                     rest = rest[os.write(descriptor, rest) :]
+                if self._modified_ms is not None:
+                    os.utime(self._path, ns=(self._modified_ms * 1_000_000,) * 2)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)  # a network file system may say only here that there is no space
