@@ -5,7 +5,7 @@
 _deltacli_load() {
     case $1 in
         '')
-            commands='checkpoint;-;again;Write a checkpoint, so that readers need not replay the whole log.
+            commands='checkpoint;-;again;Write a checkpoint, so that readers replay less.
 history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Look at, back up and restore the log of a table.
 snapshot;-;again;Show the state of a table at a version.
@@ -83,7 +83,12 @@ validate;-;again;Check tables against the rules of the protocol.
 '
             ;;
         'log ')
-            commands='cat;-;again;Write the raw actions of a version, one a line.
+            commands='backup;-;again;Copy the log of a table to another place, and keep the copy up to date.
+cat;-;again;Write the raw actions of a version, one a line.
+compact;-;again;Write a log compaction: commits X to Y in one file.
+crc;-;again;Write the version checksum that is missing, or compare the one there is.
+expire;-;again;Delete what of the log no kept version needs.
+restore;-;again;Put back what a backup has and the log of a table lacks.
 '
             options='--format;table json ndjson csv;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -102,11 +107,127 @@ validate;-;again;Check tables against the rules of the protocol.
 '
             arguments=''
             ;;
+        'log backup ')
+            commands=''
+            options='--full;-;once;Compare every file by its digest, not by size and time.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;TEXT
+'
+            ;;
         'log cat ')
             commands=''
             options='--actions;TEXT;once;Only actions of these kinds.
 --checkpoint;-;once;The actions of the checkpoint, though there is a commit.
 --format;table;once;Format of stdout.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;TEXT
+'
+            ;;
+        'log compact ')
+            commands=''
+            options='--from;TEXT;once;The first commit.
+--to;TEXT;once;The last commit.
+--dry-run;-;once;Say what would be written, and write nothing.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
+        'log crc ')
+            commands=''
+            options='--version;TEXT;once;The snapshot of this version.
+--dry-run;-;once;Compare only; write nothing.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
+        'log expire ')
+            commands=''
+            options='--retention;TEXT;once;Keep commits of this age.
+--keep-versions;TEXT;once;Versions that must stay, whatever their age.
+--allow-retention-below;TEXT;once;Names the table'\''s own retention, to keep less than that.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
+        'log restore ')
+            commands=''
+            options='--replace;-;once;Put the backup'\''s files in place of others: torn commits, say.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.

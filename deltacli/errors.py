@@ -140,6 +140,13 @@ class PartlyDone(DeltacliError):
     code = "partly-done"
 
 
+class ConflictLost(DeltacliError):
+    """Another writer came first."""
+
+    exit_code = 6
+    code = "conflict"
+
+
 class StorageFailed(DeltacliError):
     """The store did not answer, or would not."""
 

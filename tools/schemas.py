@@ -12,7 +12,19 @@ HOME = Path(__file__).resolve().parent.parent / "docs" / "schemas"
 Schema = dict[str, Any]  # Any: JSON values
 
 _ENVELOPE = ("kind", "schemaVersion", "tableFormat", "complete")
-_LINES = ("commit", "add", "remove", "snapshot", "field", "finding", "summary", "rule")
+_LINES = (
+    "commit",
+    "add",
+    "remove",
+    "snapshot",
+    "field",
+    "finding",
+    "summary",
+    "rule",
+    "file",
+    "log-backup",
+    "log-restore",
+)
 
 
 def render_schemas() -> dict[str, str]:
@@ -27,6 +39,9 @@ def render_schemas() -> dict[str, str]:
         "finding": _part_line(documents["deltacli.validate"], "finding", ("table",)),
         "summary": _summary_line(documents["deltacli.validate"]),
         "rule": _part_line(documents["deltacli.rules"], "rule", ()),
+        "file": _file_line(documents["deltacli.log-backup"], documents["deltacli.log-restore"]),
+        "log-backup": _whole_line(documents["deltacli.log-backup"], "log-backup", "what was copied"),
+        "log-restore": _whole_line(documents["deltacli.log-restore"], "log-restore", "what was put back, or would be"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
@@ -82,6 +97,23 @@ def _snapshot_line(document: Schema) -> Schema:
     required = [name for name in document["required"] if name not in _ENVELOPE]
     rules = {name: document[name] for name in ("additionalProperties", "dependentRequired", "if", "then")}
     return _line("snapshot", "the state at a version", properties, required, **rules)
+
+
+def _whole_line(document: Schema, kind: str, title: str) -> Schema:
+    """A document without its envelope and its items, which are lines of their own."""
+    left_out = (*_ENVELOPE, "items")
+    properties = {name: schema for name, schema in document["properties"].items() if name not in left_out}
+    required = [name for name in document["required"] if name not in left_out]
+    parts = {"amount": document["$defs"]["amount"]}
+    return _line(kind, title, properties, required, additionalProperties=False) | {"$defs": parts}
+
+
+def _file_line(backup: Schema, restore: Schema) -> Schema:
+    """A file of a backup, whatever becomes of it."""
+    copied, restored = backup["$defs"]["file"], restore["$defs"]["file"]
+    actions = [*copied["properties"]["action"]["enum"], *restored["properties"]["action"]["enum"]]
+    properties = {**copied["properties"], "action": {**copied["properties"]["action"], "enum": actions}}
+    return _line("file", "a file of a backup", properties, copied["required"], additionalProperties=False)
 
 
 def _field_line(document: Schema) -> Schema:

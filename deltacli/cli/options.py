@@ -100,6 +100,10 @@ ColumnsOption = Annotated[
     str | None,
     typer.Option("--columns", metavar="A,B,…", help="Only these columns, in this order.", show_default=False),
 ]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be done and change nothing; beats --yes.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 
 
 def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
@@ -260,6 +264,12 @@ class Run:
         if not self.format_is_given:
             require_delta(storage)
         return storage
+
+    def open_other(self, uri: str) -> Storage:
+        """Open the store of something that is no table, as a backup. Raises UsageError."""
+        from deltacli.storage import open_storage
+
+        return open_storage(uri, self.storage_options)
 
     def sink(self, *, content: OutputFormat | None = None) -> AbstractContextManager[BinaryIO]:
         """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps.

@@ -41,16 +41,17 @@ def again_without_limit(arguments: Sequence[str]) -> str:
     return again_with(arguments, "--limit", "0")
 
 
-def again_with(arguments: Sequence[str], option: str, value: str) -> str:
-    """The same command line once more, with another value of an option."""
+def again_with(arguments: Sequence[str], option: str, value: str | None = None) -> str:
+    """The same command line once more, with another value of an option, or with a flag."""
     kept: list[str] = []
     skip = False
     for word in arguments:
         if skip:
             skip = False
         elif word == option:
-            skip = True
+            skip = value is not None
         elif not word.startswith(f"{option}="):
             kept.append(word)
     end = kept.index("--") if "--" in kept else len(kept)
-    return " ".join(["deltacli", *map(quoted, kept[:end]), option, quoted(value), *map(quoted, kept[end:])])
+    added = [option] if value is None else [option, quoted(value)]
+    return " ".join(["deltacli", *map(quoted, kept[:end]), *added, *map(quoted, kept[end:])])

@@ -12,9 +12,12 @@ Path = tuple[str, ...]
 COMMANDS: Mapping[str, str] = {
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "history": "deltacli.cli.commands.history",
+    "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
     "log compact": "deltacli.cli.commands.log.compact",
     "log crc": "deltacli.cli.commands.log.crc",
+    "log expire": "deltacli.cli.commands.log.expire",
+    "log restore": "deltacli.cli.commands.log.restore",
     "snapshot": "deltacli.cli.commands.snapshot",
     "validate": "deltacli.cli.commands.validate",
 }
@@ -28,6 +31,8 @@ _LOG = """Look at, back up and restore the log of a table.
 \b
 Examples:
   deltacli log cat ./tbl 12                  the raw actions of version 12
+  deltacli log backup ./tbl s3://safe/tbl    a copy of the log, kept up to date
+  deltacli log restore ./tbl s3://safe/tbl   what the log has lost, put back
 """
 
 GROUPS: Mapping[str, str] = {"log": _LOG}

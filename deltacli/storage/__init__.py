@@ -40,6 +40,7 @@ __all__ = [
     "PathKind",
     "Storage",
     "Unknown",
+    "is_inside",
     "open_storage",
 ]
 
@@ -71,3 +72,12 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     from deltacli.storage.remote import RemoteStorage
 
     return RemoteStorage(f"{name}://{rest}", options or {})
+
+
+def is_inside(inner: Storage, outer: Storage) -> bool:
+    """True if one store's root is another's, or lies below it; links of local paths are followed."""
+
+    def root(store: Storage) -> str:
+        return os.path.realpath(store.root) if isinstance(store, LocalStorage) else store.uri
+
+    return f"{root(inner)}/".startswith(f"{root(outer).rstrip('/')}/")

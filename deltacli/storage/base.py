@@ -33,11 +33,13 @@ class Capabilities(NamedTuple):
     `cheap_listing`: a whole directory costs one call, so there is nothing to save by starting in the middle.
     `parallel_reads`: how many reads are useful at a time: many where a read waits for a network, else 1.
     `atomic_create`: of all who create one name, one wins and nobody sees half a file. Without it a store is read-only.
+    `keeps_times`: a file gets the modification time it is written with; elsewhere that is when it was written.
     """
 
     cheap_listing: bool
     parallel_reads: int
     atomic_create: bool
+    keeps_times: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,13 +154,14 @@ class Storage(Protocol):
     def stat(self, path: str) -> FileStat:
         """Tell name, size and time of one file."""
 
-    def put_if_absent(self, path: str, data: bytes) -> Creation:
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         """Create the file unless its name is taken; of many who try one is told Created.
 
-        Nobody ever sees half of it. Directories above it are made. What is raised left nothing behind.
+        Nobody ever sees half of it, nor, where the store keeps times, with another time than `modified_ms`.
+        Directories above it are made. What is raised left nothing behind.
         """
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         """Put the file in place of whatever was there; readers see the old one or the new one, whole."""
 
     def draft(self, path: str) -> Draft:

@@ -23,7 +23,7 @@ from deltacli.storage.base import (
     PathKind,
 )
 
-_LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
+_LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
@@ -148,21 +148,21 @@ class LocalStorage:
             raise FileMissing(f"{place} is not a file")
         return FileStat(os.path.basename(place), status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def put_if_absent(self, path: str, data: bytes) -> Creation:
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         from deltacli.storage.local_write import create
 
         place = self._at(path)
         try:
-            return create(place, data)
+            return create(place, data, modified_ms)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         from deltacli.storage.local_write import replace
 
         place = self._at(path)
         try:
-            replace(place, data)
+            replace(place, data, modified_ms)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 

@@ -21,17 +21,17 @@ _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
-def create(place: str, data: bytes) -> Creation:
+def create(place: str, data: bytes, modified_ms: int | None = None) -> Creation:
     """Return whether the file was created; raises OSError, or NoAtomicCreate, with nothing left behind."""
     with LocalDraft(place) as draft:
-        draft.write(data)
+        draft.write(data, modified_ms)
         return draft.publish()
 
 
-def replace(place: str, data: bytes) -> None:
+def replace(place: str, data: bytes, modified_ms: int | None = None) -> None:
     """Put a file in place of what was there; raises OSError. A fault after the rename says so by raising, too."""
     with LocalDraft(place) as draft:
-        draft.write(data)
+        draft.write(data, modified_ms)
         draft.publish(replace=True)
 
 
@@ -56,8 +56,8 @@ class LocalDraft:
         with suppress(OSError):  # renamed away, never made, or stuck: harmless either way
             os.unlink(self.place)
 
-    def write(self, data: bytes) -> None:
-        """Fill the file."""
+    def write(self, data: bytes, modified_ms: int | None = None) -> None:
+        """Fill the file, and set when it was last written."""
         descriptor = os.open(self.place, os.O_WRONLY | os.O_CLOEXEC)
         try:
             rest = memoryview(data)
@@ -65,6 +65,8 @@ class LocalDraft:
                 rest = rest[os.write(descriptor, rest) :]
         finally:
             os.close(descriptor)  # a network file system may say only here that there is no space
+        if modified_ms is not None:
+            os.utime(self.place, ns=(modified_ms * 1_000_000,) * 2)
 
     def publish(self, *, replace: bool = False) -> Creation:
         """Make what was written durable, and give it the name."""

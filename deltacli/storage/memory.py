@@ -36,21 +36,21 @@ class MemoryStorage:
 
     @property
     def capabilities(self) -> Capabilities:
-        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
+        return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True)
 
     def write(self, path: str, data: bytes, *, modified_ms: int = 0) -> None:
         """Put a file in place, whole, over whatever was there."""
         with self._lock:
             self._files[path] = (data, modified_ms)
 
-    def put(self, path: str, data: bytes) -> None:
-        self.write(path, data)
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
+        self.write(path, data, modified_ms=modified_ms or 0)
 
-    def put_if_absent(self, path: str, data: bytes) -> Creation:
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         with self._lock:
             if path in self._files:
                 return Existed()
-            self._files[path] = (data, 0)
+            self._files[path] = (data, modified_ms or 0)
             return Created()
 
     def draft(self, path: str) -> Draft:

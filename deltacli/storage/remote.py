@@ -114,10 +114,10 @@ class RemoteStorage:
             raise FileMissing(f"{without_secrets(place)} is not a file")
         return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
 
-    def put_if_absent(self, path: str, data: bytes) -> Creation:  # noqa: ARG002
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._refuse()
 
-    def put(self, path: str, data: bytes) -> None:  # noqa: ARG002
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:  # noqa: ARG002
         self._refuse()
 
     def draft(self, path: str) -> Draft:  # noqa: ARG002

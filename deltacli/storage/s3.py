@@ -165,11 +165,11 @@ class S3Storage:
         modified_ms = int(answer["LastModified"].timestamp() * 1000)
         return FileStat(path.rsplit("/", 1)[-1], int(answer["ContentLength"]), modified_ms)
 
-    def put_if_absent(self, path: str, data: bytes) -> Creation:
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._require_condition(path)
         return self._create(path, _Body(data))
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:  # noqa: ARG002
         self._require_condition(path)
         self._replace(path, _Body(data))
 

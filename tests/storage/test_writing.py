@@ -158,3 +158,16 @@ def test_a_created_file_is_listed_and_read_at_once(place: Place) -> None:
 
     assert [("0", 4), ("1", 3)] == [(stat.name, stat.size_bytes) for stat in storage.list_from("_delta_log")]
     assert 3 == storage.stat("_delta_log/1").size_bytes
+
+
+def test_a_file_has_the_time_it_was_written_with_where_the_store_keeps_times(place: Place) -> None:
+    storage = place.storage
+    moment = 1_600_000_000_123
+
+    storage.put_if_absent("d/created", b"x", modified_ms=moment)
+    storage.put("d/put", b"x", modified_ms=moment + 1)
+    lost = storage.put_if_absent("d/created", b"y", modified_ms=moment + 9)
+
+    found = {stat.name: stat.modified_ms for stat in storage.list_from("d")}
+    assert Existed() == lost
+    assert storage.capabilities.keeps_times == ({"created": moment, "put": moment + 1} == found)

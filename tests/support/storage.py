@@ -96,13 +96,13 @@ class RecordingStorage:
         self._note("stat", path)
         return self._inner.stat(path)
 
-    def put_if_absent(self, path: str, data: bytes) -> Creation:
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         self._note("put_if_absent", path)
-        return self._inner.put_if_absent(path, data)
+        return self._inner.put_if_absent(path, data, modified_ms=modified_ms)
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         self._note("put", path)
-        self._inner.put(path, data)
+        self._inner.put(path, data, modified_ms=modified_ms)
 
     def draft(self, path: str) -> Draft:
         self._note("draft", path)

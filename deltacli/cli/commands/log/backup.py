@@ -1,0 +1,67 @@
+"""`deltacli log backup TABLE DEST`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.options import CommonFormat, OutputFormat, Run, TableArgument
+from deltacli.cli.shell import quoted_table
+from deltacli.quantities import plural
+
+EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
+FORMATS = CommonFormat
+
+DestinationArgument = Annotated[
+    str, typer.Argument(metavar="DEST", help="The directory of the backup: a path or URI.", show_default=False)
+]
+
+
+def backup(
+    run: Run,
+    table: TableArgument,
+    dest: DestinationArgument,
+    full: Annotated[
+        bool, typer.Option("--full", help="Compare every file by its digest, not by size and time.")
+    ] = False,
+) -> None:
+    """Copy the log of a table to another place, and keep the copy up to date.
+
+    \b
+    Copies everything below _delta_log: commits, checkpoints, sidecars and what
+    nobody here knows. A later run copies what is new or changed; what has gone
+    from the log stays in the backup. Copies are read back, then listed with
+    their SHA-256 and times in DEST/_delta_log_backup.ndjson. Works on tables
+    that can't be opened. Data files are not copied.
+
+    \b
+    Examples:
+      deltacli log backup ./tbl /backups/tbl
+      deltacli log backup s3://lake/events s3://safe/events --full
+      deltacli log backup ./tbl /backups/tbl --json | jq .copied
+    """
+    from deltacli.cli.render.log_copy import write_backup
+    from deltacli.engine.embedded import EmbeddedEngine
+    from deltacli.operations.log_backup import execute_backup, plan_backup
+    from deltacli.operations.log_files import Journal
+
+    storage, destination, engine = run.open(table), run.open_other(dest), EmbeddedEngine()
+    plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)
+    journal = Journal()
+    try:
+        result = execute_backup(
+            plan, storage, destination, engine, clock=run.clock, progress=run.progress, journal=journal
+        )
+    except Interrupted as interruption:
+        interruption.outcome = f"{plural(journal.written, 'file')} copied; the same command goes on from there"
+        raise
+    with run.sink() as sink:
+        write_backup(sink, run, result)
+    _say_what_next(run, table, dest)
+
+
+def _say_what_next(run: Run, table: str, dest: str) -> None:
+    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(f"next: deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run")

@@ -1,0 +1,124 @@
+"""`deltacli log expire TABLE`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.consent import require_consent
+from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.shell import quoted_table
+from deltacli.errors import UsageError
+from deltacli.quantities import format_size, parse_duration, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.expire import ExpiryOutcome, ExpiryPlan
+
+EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
+
+
+def expire(
+    run: Run,
+    table: TableArgument,
+    retention: Annotated[
+        str | None,
+        typer.Option(
+            "--retention",
+            metavar="30d",
+            help="Keep commits of this age.  [default: delta.logRetentionDuration, else 30d]",
+            show_default=False,
+        ),
+    ] = None,
+    keep_versions: Annotated[
+        str | None,
+        typer.Option(
+            "--keep-versions",
+            metavar="A,B-C,…",
+            help="Versions that must stay, whatever their age.",
+            show_default=False,
+        ),
+    ] = None,
+    allow_below: Annotated[
+        str | None,
+        typer.Option(
+            "--allow-retention-below",
+            metavar="30d",
+            help="Names the table's own retention, to keep less than that.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Delete what of the log no kept version needs.
+
+    \b
+    The kept log begins at the newest checkpoint below the cutoff, which is
+    midnight UTC of now less the retention. Older commits, checkpoints, checksums,
+    compactions and staged commits go, and sidecars that no remaining checkpoint
+    names. Before that it is proven that every kept version comes out as before;
+    files go oldest first, so that a crash leaves a log that begins later. What
+    goes with them: time travel and change feeds below the cut.
+
+    \b
+    Examples:
+      deltacli log expire ./tbl --dry-run
+      deltacli log expire ./tbl --yes                    (in cron)
+      deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
+    """
+    from deltacli.operations.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done
+    from deltacli.operations.table import Table
+
+    request = ExpiryRequest(
+        None if retention is None else parse_duration(retention),
+        () if keep_versions is None else _versions(keep_versions),
+        None if allow_below is None else parse_duration(allow_below),
+    )
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    plan = plan_expiry(opened, request)
+    for note in plan.notes:
+        run.note(f"note: {note}")
+    if dry_run or not plan.files:
+        _show(run, plan, None, dry_run=dry_run)
+        _say_what_next(run, table, plan)
+        return
+    if not plan.refusals:
+        what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
+        require_consent(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
+    outcome = execute_expiry(opened, plan)
+    _show(run, plan, outcome, dry_run=False)
+    require_done(outcome)
+    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(f"next: deltacli validate {quoted_table(table)}")
+
+
+def _versions(text: str) -> tuple[int, ...]:
+    """`5,10-12` -> 5, 10, 11, 12. Raises UsageError."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        ends = (first, last if dash else first)
+        if not all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends) or int(ends[0]) > int(ends[1]):
+            raise UsageError(f"--keep-versions {text}: {part.strip()!r} is no version", facts={"expected": "5,10-12"})
+        if int(ends[1]) - int(ends[0]) > 1_000_000:
+            raise UsageError(f"--keep-versions {text}: that is more than a million versions")
+        found.update(range(int(ends[0]), int(ends[1]) + 1))
+    return tuple(sorted(found))
+
+
+def _show(run: Run, plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> None:
+    from deltacli.cli.render.expiry import write_expiry
+
+    with run.sink() as sink:
+        write_expiry(sink, run, plan, outcome, dry_run=dry_run)
+
+
+def _say_what_next(run: Run, table: str, plan: ExpiryPlan) -> None:
+    if run.format is not OutputFormat.TABLE:
+        return
+    name = quoted_table(table)
+    if plan.offered_checkpoint is not None:
+        run.note(f"next: deltacli checkpoint {name} --version {plan.offered_checkpoint}, then this once more")
+    elif plan.files and run.terminal.is_terminal:
+        run.note("next: the same command without --dry-run")

@@ -1,0 +1,98 @@
+"""`deltacli log restore TABLE SRC`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.consent import require_consent
+from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.options import CommonFormat, DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.shell import quoted_table
+from deltacli.quantities import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.log_restore import RestorePlan
+
+EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
+FORMATS = CommonFormat
+
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SRC", help="The directory of the backup: a path or URI.", show_default=False)
+]
+
+
+def restore(
+    run: Run,
+    table: TableArgument,
+    src: SourceArgument,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Put the backup's files in place of others: torn commits, say.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Put back what a backup has and the log of a table lacks.
+
+    \b
+    Adds missing files and leaves every other as it is; with --replace those that
+    differ are replaced, too. The backup is compared with its digests before
+    anything is written. Refused is a backup of another table, and one whose
+    commits are not those of the log. On a local disk files get the times that
+    they had, so versions keep their times.
+
+    \b
+    Examples:
+      deltacli log restore ./tbl /backups/tbl --dry-run
+      deltacli log restore ./tbl /backups/tbl --yes
+      deltacli log restore ./tbl s3://safe/tbl --replace
+    """
+    from deltacli.cli.render.log_copy import write_restore
+    from deltacli.engine.embedded import EmbeddedEngine
+    from deltacli.operations.log_files import Journal
+    from deltacli.operations.log_restore import plan_restore
+    from deltacli.operations.restoring import execute_restore
+
+    storage, source, engine = run.open(table), run.open_other(src), EmbeddedEngine()
+    plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
+
+    def show(*, as_done: bool) -> None:
+        with run.sink() as sink:
+            write_restore(sink, run, plan, dry_run=not as_done)
+
+    if dry_run or not plan.writes:
+        show(as_done=not dry_run)
+        _say_what_next(run, table, plan, was_done=not dry_run)
+        return
+    require_consent(run, _what(plan), yes=yes, show_plan=lambda: show(as_done=False))
+    journal = Journal()
+    try:
+        execute_restore(plan, storage, source, engine, progress=run.progress, journal=journal)
+    except Interrupted as interruption:
+        interruption.outcome = f"{plural(journal.written, 'file')} restored; the same command goes on from there"
+        raise
+    show(as_done=True)
+    _say_what_next(run, table, plan, was_done=True)
+
+
+def _what(plan: RestorePlan) -> str:
+    from deltacli.operations.log_restore import Action
+
+    added, replaced = plan.amount(Action.ADD), plan.amount(Action.REPLACE)
+    parts = [
+        f"{verb} {plural(amount.files, 'file')} ({format_size(amount.size_bytes)})"
+        for verb, amount in (("add", added), ("replace", replaced))
+        if amount.files
+    ]
+    return f"{' and '.join(parts)} in the log of {plan.table}"
+
+
+def _say_what_next(run: Run, table: str, plan: RestorePlan, *, was_done: bool) -> None:
+    """End with the command that shows whether all is well."""
+    if not run.terminal.is_terminal or run.format is not OutputFormat.TABLE:
+        return
+    if was_done:
+        run.note(f"next: deltacli validate {quoted_table(table)}")
+    elif plan.writes:
+        run.note("next: the same command without --dry-run")

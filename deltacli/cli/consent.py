@@ -1,0 +1,50 @@
+"""Consent: nothing that changes a table is done unless somebody said yes, by an option or at a prompt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from deltacli.cli.options import Run, invocation
+from deltacli.cli.shell import again_with
+from deltacli.cli.term import close_live_line, for_screen, write_stderr
+from deltacli.errors import Refused
+
+_YES = ("y", "yes")
+
+
+def require_consent(run: Run, what: str, *, yes: bool, show_plan: Callable[[], None]) -> None:
+    """Return where `what` may be done; raise Refused, with the words to add, where nobody said so.
+
+    `what` names the change with its numbers: `delete 63 files (3.2 GiB)`. `show_plan` writes the plan to stdout. It is
+    called unless the answer is known, or a document follows that says the same: then the prompt's numbers are enough.
+    """
+    if yes:
+        return
+    if not _can_ask():
+        show_plan()
+        raise Refused(
+            f"nothing was changed: this would {what}, and nobody said yes",
+            code="consent.missing",
+            hint=again_with(invocation.arguments, "--yes"),
+        )
+    is_for_eyes = run.format == "table" and run.output is None
+    if is_for_eyes:
+        show_plan()
+    if not _ask(what):
+        if not is_for_eyes:
+            show_plan()
+        raise Refused("nothing was changed: the answer was no", code="consent.denied")
+
+
+def _can_ask() -> bool:
+    """True where somebody reads the question and can answer it."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
+
+
+def _ask(what: str) -> bool:
+    """Ask on stderr; no answer means no."""
+    close_live_line()
+    sys.stdout.flush()
+    write_stderr(f"{for_screen(what)}? [y/N] ")
+    return sys.stdin.readline().strip().lower() in _YES
