@@ -34,6 +34,33 @@ def file_modified_as_late_as_may_be() -> TableBuilder:
     return table
 
 
+def with_value(path: str, value: str) -> TableBuilder:
+    """The table with one more file of a partition."""
+    table = TableBuilder()
+    table.commit(table.new_add("x", 5, 4, path=path, partitionValues={"p": value}))
+    return table
+
+
+@EDGES.reports("partition.dir-mismatch")
+def directories_of_two_values_for_one_with_a_slash() -> TableBuilder:
+    return with_value("p=a/p=z/part-00005.parquet", "a/p=z")
+
+
+@EDGES.reports("partition.dir-mismatch")
+def directory_of_the_beginning_of_a_value_with_a_slash() -> TableBuilder:
+    return with_value("p=a/p=z0", "a/p=z")
+
+
+@EDGES.reports()
+def directory_of_a_value_with_a_slash() -> TableBuilder:
+    return with_value("p=a%252Fp%253Dz/part-00005.parquet", "a/p=z")
+
+
+@EDGES.reports()
+def file_beside_the_directory_of_its_value() -> TableBuilder:
+    return with_value("p=b0", "b")
+
+
 @EDGES.reports("dv.absolute-in-root")
 def vectors_file_of_another_name() -> TableBuilder:
     """What names it is its path alone."""
