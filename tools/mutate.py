@@ -20,7 +20,7 @@ import threading
 import time
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ _COLUMN_FLIPS = {
     "is_valid": ("is_null",),
 }
 _SECONDS_A_TEST = 30
-_MOST_TESTS = 300  # of one mutant; a survivor of these may have been killed by another, never the other way round
+_MOST_TESTS = 300  # of a mutant that is listed: what is to survive need not survive every test each time
 _MEMORY_A_MUTANT = 6 << 30
 
 
@@ -144,12 +144,13 @@ def _changed(node: Any, after: Any) -> Iterator[None]:  # Any: a comparison and 
 class Proof:
     """A plugin of pytest that tries mutants instead of only running the tests."""
 
-    def __init__(self, paths: Sequence[Path], workers: int) -> None:
+    def __init__(self, paths: Sequence[Path], workers: int, explained: Collection[str] = ()) -> None:
         self.survivors: list[Mutant] = []
         self.tried = 0
         self.failed: list[str] = []
         self._paths = paths
         self._workers = workers
+        self._explained = explained
         self._passes: dict[tuple[str, int], set[int]] = defaultdict(set)
         self._seconds: list[float] = []
         self._rarities: dict[str, Mapping[int, float]] = {}
@@ -214,7 +215,7 @@ class Proof:
         found = set().union(*(self._passes.get((str(mutant.path), line), ()) for line in lines))
         rarity = self._rarity(str(mutant.path))
         ordered = sorted(found, key=lambda test: (-self._kills[mutant.path, test], -rarity[test], self._seconds[test]))
-        return ordered[:_MOST_TESTS]
+        return ordered[:_MOST_TESTS] if mutant.name in self._explained else ordered
 
     def _rarity(self, path: str) -> Mapping[int, float]:
         """How much of a module each test passes, lines that few tests pass counting most."""
@@ -287,13 +288,13 @@ def main(arguments: Sequence[str]) -> int:
     """Try the mutants of modules; 1 if one survives unexplained."""
     chosen = [ROOT / name for name in arguments or TARGETS]
     paths = sorted({path for one in chosen for path in (one.glob("*.py") if one.is_dir() else [one])})
-    proof = Proof(paths, workers=os.cpu_count() or 1)
+    explained = _explained({str(path.relative_to(ROOT)) for path in paths})
+    proof = Proof(paths, os.cpu_count() or 1, explained.keys())
     os.chdir(ROOT)
     options = ["-q", "-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", "--no-header", "--no-summary"]
     pytest.main([*options, *TESTS], plugins=[proof])
     for name in proof.failed:
         print(f"fails as it is: {name}")
-    explained = _explained({str(path.relative_to(ROOT)) for path in paths})
     survived = {mutant.name for mutant in proof.survivors}
     unexplained, dead = sorted(survived - explained.keys()), sorted(explained.keys() - survived)
     print(f"{proof.tried} mutants, {len(survived)} survived, {len(survived & explained.keys())} of them explained")

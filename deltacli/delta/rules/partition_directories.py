@@ -53,15 +53,19 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
 
 
 def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow arrays
-    """Rows whose path begins with `p=value/q=value/`, values as they stand in the log."""
-    segments = []
-    for column in columns:
-        values = pc.coalesce(column.values, HIVE_DEFAULT)
-        segments.append(pc.binary_join_element_wise(column.physical_name, values, "="))
+    """Rows whose path begins with `p=value/q=value/`, values as they stand in the log, none of them with a slash."""
+    texts = [pc.coalesce(column.values, HIVE_DEFAULT) for column in columns]
+    segments = [
+        pc.binary_join_element_wise(column.physical_name, values, "=")
+        for column, values in zip(columns, texts, strict=True)
+    ]
     directory = segments[0] if len(segments) == 1 else pc.binary_join_element_wise(*segments, "/")
     low = pc.binary_join_element_wise(directory, "", "/")
     high = pc.binary_join_element_wise(directory, "", _AFTER_SLASH)
-    return pc.and_(pc.greater_equal(paths, low), pc.less(paths, high))
+    found = pc.and_(pc.greater_equal(paths, low), pc.less(paths, high))
+    for values in texts:
+        found = pc.and_not(found, pc.match_substring(values, "/"))
+    return found
 
 
 def _directories_with_values(paths: Any, columns: list[PartitionColumn], rows: Any) -> Any:  # Any: Arrow arrays

@@ -13,6 +13,7 @@ from deltacli.delta.fingerprints import rows_that_may_repeat
 from deltacli.delta.paths import canonical, canonical_column, decode
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.path_spelling import AREA
+from deltacli.delta.rules.stored_files import place_of
 from deltacli.delta.rules.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
 
 DOUBLE_ENCODED = AREA.rule(
@@ -182,8 +183,6 @@ def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
 @AREA.check(StateView, CASE_COLLISION)
 def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
     """Live paths that are equal once case is ignored, each such group once."""
-    if view.live.num_rows < 2:
-        return
     keys = view.live.column("key")
     suspects = rows_that_may_repeat(map(_folded, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
@@ -227,18 +226,8 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
         if found is not None:
             reading = "as it stands" if found == path else "decoded twice"
             yield DOUBLE_ENCODED.at(
-                _live_place(view, row, path),
+                place_of(view.live_adds.slice(row, 1).to_pylist()[0]),
                 f"there is no file {name}, and there is one by the path {path} {reading}",
                 seen=name,
                 expected=found,
             )
-
-
-def _live_place(view: StorageView, row: int, path: str) -> Place:
-    version = view.live_adds.column("version")[row].as_py()
-    line = view.live_adds.column("line")[row].as_py()
-    if version is None or version < 0:
-        return view.state.place(path)
-    from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
-
-    return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", line, version, path)

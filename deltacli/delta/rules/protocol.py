@@ -221,7 +221,7 @@ def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterat
     )
     if not lost and not (was_beyond and is_lowered):
         return
-    seen, expected = _shown(after), f"at least {_shown(before)}"
+    seen, expected = protocol_features.shown(after), f"at least {protocol_features.shown(before)}"
     place = commit.after.protocol_place or Place(f"{LOG_DIRECTORY}/{commit_name(commit.version)}", None, commit.version)
     given_up = ", ".join(lost) or expected.removeprefix("at least ")
     hinders_readers = was_beyond or any(_is_for_readers(name, before) for name in lost)
@@ -235,12 +235,6 @@ def _is_for_readers(name: str, protocol: Protocol) -> bool:
     return name in (protocol.reader_features or ()) or (
         feature is not None and feature.kind is FeatureKind.READER_WRITER
     )
-
-
-def _shown(protocol: Protocol) -> str:
-    names = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
-    versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
-    return f"{versions} with {_listed(names)}" if names else versions
 
 
 def _listed(names: Iterable[str]) -> str:

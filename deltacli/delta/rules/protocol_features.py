@@ -50,19 +50,18 @@ def knows_features(protocol: Protocol) -> bool:
     )
 
 
-def _supported(regime: Regime) -> frozenset[str] | None:
-    """Stable names of the supported features; None where the protocol doesn't tell them."""
-    if regime.protocol is None or not knows_features(regime.protocol):
-        return None
+def _supported(regime: Regime) -> frozenset[str]:
+    """Stable names of the supported features."""
     return frozenset(stable_name(name) for name in regime.features)
 
 
 @AREA.check(RegimeView, rows.USED_NOT_SUPPORTED)
 def metadata_uses_unsupported_features(view: RegimeView) -> Iterator[Finding]:
     """Spec: Supported Features; what each feature asks of the protocol."""
-    supported = _supported(view.regime)
-    if supported is None:
+    protocol = view.regime.protocol
+    if protocol is None or not knows_features(protocol):
         return
+    supported = _supported(view.regime)
     uses: Iterable[Use] = constraint_uses(view.regime.properties)
     if view.regime.schema is not None:
         uses = [*schema_uses(view.regime.schema), *uses]
@@ -70,15 +69,16 @@ def metadata_uses_unsupported_features(view: RegimeView) -> Iterator[Finding]:
         if use.feature not in supported and not use.is_judged_elsewhere:
             message = f"{use.what}, and the protocol doesn't support {use.feature}"
             place = view.place._replace(key=use.key)
-            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=_shown(view.regime), expected=use.feature)
+            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=use.feature)
 
 
 @AREA.check(RegimeView, rows.PROPERTY_WITHOUT_FEATURE)
 def properties_turn_on_unsupported_features(view: RegimeView) -> Iterator[Finding]:
     """Spec: Active Features."""
-    supported = _supported(view.regime)
-    if supported is None:
+    protocol = view.regime.protocol
+    if protocol is None or not knows_features(protocol):
         return
+    supported = _supported(view.regime)
     for use in property_uses(view.regime.properties):
         if use.feature in supported or use.is_judged_elsewhere:
             continue
@@ -86,15 +86,16 @@ def properties_turn_on_unsupported_features(view: RegimeView) -> Iterator[Findin
             continue  # `typewidening.not-supported` tells it
         message = f"{use.what}, and the protocol doesn't support {use.feature}"
         place = view.place._replace(key=use.key)
-        yield rows.PROPERTY_WITHOUT_FEATURE.at(place, message, seen=_shown(view.regime), expected=use.feature)
+        yield rows.PROPERTY_WITHOUT_FEATURE.at(place, message, seen=shown(protocol), expected=use.feature)
 
 
 @AREA.check(CommitView, rows.USED_NOT_SUPPORTED)
 def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
     """Row ids of files, and the domains of features; one finding for each feature of a commit."""
-    supported = _supported(view.after)
-    if supported is None:
+    protocol = view.after.protocol
+    if protocol is None or not knows_features(protocol):
         return
+    supported = _supported(view.after)
     for placed in view.of_kind("domainMetadata"):
         domain = placed.action.get("domain")
         feature = _DOMAINS.get(domain) if isinstance(domain, str) else None
@@ -103,14 +104,14 @@ def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
         if "domainMetadata" in supported:  # else `domain.without-feature` tells it
             message = f"the domain {domain} is written, and the protocol doesn't support {feature}"
             place = view.place(placed.line, domain)
-            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=_shown(view.after), expected=feature)
+            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=feature)
     if "rowTracking" in supported:
         return
     first = next((placed for placed in view.adds if placed.action.get("baseRowId") is not None), None)
     if first is not None:
         message = "an add has baseRowId, and the protocol doesn't support rowTracking"
         place = view.place(first.line, str(first.action.get("path")))
-        yield rows.USED_NOT_SUPPORTED.at(place, message, seen=_shown(view.after), expected="rowTracking")
+        yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected="rowTracking")
 
 
 @AREA.check(HistoryView, rows.SUPPORTED_NOT_USED)
@@ -172,10 +173,8 @@ def _uses_in_schema(regime: Regime, feature: str) -> bool:
     return regime.schema is not None and any(use.feature == feature for use in schema_uses(regime.schema))
 
 
-def _shown(regime: Regime) -> str:
-    protocol = regime.protocol
-    if protocol is None:
-        return "no protocol"
+def shown(protocol: Protocol) -> str:
+    """A protocol for a finding."""
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     named = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return f"{versions} with {', '.join(named)}" if named else versions

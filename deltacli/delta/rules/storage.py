@@ -10,14 +10,21 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths import decode
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.rules import storage_rows as rows
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.clock import SKEW_MS
 from deltacli.delta.rules.log_times import is_copied
-from deltacli.delta.rules.stored_files import are_absolute, is_hidden, locate, locate_all, newest_removals, text_of
+from deltacli.delta.rules.stored_files import (
+    are_absolute,
+    is_hidden,
+    locate,
+    locate_all,
+    newest_removals,
+    place_of,
+    text_of,
+)
 from deltacli.delta.rules.views import StateView, StorageView
 from deltacli.quantities import format_size, format_timestamp, plural
 
@@ -121,10 +128,7 @@ class Compared:
         live = self.view.live_adds
         for start in range(0, len(rows), 10_000):
             for found in live.take(rows[start : start + 10_000]).to_pylist():
-                version = found["version"]
-                version = None if version is None or version < 0 else version
-                source = found["source"] or (f"{LOG_DIRECTORY}/{commit_name(version)}" if version is not None else "")
-                yield Place(source, found["line"], version, found["path"]), found
+                yield place_of(found), found
 
 
 def _rows_of(mask: Any) -> list[int]:  # Any: a boolean array

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.paths import canonical, canonical_column
+from deltacli.delta.rules.base import Place
 
 if TYPE_CHECKING:
     import pyarrow
@@ -70,6 +71,12 @@ def is_hidden(path: str) -> bool:
     Spec: Data Files.
     """
     return ("/_" in path or "/." in path or path.startswith(("_", "."))) and _HIDDEN.search(path) is not None
+
+
+def place_of(add: Mapping[str, Any]) -> Place:  # Any: values of the columns
+    """Where a live file is named, by its row of `StorageView.live_adds`."""
+    version = add["version"]
+    return Place(add["source"], add["line"], version if version >= 0 else None, add["path"])
 
 
 def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:

@@ -10,6 +10,7 @@ from deltacli import arrow_compute as pc
 from deltacli.delta.paths import canonical, decode
 from deltacli.delta.rules import vector_rules as rules
 from deltacli.delta.rules.base import Finding, Place
+from deltacli.delta.rules.stored_files import place_of
 from deltacli.delta.rules.views import StorageView
 from deltacli.delta.z85 import vector_file
 from deltacli.quantities import format_size
@@ -32,7 +33,7 @@ def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
             if is_there and not is_inside:
                 continue
             for index in pc.indices_nonzero(pc.equal(encoded.indices, number)).to_pylist():
-                place = _place(adds, rows[index].as_py())
+                place = place_of(adds.slice(rows[index].as_py(), 1).to_pylist()[0])
                 if not is_there:
                     message = f"the file {location} of the deletion vector does not exist"
                     yield rules.FILE_MISSING.at(place, message, seen="missing", expected=location)
@@ -94,12 +95,6 @@ def _named_files(view: StorageView) -> set[str]:
         if location is not None:
             named.update((location, decode(location)))
     return named
-
-
-def _place(adds: Any, row: int) -> Place:  # Any: a table
-    version = adds.column("version")[row].as_py()
-    source, line = adds.column("source")[row].as_py(), adds.column("line")[row].as_py()
-    return Place(source, line, version if version >= 0 else None, adds.column("path")[row].as_py())
 
 
 def _whole(column: Any) -> Any:  # Any: a chunked array in, an array out

@@ -239,7 +239,7 @@ def _better_path(named: NamedField, entry: TypeChange) -> str | None:
     fitting = [
         path or "no fieldPath"
         for path, name in primitive_paths(named.field.data_type)
-        if path != entry.field_path and canonical_name(name) == entry.to_type
+        if canonical_name(name) == entry.to_type
     ]
     return fitting[0] if len(fitting) == 1 else None
 
