@@ -24,6 +24,10 @@ _LINES = (
     "file",
     "log-backup",
     "log-restore",
+    "log-crc",
+    "log-compact",
+    "log-expire",
+    "candidate",
 )
 
 
@@ -42,6 +46,10 @@ def render_schemas() -> dict[str, str]:
         "file": _file_line(documents["deltacli.log-backup"], documents["deltacli.log-restore"]),
         "log-backup": _whole_line(documents["deltacli.log-backup"], "log-backup", "what was copied"),
         "log-restore": _whole_line(documents["deltacli.log-restore"], "log-restore", "what was put back, or would be"),
+        "log-crc": _whole_line(documents["deltacli.log-crc"], "log-crc", "a checksum file, written or compared"),
+        "log-compact": _whole_line(documents["deltacli.log-compact"], "log-compact", "a log compaction"),
+        "log-expire": _whole_line(documents["deltacli.log-expire"], "log-expire", "what was deleted, or would be"),
+        "candidate": _part_line(documents["deltacli.log-expire"], "candidate", ()),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
@@ -104,8 +112,9 @@ def _whole_line(document: Schema, kind: str, title: str) -> Schema:
     left_out = (*_ENVELOPE, "items")
     properties = {name: schema for name, schema in document["properties"].items() if name not in left_out}
     required = [name for name in document["required"] if name not in left_out]
-    parts = {"amount": document["$defs"]["amount"]}
-    return _line(kind, title, properties, required, additionalProperties=False) | {"$defs": parts}
+    amount = document.get("$defs", {}).get("amount")
+    parts = {"$defs": {"amount": amount}} if amount else {}
+    return _line(kind, title, properties, required, additionalProperties=False) | parts
 
 
 def _file_line(backup: Schema, restore: Schema) -> Schema:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.segment import CheckpointInstance, LogListing, choose_segment
-from deltacli.errors import CheckpointUnreadable, Unreadable, VersionAbsent
+from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.operations.log import Log, list_log
 from deltacli.operations.snapshot import SnapshotSummary, count_and_digest
 from deltacli.operations.table import Table
@@ -72,7 +72,7 @@ def verify_checkpoint(table: Table, listing: LogListing, instance: CheckpointIns
     at_version = {found: _ANOTHER for found in listing.checkpoints if found.version == instance.version}
     try:
         ours = _summary(table, listing, instance.version, others)
-    except CheckpointUnreadable as fault:
+    except Unreadable as fault:
         return Verification(instance, Verdict.UNREADABLE, reason=fault.message)
     if ours.snapshot.segment.checkpoint != instance:  # it was set aside, and the commits helped
         rule = ours.snapshot.set_aside.get(instance.files[0].name, "checkpoint.unreadable")

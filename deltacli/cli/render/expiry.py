@@ -25,7 +25,8 @@ def write_expiry(sink: BinaryIO, run: Run, plan: ExpiryPlan, outcome: ExpiryOutc
             document["items"] = [_item(file) for file in plan.files]
             write_document(sink, document, indent=run.terminal.is_terminal)
         case OutputFormat.NDJSON:
-            write_lines(sink, map(_item, plan.files), kind="file")
+            whole = {"type": "log-expire", "table": plan.table, **content}
+            write_lines(sink, [*map(_item, plan.files), whole], kind="candidate")
         case OutputFormat.CSV:
             from deltacli.cli.render.columns import Column, write_csv
 

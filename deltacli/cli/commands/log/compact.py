@@ -46,7 +46,7 @@ def compact(
                 document = envelope("deltacli.log-compact", opened.uri, complete=True) | found.as_json()
                 write_document(sink, document, indent=run.terminal.is_terminal)
             case OutputFormat.NDJSON:
-                write_lines(sink, [{"table": opened.uri, **found.as_json()}], kind="compaction")
+                write_lines(sink, [{"table": opened.uri, **found.as_json()}], kind="log-compact")
             case OutputFormat.CSV:
                 from deltacli.cli.render.columns import Column, write_csv
 

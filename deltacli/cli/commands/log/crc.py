@@ -51,7 +51,7 @@ def crc(
                 document = envelope("deltacli.log-crc", opened.uri, complete=True) | report.as_json()
                 write_document(sink, document, indent=run.terminal.is_terminal)
             case OutputFormat.NDJSON:
-                write_lines(sink, [{"table": opened.uri, **report.as_json()}], kind="checksum")
+                write_lines(sink, [{"table": opened.uri, **report.as_json()}], kind="log-crc")
             case OutputFormat.CSV:
                 from deltacli.cli.render.columns import Column, write_csv
 

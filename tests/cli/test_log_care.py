@@ -1,0 +1,152 @@
+"""`log crc`, `log compact` and `log expire` on the command line; the sample table has 15 commits and a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tests.cli.support import ROOT, Result, deltacli
+
+LOG = "tbl/_delta_log"
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def home(sample: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sample, tmp_path / "tbl")
+    return tmp_path
+
+
+def document(result: Result, kind: str) -> Json:
+    found: Json = json.loads(result.out)
+    schema = json.loads((ROOT / "docs" / "schemas" / f"deltacli.{kind}.json").read_text(encoding="utf-8"))
+    assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(found)]
+    return found
+
+
+def names(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / LOG).iterdir())
+
+
+def validated(home: Path, select: str) -> list[str]:
+    result = deltacli("validate", "tbl", "--select", select, "--format", "ndjson", "--fail-on", "info", cwd=home)
+    return [line["rule"] for line in map(json.loads, result.out.splitlines()) if line["type"] == "finding"]
+
+
+def test_a_missing_checksum_is_written_once_and_then_compared(home: Path) -> None:
+    would = document(deltacli("log", "crc", "tbl", "--dry-run", "--json", cwd=home), "log-crc")
+    before = names(home)
+    first = document(deltacli("log", "crc", "tbl", "--json", cwd=home), "log-crc")
+    again = deltacli("log", "crc", "tbl", "--json", cwd=home)
+    path = home / "tbl" / first["path"]
+
+    assert ["missing", "written", "agrees"] == [one["status"] for one in (would, first, document(again, "log-crc"))]
+    assert 0 == again.code
+    assert [path.name] == sorted(set(names(home)) - set(before))
+    assert [] == validated(home, "crc.*")
+
+
+def test_a_checksum_that_lies_is_told_and_left_alone(home: Path) -> None:
+    path = home / LOG / f"{14:020d}.crc"
+    deltacli("log", "crc", "tbl", cwd=home)
+    wrong = json.loads(path.read_text()) | {"numFiles": 1}
+    path.write_text(json.dumps(wrong))
+
+    result = deltacli("log", "crc", "tbl", "--json", cwd=home)
+    torn = path.write_text("{")
+    unreadable = deltacli("log", "crc", "tbl", "--json", cwd=home)
+
+    assert 1 == result.code == unreadable.code == torn
+    assert [{"field": "numFiles", "file": 1, "log": 21}] == document(result, "log-crc")["differences"]
+    assert "unreadable" == document(unreadable, "log-crc")["status"]
+    assert "next: deltacli validate tbl --select 'crc.*'" in result.err
+    assert "{" == path.read_text()
+
+
+def test_a_compaction_equals_its_commits(home: Path) -> None:
+    first = document(deltacli("log", "compact", "tbl", "--from", "2", "--to", "9", "--json", cwd=home), "log-compact")
+    again = document(deltacli("log", "compact", "tbl", "--from", "2", "--to", "9", "--json", cwd=home), "log-compact")
+
+    assert (False, True) == (first["skipped"], again["skipped"])
+    assert {"add": 15, "metaData": 1, "remove": 3} == first["actions"]
+    assert [] == validated(home, "compaction.*")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("log compact tbl --from 9 --to 9", 2, "two commits or more"),
+        ("log compact tbl --from 9 --to 99", 3, "version 99 does not exist"),
+        ("log crc tbl --version 99", 3, "version 99 does not exist"),
+        ("log expire tbl --retention 1h --yes", 4, "--allow-retention-below 30d"),
+        ("log expire tbl --retention soon", 2, "is not a duration"),
+        ("log expire tbl --keep-versions 3-1", 2, "is no version"),
+        ("log expire tbl --keep-versions 99 --yes", 3, "version 99 can't be kept"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code: int, said: str, home: Path) -> None:
+    before = names(home)
+
+    result = deltacli(*arguments.split(), cwd=home)
+
+    assert (code, True) == (result.code, said in result.err), result.err
+    assert before == names(home)
+
+
+def test_a_compaction_that_is_not_its_commits_is_never_replaced(home: Path) -> None:
+    path = home / LOG / f"{2:020d}.{9:020d}.compacted.json"
+    path.write_text('{"add":{"path":"ghost","partitionValues":{},"size":1,"modificationTime":0,"dataChange":true}}\n')
+
+    result = deltacli("log", "compact", "tbl", "--from", "2", "--to", "9", cwd=home)
+
+    assert (4, True) == (result.code, "is not what its commits come to" in result.err)
+    assert "ghost" in path.read_text()
+
+
+def test_expiry_needs_a_yes_and_shows_its_plan_without_one(home: Path) -> None:
+    before = names(home)
+
+    dry = document(deltacli("log", "expire", "tbl", "--dry-run", "--json", cwd=home), "log-expire")
+    asked = deltacli("log", "expire", "tbl", cwd=home)
+    done = document(deltacli("log", "expire", "tbl", "--yes", "--json", cwd=home), "log-expire")
+
+    assert (4, True) == (asked.code, "10 files" in asked.out)
+    assert "hint: deltacli log expire tbl --yes" in asked.err
+    assert (10, [[0, 9]], 5) == (dry["boundaryVersion"], dry["lostVersions"], dry["keptVersions"])
+    assert dry["planId"] == done["planId"]
+    assert (0, 10) == (dry["deleted"]["files"], done["deleted"]["files"])
+    assert [f"{version:020d}.json" for version in range(10)] == sorted(set(before) - set(names(home)))
+    assert [] == document(deltacli("log", "expire", "tbl", "--yes", "--json", cwd=home), "log-expire")["items"]
+
+
+def test_a_table_that_keeps_its_log_and_one_with_a_torn_commit_are_left_alone(home: Path) -> None:
+    torn = home / LOG / f"{3:020d}.json"
+    written = torn.stat().st_mtime_ns
+    torn.write_bytes(b"")
+    os.utime(torn, ns=(written, written))
+    before = names(home)
+
+    dry = document(deltacli("log", "expire", "tbl", "--dry-run", "--json", cwd=home), "log-expire")
+    result = deltacli("log", "expire", "tbl", "--yes", cwd=home)
+
+    assert ["commit.empty"] == [refusal["code"] for refusal in dry["refusals"]]
+    assert (4, before) == (result.code, names(home))
+
+
+def test_a_log_without_a_checkpoint_below_the_cutoff_is_offered_one(home: Path) -> None:
+    for path in (home / LOG).glob("*checkpoint*"):
+        path.unlink()
+
+    result = deltacli("log", "expire", "tbl", "--yes", cwd=home)
+    made = deltacli("checkpoint", "tbl", "--version", "14", cwd=home)
+    done = document(deltacli("log", "expire", "tbl", "--yes", "--json", cwd=home), "log-expire")
+
+    assert (0, 0) == (result.code, made.code)
+    assert "next: deltacli checkpoint tbl --version 14" in result.err
+    assert (14, 14) == (done["boundaryVersion"], done["deleted"]["files"])
