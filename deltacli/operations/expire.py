@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -128,13 +128,14 @@ class ExpiryPlan:
         }
 
 
-class ExpiryOutcome(NamedTuple):
-    """What became of a plan."""
+@dataclass(slots=True)
+class ExpiryOutcome:
+    """What became of a plan, as far as it was executed."""
 
-    deleted: int
-    deleted_bytes: int
-    missing: int
-    failed: tuple[tuple[str, str], ...]
+    deleted: int = 0
+    deleted_bytes: int = 0
+    missing: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """As in the document."""
@@ -366,8 +367,9 @@ def _unproven(why: str) -> Refused:
     )
 
 
-def execute_expiry(table: Table, plan: ExpiryPlan) -> ExpiryOutcome:
-    """Prove the plan, then delete, oldest first: whatever stops it leaves a log that begins later.
+def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
+    """Prove the plan, then delete, oldest first: whatever stops it leaves a log that begins later. `outcome` is kept
+    up to date meanwhile.
 
     Raises Refused where the plan has refusals or can't be proven, NoAtomicCreate, and StorageFailed.
     """
@@ -379,19 +381,19 @@ def execute_expiry(table: Table, plan: ExpiryPlan) -> ExpiryOutcome:
         )
     prove_expiry(table, plan)
     sizes = {file.path: file.size_bytes for file in plan.files}
-    deleted = size = missing = 0
-    failed: list[tuple[str, str]] = []
+    done = outcome or ExpiryOutcome()
     with table.progress.step("deleting", unit="files", total=len(plan.files)) as step:
-        for path, outcome in table.storage.delete_many(file.path for file in plan.files):
-            match outcome:
+        for path, deletion in table.storage.delete_many(file.path for file in plan.files):
+            match deletion:
                 case Deleted():
-                    deleted, size = deleted + 1, size + sizes[path]
+                    done.deleted += 1
+                    done.deleted_bytes += sizes[path]
                 case Missing():
-                    missing += 1
+                    done.missing += 1
                 case Failed(reason):
-                    failed.append((path, reason))
+                    done.failed.append((path, reason))
             step.advance()
-    return ExpiryOutcome(deleted, size, missing, tuple(failed))
+    return done
 
 
 def require_done(outcome: ExpiryOutcome) -> None:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.consent import require_consent
+from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.shell import quoted_table
 from deltacli.errors import UsageError
 from deltacli.quantities import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.expire import ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.expire import ExpiryPlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 
@@ -67,7 +68,7 @@ def expire(
       deltacli log expire ./tbl --yes                    (in cron)
       deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
     """
-    from deltacli.operations.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done
+    from deltacli.operations.expire import ExpiryOutcome, ExpiryRequest, execute_expiry, plan_expiry, require_done
     from deltacli.operations.table import Table
 
     request = ExpiryRequest(
@@ -86,7 +87,12 @@ def expire(
     if not plan.refusals:
         what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
         require_consent(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
-    outcome = execute_expiry(opened, plan)
+    outcome = ExpiryOutcome()
+    try:
+        execute_expiry(opened, plan, outcome)
+    except Interrupted as interruption:
+        interruption.outcome = f"{plural(outcome.deleted, 'file')} deleted; the same command goes on from there"
+        raise
     _show(run, plan, outcome, dry_run=False)
     require_done(outcome)
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
