@@ -14,7 +14,7 @@ from deltacli.errors import UsageError
 from deltacli.quantities import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.expire import ExpiryPlan
+    from deltacli.operations.expire import ExpiryOutcome, ExpiryPlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 
