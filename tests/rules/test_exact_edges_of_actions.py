@@ -203,36 +203,10 @@ def first_moment_of_the_day_after() -> TableBuilder:
 # -- file actions ----------------------------------------------------------------------------------------------------
 
 
-def made_at(time: int) -> TableBuilder:
-    table = TableBuilder()
-    table.add(3)["modificationTime"] = time
-    return table
-
-
-@edge()
-def file_made_at_the_oldest_time() -> TableBuilder:
-    return made_at(OLDEST_MS)
-
-
-@edge()
-def file_made_one_day_after_its_commit() -> TableBuilder:
-    return made_at(TableBuilder.time_of(3) + DAY_MS)
-
-
-@edge("action.bad-modification-time")
-def file_made_more_than_one_day_after_its_commit() -> TableBuilder:
-    return made_at(TableBuilder.time_of(3) + DAY_MS + 1)
-
-
 def with_remove(**changes: Any) -> TableBuilder:
     table = TableBuilder()
     table.action(2, "remove").update(changes)
     return table
-
-
-@edge()
-def remove_of_a_file_without_bytes() -> TableBuilder:
-    return with_remove(size=0)
 
 
 @edge()
@@ -250,6 +224,23 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Callable[[], Ta
     found = inspect(make().write(tmp_path / "t"))
 
     assert rules == rules_of(found), found.findings
+
+
+def test_of_files_on_both_sides_of_an_edge_those_beyond_it_are_told(tmp_path: Path) -> None:
+    table = TableBuilder().derive(checkpoint=False, checksums=False)
+    table.touch(f"_delta_log/{3:020d}.json", table.time_of(2) + 1)  # older than its commitInfo says: that one counts
+    latest = table.time_of(3) + DAY_MS
+    for name, time in (("old", OLDEST_MS), ("too-old", OLDEST_MS - 1), ("young", latest), ("too-young", latest + 1)):
+        table.commits[3].append(table.new_add("b", 9, 3, path=f"p=b/{name}.parquet", modificationTime=time))
+    table.commits[3] += [table.new_remove("b", 2, 3, size=0), table.new_remove("a", 3, 3, size=-1)]
+
+    found = inspect(table.write(tmp_path / "t"))
+
+    assert {
+        ("action.bad-modification-time", "p=b/too-old.parquet"),
+        ("action.bad-modification-time", "p=b/too-young.parquet"),
+        ("action.negative-size", table.path_of("a", 3)),
+    } == {(one.rule.id, one.place.key) for one in found.findings if one.rule.id.startswith("action.")}
 
 
 # -- the parts of rules ----------------------------------------------------------------------------------------------
