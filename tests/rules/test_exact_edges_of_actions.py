@@ -200,25 +200,6 @@ def first_moment_of_the_day_after() -> TableBuilder:
     return day_of_local_time("2024-03-02T00:00:00.000000")
 
 
-# -- file actions ----------------------------------------------------------------------------------------------------
-
-
-def with_remove(**changes: Any) -> TableBuilder:
-    table = TableBuilder()
-    table.action(2, "remove").update(changes)
-    return table
-
-
-@edge()
-def removed_at_the_end_of_the_skew() -> TableBuilder:
-    return with_remove(deletionTimestamp=TableBuilder.time_of(2) + SKEW_MS)
-
-
-@edge()
-def removed_at_the_beginning_of_the_skew() -> TableBuilder:
-    return with_remove(deletionTimestamp=TableBuilder().add(1)["modificationTime"] - SKEW_MS)
-
-
 @pytest.mark.parametrize(("rules", "make"), EDGES, ids=lambda value: getattr(value, "__name__", ""))
 def test_exactly_these_rules_report(rules: frozenset[str], make: Callable[[], TableBuilder], tmp_path: Path) -> None:
     found = inspect(make().write(tmp_path / "t"))
@@ -229,17 +210,34 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Callable[[], Ta
 def test_of_files_on_both_sides_of_an_edge_those_beyond_it_are_told(tmp_path: Path) -> None:
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.touch(f"_delta_log/{3:020d}.json", table.time_of(2) + 1)  # older than its commitInfo says: that one counts
-    latest = table.time_of(3) + DAY_MS
-    for name, time in (("old", OLDEST_MS), ("too-old", OLDEST_MS - 1), ("young", latest), ("too-young", latest + 1)):
+    told, made = table.time_of(3), table.add(1)["modificationTime"]
+    for name, time in (
+        ("old", OLDEST_MS),
+        ("too-old", OLDEST_MS - 1),
+        ("young", told + DAY_MS),
+        ("too-young", told + DAY_MS + 1),
+    ):
         table.commits[3].append(table.new_add("b", 9, 3, path=f"p=b/{name}.parquet", modificationTime=time))
-    table.commits[3] += [table.new_remove("b", 2, 3, size=0), table.new_remove("a", 3, 3, size=-1)]
+    removes: list[dict[str, Any]] = [
+        {"size": 0},
+        {"size": -1},
+        {"deletionTimestamp": told + SKEW_MS},
+        {"deletionTimestamp": told + SKEW_MS + 1},
+        {"deletionTimestamp": made - SKEW_MS},
+        {"deletionTimestamp": made - SKEW_MS - 1},
+    ]
+    for number, changes in enumerate(removes, start=20):
+        table.commits[1].append(table.new_add("b", number, 1))
+        table.commits[3].append(table.new_remove("b", number, 3, **changes))
 
     found = inspect(table.write(tmp_path / "t"))
 
     assert {
         ("action.bad-modification-time", "p=b/too-old.parquet"),
         ("action.bad-modification-time", "p=b/too-young.parquet"),
-        ("action.negative-size", table.path_of("a", 3)),
+        ("action.negative-size", table.path_of("b", 21)),
+        ("action.deletion-timestamp-odd", table.path_of("b", 23)),
+        ("action.deletion-timestamp-odd", table.path_of("b", 25)),
     } == {(one.rule.id, one.place.key) for one in found.findings if one.rule.id.startswith("action.")}
 
 
