@@ -383,3 +383,38 @@ def test_names_of_vectors_that_decode_are_silent(name: str) -> None:
     view = view_of(['{"numRecords":10}'], vector=name)
 
     assert [] == findings(deletion_vectors.AREA, view)
+
+
+@pytest.mark.parametrize(
+    ("text", "prefix"),
+    [
+        (".-aqEH.-t@S}K{vb[*k^0", "."),
+        ("_a^-aqEH.-t@S}K{vb[*k^", "_a"),
+        ("a/b\n/.é^-aqEH.-t@S}K{vb[*k^", "a/b\n/.é"),
+        (".-aqEH.-t@S}K{vb[*k^", None),  # twenty characters, all of them of the UUID
+        ("a^-aqEH/.t@S}K{vb[*k^", None),
+        ("a_/b.^-aqEH.-t@S}K{vb[*k^", None),
+    ],
+)
+def test_directories_of_vectors_are_hidden_by_their_first_character(text: str, prefix: str | None) -> None:
+    found = findings(deletion_vectors.AREA, view_of(['{"numRecords":10}'], vector=text))
+
+    assert ([prefix] if prefix else []) == [one.seen for one in found if one.rule.id == "dv.random-prefix-dir"]
+
+
+@pytest.mark.parametrize(
+    ("stats", "versions", "told"),
+    [
+        ([None, None], None, 0),  # a checkpoint may have its statistics in columns alone
+        ([None, '{"numRecords":10}'], None, 1),
+        ([None, None], [4, 4], 2),
+        (['{"numRecords":"x"}', "{"], None, 0),  # other rules say what is wrong with these
+        (['{"minValues":3}', "{}"], None, 2),
+    ],
+)
+def test_files_with_vectors_have_counts_of_records(
+    stats: list[str | None], versions: list[int] | None, told: int
+) -> None:
+    view = replace(view_of(stats, vector="^-aqEH.-t@S}K{vb[*k^"), versions=versions, lines=versions)
+
+    assert ["dv.num-records-missing"] * told == [one.rule.id for one in findings(deletion_vectors.AREA, view)]

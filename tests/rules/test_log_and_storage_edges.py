@@ -16,7 +16,7 @@ from deltacli.storage import open_storage
 from tests.rules.damages_change_data import FeedTable, OldFeedTable, deletion_vector_in_a_growing_table
 from tests.rules.damages_commit_times import LateTable, ManagedTable, TimedTable
 from tests.rules.damages_history import WEEK_MS, log_was_cleaned, vacuumed
-from tests.rules.damages_log_files import DAY_MS, OldTable, bare, commit, commit_often
+from tests.rules.damages_log_files import DAY_MS, OldTable, bare, commit
 from tests.rules.damages_storage import RecentTable
 from tests.rules.table_builder import NOW_MS, START_MS, TableBuilder
 
@@ -94,13 +94,6 @@ def commit_file_of_one_day_before() -> TableBuilder:
 def in_commit_timestamps_need_no_file_times() -> TableBuilder:
     table = TimedTable()
     table.touch(commit(3), table.time_of(2))
-    return table
-
-
-@silent("log.no-checkpoint-long")
-def hundred_commits() -> TableBuilder:
-    table = bare()
-    commit_often(table, 100)
     return table
 
 
@@ -225,22 +218,6 @@ def vacuum_of_the_very_retention() -> TableBuilder:
     return vacuumed(specifiedRetentionMillis=WEEK_MS)
 
 
-@silent("history.concurrent-version-hole")
-def ten_versions_behind() -> TableBuilder:
-    table = TableBuilder()
-    commit_often(table, 14)
-    table.action(13, "commitInfo").update(readVersion=2, isBlindAppend=False)
-    return table
-
-
-@silent("history.concurrent-version-hole")
-def half_of_the_history_behind() -> TableBuilder:
-    table = TableBuilder()
-    commit_often(table, 25)
-    table.action(24, "commitInfo").update(readVersion=11, isBlindAppend=False)
-    return table
-
-
 @silent("history.vacuum-start-without-end")
 def two_vacuums_at_once() -> TableBuilder:
     table = vacuumed()
@@ -311,24 +288,10 @@ def property_comes_with_the_removal() -> TableBuilder:
     return table
 
 
-@silent("log.no-checkpoint-long")
-def hundred_commits_after_the_checkpoint() -> TableBuilder:
-    table = TableBuilder()
-    commit_often(table, 103)
-    return table
-
-
 @silent("history.time-travel-broken")
 def file_removed_by_the_oldest_version() -> TableBuilder:
     table = log_was_cleaned()
     table.drop(table.action(2, "remove")["path"])
-    return table
-
-
-@loud("log.no-checkpoint-long")
-def hundred_and_one_commits_after_the_checkpoint() -> TableBuilder:
-    table = TableBuilder()
-    commit_often(table, 104)
     return table
 
 

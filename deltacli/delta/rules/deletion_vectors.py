@@ -26,6 +26,8 @@ _Z85 = r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]"
 _SURE_UUID = rf"([0-9a-zA-Z.:+=^!/*?&<>()\[\]{{}}@-]{_Z85}{{4}}){{4}}$"
 """Twenty characters in groups that fit 32 bits whatever follows their first one."""
 _ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)"
+_HIDDEN = rf"(?s)(^|/)[_.].{{{UUID_LENGTH}}}"
+"""A hidden name before the last twenty characters, which are those of the UUID."""
 
 
 class _Vectors:
@@ -129,14 +131,10 @@ def places_of_vectors(view: FilesView) -> Iterator[Finding]:
         text = "the deletion vector has no offset in its file" if seen is None else "the offset is that of the version"
         place = view.place(vectors.row(index))
         yield rules.OFFSET_ZERO.at(place, text, seen="none" if seen is None else seen, expected="1 or more")
-    long = pc.greater(pc.binary_length(vectors.text), UUID_LENGTH)
-    hidden = pc.match_substring_regex(vectors.text, "^[_.]|/[_.]")
-    for index in _indices(pc.and_(pc.and_(vectors.of_kind("u"), long), hidden)):
+    for index in _indices(pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _HIDDEN))):
         prefix = vectors.text[index].as_py()[:-UUID_LENGTH]
-        if any(part[:1] in ("_", ".") for part in prefix.split("/")):
-            text = f"the directory {prefix} of the deletion vector has a hidden name"
-            place = view.place(vectors.row(index))
-            yield rules.HIDDEN_PREFIX.at(place, text, seen=prefix, expected="no leading _ or .")
+        text = f"the directory {prefix} of the deletion vector has a hidden name"
+        yield rules.HIDDEN_PREFIX.at(view.place(vectors.row(index)), text, seen=prefix, expected="no leading _ or .")
 
 
 def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:

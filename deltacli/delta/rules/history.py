@@ -90,7 +90,7 @@ def commit_far_behind(view: CommitView) -> Iterator[Finding]:
     """`readVersion` far below the version before, in a commit that depends on what it read."""
     info = view.commit_info or {}
     read = info.get("readVersion")
-    if type(read) is not int or info.get("isBlindAppend") is not False or not -1 <= read < view.version:
+    if type(read) is not int or info.get("isBlindAppend") is not False or read < -1:
         return
     behind = view.version - 1 - read
     if behind > FAR_BEHIND or (behind > BEHIND_IN_YOUNG_TABLES and 2 * behind > view.version):

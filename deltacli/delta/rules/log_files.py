@@ -93,15 +93,9 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
 
 
 def _jump(view: ListingView, first: int, last: int) -> Finding:
-    name = _name_of(view.listing, last + 1)
+    name = view.listing.commits[last + 1].name  # above the newest checkpoint every version there is has its commit
     message = f"{name} is {last - first + 2} versions after version {first - 1}: no writer has counted so far"
     return rows.VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
-
-
-def _name_of(listing: LogListing, version: int) -> str:
-    if version in listing.commits:
-        return listing.commits[version].name
-    return next(instance.files[0].name for instance in listing.checkpoints if instance.version == version)
 
 
 @AREA.check(ListingView, rows.CHECKPOINT_COMMIT_MISSING)
@@ -205,8 +199,8 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
     """Spec: Checkpoints."""
     if view.regime.metadata is None:
         return
-    interval = parse_integer(view.regime.properties, "delta.checkpointInterval") or 0
-    limit = max(10 * (interval if interval > 0 else DEFAULT_CHECKPOINT_INTERVAL), 100)
+    interval = parse_integer(view.regime.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    limit = max(10 * interval, 100)
     newest = view.newest_checkpoint
     base = newest.version if newest else -1
     count = sum(version > base for version in view.listing.commits)
