@@ -190,14 +190,14 @@ class Proof:
 
     def _try_all(self, items: Sequence[pytest.Item]) -> None:
         running: dict[int, tuple[Mutant, int]] = {}
-        functions = _functions(self._paths)
-        gc.freeze()
+        functions, caches = _functions(self._paths), _caches()
+        gc.freeze()  # hides all of them from `gc.get_objects`
         for mutant in (mutant for path in self._paths for mutant in mutants_of(path)):
             tests = self._tests_of(mutant)
             reader, writer = os.pipe()
             child = os.fork()
             if child == 0:
-                os._exit(_run_mutant(mutant, functions, items, tests, writer))
+                os._exit(_run_mutant(mutant, functions, caches, items, tests, writer))
             os.close(writer)
             running[child] = (mutant, reader)
             self.tried += 1
@@ -248,6 +248,11 @@ def _functions(paths: Iterable[Path]) -> dict[tuple[str, str, int], list[Functio
     return found
 
 
+def _caches() -> list[functools._lru_cache_wrapper[Any]]:  # Any: whatever is remembered
+    found = [thing for thing in gc.get_objects() if isinstance(thing, functools._lru_cache_wrapper)]
+    return [cache for cache in found if str(cache.__module__).startswith("deltacli")]
+
+
 def _codes(code: CodeType) -> Iterator[CodeType]:
     yield code
     for value in code.co_consts:
@@ -258,6 +263,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _run_mutant(
     mutant: Mutant,
     functions: dict[tuple[str, str, int], list[FunctionType]],
+    caches: Iterable[functools._lru_cache_wrapper[Any]],  # Any: whatever is remembered
     items: Sequence[pytest.Item],
     tests: Sequence[int],
     told: int,
@@ -271,9 +277,8 @@ def _run_mutant(
     for code in _codes(mutant.code):
         for function in functions.get((code.co_filename, code.co_qualname, code.co_firstlineno), ()):
             function.__code__ = code
-    for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith("deltacli"):
-            thing.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
     for position, index in enumerate(tests):
         following = items[tests[position + 1]] if position + 1 < len(tests) else None
         signal.alarm(_SECONDS_A_TEST)
