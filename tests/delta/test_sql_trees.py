@@ -199,6 +199,7 @@ TREES = (
     ("'it\\'s'", '"it\\\\\'s"'),
     ("a -- comment", "a"),
     ("/* c */ a /* d */", "a"),
+    ("/*/ c */ a /**/", "a"),
     ("é = 1", "condition:=(é, 1)"),
     ("_a1", "_a1"),
 )
@@ -257,6 +258,8 @@ FAULTS = (
 )
 
 NOT_KNOWN = (
+    "a > 1 /* x /* y */ */",
+    "/*/*/ a",
     "a is 1",
     "a not is null",
     "a not",
