@@ -61,6 +61,14 @@ def test_a_file_that_is_added_again_is_no_tombstone_of_the_checkpoint() -> None:
     assert known.tombstone_of(("a", "")) is None
 
 
+def test_a_tombstone_of_the_checkpoint_goes_by_its_vector_too() -> None:
+    known = known_of([], [remove_of("a") | {"deletionVector": VECTOR}, remove_of("a", 2)])
+
+    known.apply(1, [touched("add", add_of("a"))], [])
+
+    assert [("a", 1)] == [(found["path"], found["deletionTimestamp"]) for found in known.tombstones()]
+
+
 def test_one_look_at_a_checkpoint_serves_many_commits(monkeypatch: pytest.MonkeyPatch) -> None:
     known = known_of([add_of("a b"), add_of("c")])
     known.prefetch(["a%20b", "x"])
