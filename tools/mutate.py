@@ -72,7 +72,7 @@ _COLUMN_FLIPS = {
     "is_valid": ("is_null",),
 }
 _SECONDS_A_TEST = 30
-_MOST_TESTS = 300  # of one mutant; a survivor of these may have been killed by another, never the other way round
+_MOST_TESTS = 300  # of each kind; a survivor of these may have been killed by another, never the other way round
 _MEMORY_A_MUTANT = 6 << 30
 
 
@@ -208,13 +208,14 @@ class Proof:
 
     def _tests_of(self, mutant: Mutant) -> list[int]:
         """Those that pass its lines: what killed others of its module first, then those made for the module, which
-        pass lines of it that few pass, then the quick.
+        pass lines of it that few pass; and the quick, which look at little else.
         """
         lines = range(mutant.line, mutant.last_line + 1)
         found = set().union(*(self._passes.get((str(mutant.path), line), ()) for line in lines))
         rarity = self._rarity(str(mutant.path))
         ordered = sorted(found, key=lambda test: (-self._kills[mutant.path, test], -rarity[test], self._seconds[test]))
-        return ordered[:_MOST_TESTS]
+        quick = sorted(found, key=lambda test: self._seconds[test])
+        return list(dict.fromkeys([*ordered[:_MOST_TESTS], *quick[:_MOST_TESTS]]))
 
     def _rarity(self, path: str) -> Mapping[int, float]:
         """How much of a module each test passes, lines that few tests pass counting most."""
