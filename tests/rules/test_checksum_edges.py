@@ -297,16 +297,23 @@ def with_times() -> TableBuilder:
     return TableBuilder(protocol=TIMES, properties={"delta.enableInCommitTimestamps": "true"})
 
 
+FIVE = {"inCommitTimestampOpt": 5}
+OFF = "an in-commit timestamp, and the table does not use them"
+
+
 def test_the_time_is_that_of_the_commit_where_times_are_on() -> None:
     on, off = with_times(), TableBuilder()
 
-    assert [] == told({"inCommitTimestampOpt": 5}, state(table=on, in_commit_timestamp=5))
-    assert [] == told({"inCommitTimestampOpt": 5}, state(table=on, in_commit_timestamp=None))
+    assert [] == told(FIVE, state(table=on, in_commit_timestamp=5))
+    assert [] == told(FIVE, state(table=on, in_commit_timestamp=None))
     assert [] == told({}, state(table=off, in_commit_timestamp=5))
     assert [("crc.ict", "6", "5")] == told({"inCommitTimestampOpt": 6}, state(table=on, in_commit_timestamp=5))
     assert [("crc.ict", "none", "5")] == told({}, state(table=on, in_commit_timestamp=5))
-    assert [("crc.ict", "5", "none")] == told({"inCommitTimestampOpt": 5}, state(table=off, in_commit_timestamp=5))
+    assert [("crc.ict", "5", "none")] == told(FIVE, state(table=off, in_commit_timestamp=5))
+    for value, table, words in (({}, on, "no in-commit timestamp, and the table has them"), (FIVE, off, OFF)):
+        message = f"the checksum of version 3 has {words}"
+        assert [message] == [finding.message for finding in judged(value, state(table=table))]
     for regime in (Regime(protocol=regime_of(on).protocol), Regime(metadata=regime_of(on).metadata)):
         half = state(table=on)
         half.regime = regime
-        assert [] == told({"inCommitTimestampOpt": 5}, half)
+        assert [] == told(FIVE, half)
