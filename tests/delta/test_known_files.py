@@ -88,8 +88,9 @@ def test_many_files_leave_a_checkpoint_as_few_do() -> None:
 
     for some in (gone[:1], gone[1:3], gone[3:]):
         known.apply(1, [], [touched("remove", remove_of(add["path"])) for add in some])
-        left = [add["path"] for add in adds if add["path"] not in {one["path"] for one in some}]
-        adds = [add for add in adds if add["path"] in set(left)]
+        paths = {add["path"] for add in some}
+        adds = [add for add in adds if add["path"] not in paths]
+        left = [add["path"] for add in adds]
 
         assert left == live_paths(known)
         assert left == known.live_columns().column("path").to_pylist()
