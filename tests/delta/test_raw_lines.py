@@ -20,6 +20,10 @@ def add_of(**fields: Any) -> Action:
     return {"add": values | fields}
 
 
+def remove_with(vector: Action) -> Action:
+    return {"remove": {"path": "a", "dataChange": True, "deletionVector": vector}}
+
+
 def line_of(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
@@ -186,7 +190,7 @@ VECTOR = {"storageType": "u", "pathOrInlineDv": "x", "cardinality": 1, "sizeInBy
         (add_of(), add_of(partitionValues={"p": 1})),
         (add_of(deletionVector=VECTOR), add_of(deletionVector=VECTOR | {"storageType": None, "sizeInBytes": "1"})),
         (add_of(deletionVector=VECTOR), add_of(deletionVector=VECTOR | {"sizeInBytes": 2**31})),
-        (add_of(deletionVector={"storageType": "u"}), add_of(deletionVector={"storageType": "u", "offset": "1"})),
+        (remove_with({"storageType": "u"}), remove_with({"storageType": "u", "offset": "1"})),
         (add_of(), add_of(size=-(2**63) - 1, modificationTime=-(2**63))),
         (add_of(), add_of(size=2**63, modificationTime=2**62)),
         ({"protocol": PROTOCOL}, {"protocol": {"minReaderVersion": 2**31, "minWriterVersion": 2**31}}),
