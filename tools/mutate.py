@@ -191,14 +191,14 @@ class Proof:
 
     def _try_all(self, items: Sequence[pytest.Item]) -> None:
         running: dict[int, tuple[Mutant, int]] = {}
-        functions = _functions(self._paths)
-        gc.freeze()
+        functions, caches = _functions(self._paths), _caches()
+        gc.freeze()  # hides all of them from `gc.get_objects`
         for mutant in (mutant for path in self._paths for mutant in mutants_of(path)):
             tests = self._tests_of(mutant)
             reader, writer = os.pipe()
             child = os.fork()
             if child == 0:
-                os._exit(_run_mutant(mutant, functions, items, tests, writer))
+                os._exit(_run_mutant(mutant, functions, caches, items, tests, writer))
             os.close(writer)
             running[child] = (mutant, reader)
             self.tried += 1
@@ -209,13 +209,16 @@ class Proof:
 
     def _tests_of(self, mutant: Mutant) -> list[int]:
         """Those that pass its lines: what killed others of its module first, then those made for the module, which
-        pass lines of it that few pass, then the quick.
+        pass lines of it that few pass; and the quick, which look at little else.
         """
         lines = range(mutant.line, mutant.last_line + 1)
         found = set().union(*(self._passes.get((str(mutant.path), line), ()) for line in lines))
         rarity = self._rarity(str(mutant.path))
         ordered = sorted(found, key=lambda test: (-self._kills[mutant.path, test], -rarity[test], self._seconds[test]))
-        return ordered[:_MOST_TESTS] if mutant.name in self._explained else ordered
+        if mutant.name in self._explained:
+            return ordered[:_MOST_TESTS]
+        quick = sorted(found, key=lambda test: self._seconds[test])
+        return list(dict.fromkeys([*ordered[:_MOST_TESTS], *quick[:_MOST_TESTS], *ordered]))
 
     def _rarity(self, path: str) -> Mapping[int, float]:
         """How much of a module each test passes, lines that few tests pass counting most."""
@@ -249,6 +252,11 @@ def _functions(paths: Iterable[Path]) -> dict[tuple[str, str, int], list[Functio
     return found
 
 
+def _caches() -> list[functools._lru_cache_wrapper[Any]]:  # Any: whatever is remembered
+    found = [thing for thing in gc.get_objects() if isinstance(thing, functools._lru_cache_wrapper)]
+    return [cache for cache in found if str(cache.__module__).startswith("deltacli")]
+
+
 def _codes(code: CodeType) -> Iterator[CodeType]:
     yield code
     for value in code.co_consts:
@@ -259,6 +267,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 def _run_mutant(
     mutant: Mutant,
     functions: dict[tuple[str, str, int], list[FunctionType]],
+    caches: Iterable[functools._lru_cache_wrapper[Any]],  # Any: whatever is remembered
     items: Sequence[pytest.Item],
     tests: Sequence[int],
     told: int,
@@ -272,9 +281,8 @@ def _run_mutant(
     for code in _codes(mutant.code):
         for function in functions.get((code.co_filename, code.co_qualname, code.co_firstlineno), ()):
             function.__code__ = code
-    for thing in gc.get_objects():
-        if isinstance(thing, functools._lru_cache_wrapper) and str(thing.__module__).startswith("deltacli"):
-            thing.cache_clear()
+    for cache in caches:
+        cache.cache_clear()
     for position, index in enumerate(tests):
         following = items[tests[position + 1]] if position + 1 < len(tests) else None
         signal.alarm(_SECONDS_A_TEST)

@@ -229,8 +229,7 @@ def _without(table: pyarrow.Table, rows: Sequence[int]) -> pyarrow.Table:
     import pyarrow as pa
 
     ends = [-1, *rows, table.num_rows]
-    parts = [table.slice(before + 1, after - before - 1) for before, after in pairwise(ends) if after - before > 1]
-    return pa.concat_tables(parts) if parts else table.slice(0, 0)
+    return pa.concat_tables(table.slice(before + 1, after - before - 1) for before, after in pairwise(ends))
 
 
 def _is_in(paths: Any, keys: Any) -> Any:  # Any: chunked arrays

@@ -47,8 +47,10 @@ class LineScanner:
 
     def scan(self, data: bytes, place: Place) -> ScannedLines:
         """Scan the bytes of a whole file; `place` names it."""
-        found = self.scan_lines(data.split(b"\n"), place)
-        if any(finding.rule is rules.BAD_JSON for finding in found.findings):
+        lines = data.split(b"\n")
+        found = self.scan_lines(lines, place)
+        is_held = max(map(len, lines)) <= MAX_LINE_BYTES
+        if is_held and any(finding.rule is rules.BAD_JSON for finding in found.findings):
             spread = _spread_values(data)
             if spread is not None:
                 return self._scan_spread(spread, place)

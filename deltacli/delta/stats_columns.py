@@ -93,10 +93,11 @@ class StatsColumns:
     unknown: dict[ColumnPath, UnknownColumn] = field(default_factory=dict)
 
     def note_unknown(self, path: ColumnPath, files: int, row: int) -> None:
-        """Remember a column without a place in the schema; `files` of one name are counted by the fullest statistic."""
-        known = self.unknown.get(path)
-        if known is None or known.files < files:
-            self.unknown[path] = UnknownColumn(path, files, row if known is None else min(row, known.row))
+        """Remember a column without a place in the schema, and the first row that names it; `files` of one name are
+        counted by the fullest statistic.
+        """
+        known = self.unknown.get(path, UnknownColumn(path, files, row))
+        self.unknown[path] = UnknownColumn(path, max(known.files, files), min(known.row, row))
 
 
 def stats_of(view: FilesView) -> StatsColumns:

@@ -209,6 +209,15 @@ def test_a_column_nobody_knows_is_counted_by_its_fullest_statistic() -> None:
         assert [True] == [one.message.endswith(tail) for one in found]
 
 
+def test_a_column_nobody_knows_is_told_of_the_first_file_that_names_it() -> None:
+    texts = ['{"numRecords":1,"nullCount":{"x":0}}', '{"numRecords":1,"minValues":{"x":1}}']
+
+    for some in (texts, texts[::-1]):
+        found = findings(statistics.AREA, view_of(some))
+
+        assert ["part-0.parquet"] == [one.place.key for one in found]
+
+
 def test_values_of_another_type_are_shown_up_to_a_length() -> None:
     whole, longer = "x" * 118, "x" * 119
     texts = [json.dumps({"numRecords": 1, "maxValues": {"id": text}}) for text in (whole, longer)]

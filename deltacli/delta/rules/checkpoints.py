@@ -347,7 +347,7 @@ def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
 
 def _is_complete(parts: int, files: list[LogFile]) -> bool:
     present = {file.path.part for file in files}
-    return parts > 0 and len(present) == parts and min(present) == 1 and max(present) == parts
+    return len(present) == parts and min(present) == 1 and max(present) == parts
 
 
 def _faults_of_parts(parts: int, present: set[int]) -> str:

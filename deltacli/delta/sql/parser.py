@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from deltacli.delta.sql.nodes import Expression, Form, Node
-from deltacli.delta.sql.tokens import SqlFault, Token, TokenKind, tokens_of
+from deltacli.delta.sql.tokens import NotUnderstood, SqlFault, Token, TokenKind, tokens_of
 from deltacli.delta.sql.words import (
     BINARY,
     BINARY_ONLY,
@@ -36,13 +36,9 @@ def parse_expression(text: str) -> Expression:
         root = parser.whole()
     except SqlFault as fault:
         return Expression(None, str(fault), True)
-    except _NotUnderstood:
+    except NotUnderstood:
         return Expression(None, None, False)
     return Expression(root, None, True)
-
-
-class _NotUnderstood(Exception):
-    """Something that may well be SQL."""
 
 
 _MAX_DEPTH = 100
@@ -94,7 +90,7 @@ class _Parser:
         """Raise for a token after an operand: a fault where it surely can't stand there."""
         if self.token.kind is TokenKind.NUMBER:
             raise SqlFault(f"{self.token.text} follows a value without an operator")
-        raise _NotUnderstood
+        raise NotUnderstood
 
     def whole(self) -> Node:
         if self.is_kind(TokenKind.END):
@@ -110,7 +106,7 @@ class _Parser:
         """Parse operands joined by operators stronger than `strength`."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
-            raise _NotUnderstood
+            raise NotUnderstood
         left = self.prefixed()
         while True:
             joined = self.joined(left, strength)
@@ -161,7 +157,7 @@ class _Parser:
                     self.accept_word("from")
                     return Node(Form.CONDITION, "is", parts=(left, self.expression(COMPARISON_STRENGTH)))
                 if not self.accept_word("null", "true", "false", "unknown"):
-                    raise _NotUnderstood
+                    raise NotUnderstood
                 return Node(Form.CONDITION, "is", parts=(left,))
             case "in":
                 if not self.is_operator("("):
@@ -178,7 +174,7 @@ class _Parser:
                 pattern = self.expression(COMPARISON_STRENGTH)
                 escape = (self.expression(COMPARISON_STRENGTH),) if self.accept_word("escape") else ()
                 return Node(Form.CONDITION, word, parts=(left, pattern, *escape))
-        raise _NotUnderstood
+        raise NotUnderstood
 
     # -- operands -----------------------------------------------------------------------------------------------------
 
@@ -205,7 +201,7 @@ class _Parser:
             return self.in_brackets()
         if token.text in BINARY_ONLY or token.text in (",", ")", "]"):
             raise SqlFault(f"{token.text} stands where a value is expected")
-        raise _NotUnderstood
+        raise NotUnderstood
 
     def in_brackets(self) -> Node:
         """Parse what follows an opening bracket: one value, a row, the parameters of a lambda function, a query."""
@@ -215,7 +211,7 @@ class _Parser:
         if self.is_operator(")"):
             raise SqlFault("brackets hold nothing")
         if self.is_word("select", "with", "values", "table"):
-            raise _NotUnderstood
+            raise NotUnderstood
         inner = [self.expression(0)]
         while self.is_operator(","):
             self.take()
@@ -252,7 +248,7 @@ class _Parser:
             return self.lambda_body([word])
         if self.token.kind is TokenKind.TEXT:
             if word not in TYPED_LITERALS:
-                raise _NotUnderstood
+                raise NotUnderstood
             return self.interval() if word == "interval" else self.typed_literal(word)
         if word in ("true", "false"):
             return Node(Form.CONDITION, word)
@@ -264,7 +260,7 @@ class _Parser:
             return self.interval()
         if word in ("select", "then", "when", "else", "end", "and", "or", "like", "in", "between", "is"):
             # Spark takes these as names of columns, where its settings let it.
-            raise _NotUnderstood
+            raise NotUnderstood
         return self.column(token)
 
     def _ends_here(self) -> bool:
@@ -295,7 +291,7 @@ class _Parser:
         while self.is_operator("-", "+"):
             self.take()
         if not self.is_kind(TokenKind.NUMBER, TokenKind.TEXT):
-            raise _NotUnderstood
+            raise NotUnderstood
         amount = Node(Form.TEXT, self.take().text)
         if self.is_kind(TokenKind.WORD) and not self.is_word(*ENDING_WORDS, *CONDITION_WORDS):
             self.take()
@@ -315,7 +311,7 @@ class _Parser:
             self.take()
             path.append(self.take().text)
         if self.is_operator("("):
-            raise _NotUnderstood  # a function of another catalog
+            raise NotUnderstood  # a function of another catalog
         if path[0].lower() in self.bound:
             return Node(Form.OTHER, "parameter")
         if token.kind is TokenKind.WORD and token.lower in NILADIC and len(path) == 1:
@@ -334,7 +330,7 @@ class _Parser:
         if not self.accept_word("end"):
             if self.token.kind is TokenKind.END or self.is_operator(")", ","):
                 raise SqlFault("CASE has no END")
-            raise _NotUnderstood
+            raise NotUnderstood
         return Node(Form.OTHER, "case", parts=tuple(parts))
 
     def call(self, token: Token) -> Node:
@@ -344,7 +340,7 @@ class _Parser:
             if name in ("cast", "try_cast"):
                 return self.cast()
             if name in ("case", "in", "and", "or", "when", "then", "else"):
-                raise _NotUnderstood
+                raise NotUnderstood
         if name in SPECIAL_CALLS:
             return self.special_call(name)
         if name in UNIT_FUNCTIONS and self.peek(2).text == "," and self.peek().kind is TokenKind.WORD:
@@ -373,7 +369,7 @@ class _Parser:
         else:
             self.expect("(")
         if self.is_word("select", "with", "values") and self.peek().text not in (",", ")"):
-            raise _NotUnderstood
+            raise NotUnderstood
         found: list[Node] = []
         if self.is_operator(")"):
             self.take()
@@ -387,7 +383,7 @@ class _Parser:
             self.take()
         self.expect(")")
         if self.is_word("over", "filter", "within", "ignore", "respect"):
-            raise _NotUnderstood
+            raise NotUnderstood
         return tuple(found)
 
     def argument(self) -> Node:
@@ -408,7 +404,7 @@ class _Parser:
         if not self.accept_word("as"):
             if self.is_operator(")", ","):
                 raise SqlFault("CAST has no AS")
-            raise _NotUnderstood
+            raise NotUnderstood
         name = self.type_name()
         self.expect(")")
         return Node(Form.CAST, name, parts=(value,))
@@ -436,12 +432,12 @@ class _Parser:
     def special_call(self, name: str) -> Node:
         """Parse a call with words between its arguments: `EXTRACT(YEAR FROM x)`, `TRIM(BOTH ' ' FROM x)`."""
         if name == "exists" and self.peek().lower in ("select", "with", "values"):
-            raise _NotUnderstood
+            raise NotUnderstood
         if name == "extract":
             self.take()
             unit = self.take().lower
             if not self.accept_word("from"):
-                raise _NotUnderstood
+                raise NotUnderstood
             value = self.expression(0)
             self.expect(")")
             return Node(Form.CALL, "extract", (unit,), (value,))
@@ -453,7 +449,7 @@ class _Parser:
         parts: list[Node] = []
         while not self.is_operator(")"):
             if self.is_kind(TokenKind.END):
-                raise _NotUnderstood
+                raise NotUnderstood
             if not self.accept_word("from", "for", "placing", "in"):
                 parts.append(self.expression(strength))
             if self.is_operator(","):
@@ -474,10 +470,10 @@ class _Parser:
                 if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
                     if self.is_kind(TokenKind.END):
                         raise SqlFault("it ends after a point")
-                    raise _NotUnderstood
+                    raise NotUnderstood
                 self.take()
                 if self.is_operator("("):
-                    raise _NotUnderstood
+                    raise NotUnderstood
                 node = Node(Form.OTHER, "field", parts=(node,))
             elif self.is_operator("::"):
                 self.take()
@@ -485,7 +481,7 @@ class _Parser:
             elif self.is_operator(":"):
                 self.take()
                 if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
-                    raise _NotUnderstood
+                    raise NotUnderstood
                 self.take()
                 node = Node(Form.OTHER, "variant item", parts=(node,))
             else:

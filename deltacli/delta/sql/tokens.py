@@ -32,6 +32,10 @@ class SqlFault(Exception):
     """No SQL engine takes this text. The message says why, in words that finish a sentence."""
 
 
+class NotUnderstood(Exception):
+    """Something that may well be SQL."""
+
+
 _TOKEN = re.compile(
     r"""
     (?P<blank>\s+ | --[^\n]* | /\*.*?\*/)
@@ -49,7 +53,7 @@ _UNCLOSED = {"'": "a string", '"': "a string", "`": "a quoted name"}
 
 def tokens_of(text: str) -> list[Token]:
     """Cut a text into tokens, an END last. Raises SqlFault for what never ends, for brackets that do not pair, and for
-    characters that SQL does not know.
+    characters that SQL does not know; NotUnderstood for a comment within a comment, where engines disagree on the end.
     """
     found: list[Token] = []
     position = 0
@@ -59,6 +63,8 @@ def tokens_of(text: str) -> list[Token]:
             raise SqlFault(_unreadable(text, position))
         if text.startswith("/*", position) and match.lastgroup != "blank":
             raise SqlFault("a comment is opened and never closed")
+        if match[0].startswith("/*") and "/*" in match[0][2:]:
+            raise NotUnderstood
         token = _token(match)
         if token is not None:
             found.append(token)

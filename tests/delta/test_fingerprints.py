@@ -1,0 +1,41 @@
+"""Eight bytes that stand for a text, and which of many texts may occur more than once."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from deltacli.delta.fingerprints import fingerprints, repeated, rows_that_may_repeat
+
+
+@pytest.mark.parametrize("length", [0, 1, 8, 47, 48, 49, 100])
+def test_equal_keys_have_equal_fingerprints_beside_keys_of_any_length(length: int) -> None:
+    key = bytes(range(65, 65 + 100))[100 - length :]
+
+    alone = fingerprints(pa.array([key], pa.binary())).to_pylist()
+    beside = fingerprints(pa.array([b"x", key, b"y" * 48, key], pa.binary())).to_pylist()
+
+    assert [*alone, *alone] == [beside[1], beside[3]]
+
+
+def test_each_of_the_last_bytes_tells_keys_apart() -> None:
+    whole = b"a" * 60
+    keys = [whole, *(whole[:-end] + b"b" + whole[len(whole) - end + 1 :] for end in range(1, 49))]
+
+    assert len(keys) == len(set(fingerprints(pa.array(keys, pa.binary())).to_pylist()))
+
+
+@pytest.mark.parametrize(
+    ("prints", "expected"),
+    [([], []), ([1], []), ([2, 1], []), ([1, 1], [1]), ([3, 1, 2, 1, 3, 1], [1, 3]), ([-1, 5, -1, 4], [-1])],
+)
+def test_what_occurs_again_is_found_in_order(prints: list[int], expected: list[int]) -> None:
+    assert expected == repeated(pa.array(prints, pa.int64())).to_pylist()
+
+
+def test_rows_that_may_repeat_are_found_across_arrays() -> None:
+    arrays = [pa.array(keys, pa.binary()) for keys in ([b"b", b"a"], [], [b"c"], [b"a", b"c", b"d"])]
+
+    assert [False, True, True, True, True, False] == rows_that_may_repeat(arrays).to_pylist()
+    assert [] == rows_that_may_repeat([]).to_pylist()
+    assert [] == rows_that_may_repeat(arrays[1:2]).to_pylist()
