@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,16 +12,19 @@ import pytest
 
 from deltacli.errors import ConflictLost, DeltacliError, Refused, StorageFailed, Unreadable
 from deltacli.operations.backup_list import LIST_NAME
+from deltacli.operations.log_files import at_once
 from deltacli.operations.log_restore import Action, RestorePlan, plan_restore
 from deltacli.operations.restoring import execute_restore
 from deltacli.storage import Creation, LocalStorage
 from deltacli.storage.memory import MemoryStorage
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, log_of, restore, without
+from tests.storage import stores
 from tests.support.actions import add, birth, commit_info, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind
 from tests.support.faults import Countdown, Fault, FaultyStorage
 from tests.support.reading import open_at
+from tests.support.storage import FAR, RecordingStorage
 
 
 def saved(builder: TableBuilder) -> MemoryStorage:
@@ -396,3 +400,29 @@ def test_a_store_that_can_not_create_atomically_is_not_restored_into() -> None:
         plan_restore(ReadOnly(MemoryStorage("table"), Countdown()), saved(builder_of()), ENGINE)
 
     assert "storage.no-atomic-create" == raised.value.code
+
+
+def test_a_backup_on_an_object_store_gives_a_local_log_its_times_back(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    builder = builder_of(CheckpointKind.V2_PARQUET)
+    table, there = builder.write(tmp_path / "t"), stores.s3(request).storage
+    storage = LocalStorage(str(table))
+    before = [(item.version, item.time) for item in open_at(storage).history().items]
+    back_up(storage, there)
+    again = back_up(storage, there)
+    shutil.rmtree(table / LOG)
+
+    restore(storage, there)
+
+    assert () == again.copied
+    assert log_of(builder.in_memory()) == {
+        str(path.relative_to(table)): path.read_bytes() for path in (table / LOG).rglob("*") if path.is_file()
+    }
+    assert before == [(item.version, item.time) for item in open_at(storage).history().items]
+
+
+def test_few_large_files_are_read_at_a_time() -> None:
+    far = RecordingStorage(MemoryStorage(), capabilities=FAR)
+
+    assert [16, 16, 4, 1, 1] == [at_once(far, sizes) for sizes in ((), (1, 2), (1, 64 << 20), (200 << 20,), (1 << 40,))]
