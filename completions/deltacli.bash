@@ -83,7 +83,7 @@ validate;-;again;Check tables against the rules of the protocol.
 '
             ;;
         'log ')
-            commands='backup;-;again;Copy the log of a table to another place, and keep the copy up to date.
+            commands='backup;-;again;Copy the log of a table, and keep the copy up to date.
 cat;-;again;Write the raw actions of a version, one a line.
 compact;-;again;Write a log compaction: commits X to Y in one file.
 crc;-;again;Write the version checksum that is missing, or compare the one there is.

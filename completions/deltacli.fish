@@ -127,7 +127,7 @@ complete -c deltacli -n '__deltacli_may "history" --no-pager' -l no-pager -d 'Ne
 complete -c deltacli -n '__deltacli_may "history" -q --quiet' -s q -l quiet -d 'No notes and no progress on stderr.'
 complete -c deltacli -n '__deltacli_may "history"' -s v -l verbose -d 'Say more on stderr; -vv adds tracebacks.'
 complete -c deltacli -n '__deltacli_may "history" -h --help' -s h -l help -d 'Show this message and exit.'
-complete -c deltacli -n '__deltacli_argument "log" 0' -a backup -d 'Copy the log of a table to another place, and keep the copy up to date.'
+complete -c deltacli -n '__deltacli_argument "log" 0' -a backup -d 'Copy the log of a table, and keep the copy up to date.'
 complete -c deltacli -n '__deltacli_argument "log" 0' -a cat -d 'Write the raw actions of a version, one a line.'
 complete -c deltacli -n '__deltacli_argument "log" 0' -a compact -d 'Write a log compaction: commits X to Y in one file.'
 complete -c deltacli -n '__deltacli_argument "log" 0' -a crc -d 'Write the version checksum that is missing, or compare the one there is.'

@@ -30,9 +30,9 @@ _LOG = """Look at, back up and restore the log of a table.
 
 \b
 Examples:
-  deltacli log cat ./tbl 12                  the raw actions of version 12
-  deltacli log backup ./tbl s3://safe/tbl    a copy of the log, kept up to date
-  deltacli log restore ./tbl s3://safe/tbl   what the log has lost, put back
+  deltacli log cat ./tbl 12           the raw actions of version 12
+  deltacli log backup ./tbl ./safe    a copy of the log, kept up to date
+  deltacli log restore ./tbl ./safe   what the log has lost, put back
 """
 
 GROUPS: Mapping[str, str] = {"log": _LOG}

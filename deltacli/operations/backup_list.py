@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable
-from deltacli.operations.log_files import StoredFile
+from deltacli.operations.log_files import StoredFile, at_once, digest, log_location
+from deltacli.progress import Progress, reported
 from deltacli.quantities import format_timestamp
 from deltacli.storage import Storage
 
@@ -89,6 +91,22 @@ def read_list(storage: Storage) -> BackupList | None:
     if not len(lines) == len(files) == expected:
         raise _corrupt(storage, f"it names {len(files)} files, and says that it names {expected}")
     return found
+
+
+def differing(
+    storage: Storage, files: Collection[BackedUp], engine: Engine, what: str, progress: Progress
+) -> list[str]:
+    """Return the names of files that a log does not hold, or not with their digest."""
+
+    def is_right(file: BackedUp) -> bool:
+        try:
+            return digest(storage.read(log_location(file.name))) == file.sha256
+        except FileMissing:
+            return False
+
+    found = engine.run(is_right, files, at_once=at_once(storage, (file.size_bytes for file in files)))
+    told = reported(found, progress, what, unit="files", total=len(files))
+    return [file.name for file, right in zip(files, told, strict=True) if not right]
 
 
 def _read_first(first: Any, files: Mapping[str, BackedUp]) -> BackupList:  # Any: JSON values

@@ -16,14 +16,14 @@ from deltacli.clock import Clock
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
-from deltacli.operations.backup_list import LIST_NAME, BackedUp, BackupList, read_list
+from deltacli.operations.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log import list_log
 from deltacli.operations.log_files import (
     Amount,
     Journal,
     StoredFile,
+    at_once,
     copying_order,
-    differing,
     digest,
     find_table_id,
     list_whole_log,
@@ -148,7 +148,7 @@ def plan_backup(
     judge = partial(_judge, storage, backup, hint, full=full)
     judged = list(
         reported(
-            engine.run(judge, in_order, at_once=storage.capabilities.parallel_reads),
+            engine.run(judge, in_order, at_once=at_once(storage, (file.size_bytes for file in in_order))),
             progress,
             "comparing with the backup",
             unit="files",
@@ -196,7 +196,7 @@ def execute_backup(
         raise ConflictLost(f"another backup was begun at {destination.uri} meanwhile", code="backup.conflict")
     copied: list[BackedUp] = []
     read = partial(_read, storage, hint=plan.hint)
-    contents = engine.run(read, plan.copies, at_once=storage.capabilities.parallel_reads)
+    contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
     with progress.step("copying", unit="files", total=len(plan.copies)) as step:
         for file, data in zip(plan.copies, contents, strict=True):
             if data is not None:
@@ -309,7 +309,7 @@ def _write(destination: Storage, file: StoredFile, data: bytes) -> None:
 
 
 def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, progress: Progress) -> None:
-    wrong = differing(destination, {file.name: file.sha256 for file in copied}, engine, "verifying", progress)
+    wrong = differing(destination, copied, engine, "verifying", progress)
     if wrong:
         raise StorageFailed(
             f"{len(wrong)} of {len(copied)} copied files are not what was written",

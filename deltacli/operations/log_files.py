@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
 from deltacli.delta.segment import LogListing, make_log_file, read_listing
-from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.operations.log import list_log
-from deltacli.progress import SILENT, Progress, Step, reported
+from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import Storage
 from deltacli.work.commits import stream_commit
 
 _DEEPEST = 8
 """Directories below each other; writers make one. Where links make circles it is enough, too."""
+
+_MOST_BYTES_READ = 256 << 20
+"""Of several files at a time; one may be larger. What a store creates it takes whole."""
 
 _LEFTOVERS = (".tmp", ".probe")
 _COMMITS_LOOKED_AT = 20
@@ -90,20 +92,9 @@ def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> I
         yield from _files_below(storage, prefix + name, deeper - 1, step)
 
 
-def differing(
-    storage: Storage, expected: Mapping[str, str], engine: Engine, what: str, progress: Progress
-) -> list[str]:
-    """Return the files of a log that are not there, or whose SHA-256 is not the expected one."""
-
-    def is_right(name: str) -> bool:
-        try:
-            return digest(storage.read(log_location(name))) == expected[name]
-        except FileMissing:
-            return False
-
-    found = engine.run(is_right, expected, at_once=storage.capabilities.parallel_reads)
-    told = reported(found, progress, what, unit="files", total=len(expected))
-    return [name for name, right in zip(expected, told, strict=True) if not right]
+def at_once(storage: Storage, sizes: Iterable[int]) -> int:
+    """How many files of these sizes are read at a time: as many as help, while they fit into memory."""
+    return max(1, min(storage.capabilities.parallel_reads, _MOST_BYTES_READ // max(1, *sizes, 1)))
 
 
 def versioned(files: Iterable[StoredFile]) -> LogListing:

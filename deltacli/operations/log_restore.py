@@ -21,11 +21,11 @@ from deltacli.delta.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.segment import LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
-from deltacli.operations.backup_list import LIST_NAME, BackedUp, BackupList, read_list
+from deltacli.operations.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log_files import (
     Amount,
     StoredFile,
-    differing,
+    at_once,
     digest,
     find_table_id,
     list_whole_log,
@@ -148,10 +148,11 @@ def plan_restore(
         raise no_atomic_create(storage.uri, "nothing is known of atomic creation there")
     log = list_whole_log(storage, progress=progress)
     present = log or {}
+    sizes = (file.size_bytes for file in listed.files.values())
     compare = partial(_compare, storage, source, present)
     compared = list(
         reported(
-            engine.run(compare, listed.files.values(), at_once=storage.capabilities.parallel_reads),
+            engine.run(compare, listed.files.values(), at_once=at_once(storage, sizes)),
             progress,
             "comparing with the log",
             unit="files",
@@ -311,11 +312,10 @@ def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> None:
 
 def _require_sound(source: Storage, writes: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
     """Raise Unreadable where a file that would be written is not what the list says."""
-    expected = {item.file.name: item.file.sha256 for item in writes}
-    wrong = differing(source, expected, engine, "checking the backup", progress)
+    wrong = differing(source, [item.file for item in writes], engine, "checking the backup", progress)
     if wrong:
         raise Unreadable(
-            f"the backup is damaged: {len(wrong)} of {len(expected)} files are not what its list says",
+            f"the backup is damaged: {len(wrong)} of {len(writes)} files are not what its list says",
             code="backup.damaged",
             facts={"backup": source.uri, "files": ", ".join(wrong[:_NAMED])},
         )

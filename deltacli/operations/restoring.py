@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import partial
 from typing import assert_never
 
-from deltacli.delta.log_path import LogFileKind, commit_name
+from deltacli.delta.log_path import HINT_NAME, LogFileKind, commit_name
 from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
-from deltacli.operations.log_files import Journal, differing, digest, list_whole_log, log_location, versioned
+from deltacli.operations.backup_list import differing
+from deltacli.operations.log_files import Journal, at_once, digest, list_whole_log, log_location, versioned
 from deltacli.operations.log_restore import Action, RestoreItem, RestorePlan
 from deltacli.progress import SILENT, Progress
 from deltacli.quantities import format_ranges
@@ -33,7 +34,7 @@ def execute_restore(
     """
     told = journal or Journal()
     read = partial(_read, source)
-    contents = engine.run(read, plan.writes, at_once=source.capabilities.parallel_reads)
+    contents = engine.run(read, plan.writes, at_once=at_once(source, (item.file.size_bytes for item in plan.writes)))
     written: list[RestoreItem] = []
     with progress.step("restoring", unit="files", total=len(plan.writes)) as step:
         for item, data in zip(plan.writes, contents, strict=True):
@@ -110,7 +111,7 @@ def _digest_of(storage: Storage, path: str) -> str | None:
 
 def _verify(storage: Storage, written: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
     # A hint may have been moved on by another writer since.
-    expected = {item.file.name: item.file.sha256 for item in written if item.version >= 0 or "/" in item.file.name}
+    expected = [item.file for item in written if item.file.name != HINT_NAME]
     wrong = differing(storage, expected, engine, "verifying", progress)
     if wrong:
         raise StorageFailed(

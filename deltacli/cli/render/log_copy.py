@@ -72,7 +72,7 @@ def _write_data(
             summary = {"type": kind, "table": table, **fields}
             write_lines(sink, [*items, summary], kind="file")
         case _:
-            columns = [Column[dict[str, Any]](name, _getter(name)) for name in _FIELDS]
+            columns: list[Column[dict[str, Any]]] = [Column(name, _getter(name)) for name in _FIELDS]
             write_csv(sink, columns, items)
 
 

@@ -27,7 +27,7 @@ def backup(
         bool, typer.Option("--full", help="Compare every file by its digest, not by size and time.")
     ] = False,
 ) -> None:
-    """Copy the log of a table to another place, and keep the copy up to date.
+    """Copy the log of a table, and keep the copy up to date.
 
     \b
     Copies everything below _delta_log: commits, checkpoints, sidecars and what
