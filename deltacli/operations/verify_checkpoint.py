@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from deltacli.delta.checkpoint.retention import live_transactions
+from deltacli.delta.properties import TRANSACTION_RETENTION
 from deltacli.delta.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.operations.log import Log, list_log
@@ -96,8 +98,12 @@ def _summary(
 
 def _facts(summary: SnapshotSummary) -> dict[str, object]:
     """What two ways to one state must agree on."""
-    document = summary.as_json()
-    facts = {name: document[name] for name in ("protocol", "metadata", "transactions", "domains")}
+    document, snapshot = summary.as_json(), summary.snapshot
+    facts = {name: document[name] for name in ("protocol", "metadata", "domains")}
+    kept = live_transactions(snapshot.transactions, snapshot.properties, summary.now_ms)
+    if TRANSACTION_RETENTION in snapshot.properties:  # engines differ in what becomes of those without a time
+        kept = [found for found in kept if found.last_updated is not None]
+    facts["transactions"] = [found._asdict() for found in kept]
     files = document["files"]
     facts |= {f"files.{name}": value for name, value in files.items()}
     facts["tombstones.unexpired"] = summary.tombstones.count - summary.tombstones.expired
