@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 ROWS_A_GROUP = 131_072
 _PAGE_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
 _CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
 DEFAULT_CODEC = "snappy"
@@ -57,11 +59,38 @@ class EncodedFile:
     actions: Mapping[str, int]
     digests: tuple[tuple[int, tuple[int, ...]], ...] = field(repr=False)
     """Rows and digest of each row group."""
+    checksum: int
+    """CRC-32 of every byte."""
     footer: pyarrow.parquet.FileMetaData = field(repr=False, compare=False)
 
     @property
     def rows(self) -> int:
         return sum(self.actions.values())
+
+
+class _Sink:
+    """A local file to write to, which knows the CRC-32 of what was written."""
+
+    def __init__(self, place: str) -> None:
+        self._file = open(place, "wb", buffering=_BLOCK_BYTES)  # noqa: SIM115  (`close` closes it)
+        self.checksum = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, data: bytes) -> int:
+        self.checksum = zlib.crc32(data, self.checksum)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class FileEncoder:
@@ -86,8 +115,9 @@ class FileEncoder:
         self._digesting = ThreadPoolExecutor(1, thread_name_prefix="deltacli-digest")
         self._footers: list[pyarrow.parquet.FileMetaData] = []
         with _disk_faults(place):
+            self._sink = _Sink(place)
             self._writer = pyarrow.parquet.ParquetWriter(
-                place,
+                self._sink,
                 schema,
                 compression=encoding.codec,
                 data_page_version=encoding.page_version,
@@ -107,6 +137,8 @@ class FileEncoder:
         self._digesting.shutdown(cancel_futures=True)
         with suppress(OSError):  # a disk that took no row takes no footer either
             self._writer.close()
+        with suppress(OSError):
+            self._sink.close()
 
     def add_rows(self, rows: pyarrow.Table) -> None:
         """Write rows of several kinds as a row group of their own."""
@@ -135,10 +167,11 @@ class FileEncoder:
             self._flush(kind)
         with _disk_faults(self._place):
             self._writer.close()
+            self._sink.close()
             size = os.stat(self._place).st_size
         digests = tuple(future.result() for future in self._digests)
         (footer,) = self._footers
-        return EncodedFile(size, dict(self._actions), digests, footer)
+        return EncodedFile(size, dict(self._actions), digests, self._sink.checksum, footer)
 
     def _flush(self, kind: str) -> None:
         import pyarrow as pa
@@ -184,16 +217,20 @@ def _disk_faults(place: str) -> Iterator[None]:
         raise StorageFailed(f"{place} can't be written: {reason}") from fault
 
 
-def why_not_proven(source: Any, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
-    """Say where a file is another than was encoded; None where it is the same. `source` is what pyarrow opens."""
-    import pyarrow.parquet
+def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
+    """Say where a local file is another than was encoded; None where it is the same in every byte and every value.
 
-    with _read_back(source), pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
-        if not file.metadata.equals(encoded.footer):
-            return "its footer is another than was written"
+    The bytes tell a disk or a memory that fails; the values, an encoder that does.
+    """
+    checksum = 0
+    with _read_back(place), open(place, "rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    if checksum != encoded.checksum:
+        return "it holds other bytes than were written"
     for group, (found, wanted) in enumerate(zip_longest(digests, encoded.digests)):
         if found != wanted:
-            return f"row group {group} holds other values than were written"
+            return f"row group {group} holds other values than were meant"
     return None
 
 

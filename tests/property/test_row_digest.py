@@ -28,7 +28,9 @@ VALUES: dict[str, tuple[Any, st.SearchStrategy[Any]]] = {  # Any: Arrow types, a
     "map": (pa.map_(pa.string(), pa.string()), st.lists(st.tuples(TEXT, st.none() | TEXT), max_size=3)),
 }
 INNER = pa.struct([(name, kind) for name, (kind, _) in VALUES.items()])
-SCHEMA = pa.schema([("add", pa.struct([("path", pa.string()), ("inner", INNER)])), ("txn", pa.struct([("v", pa.int64())]))])
+SCHEMA = pa.schema(
+    [("add", pa.struct([("path", pa.string()), ("inner", INNER)])), ("txn", pa.struct([("v", pa.int64())]))]
+)
 
 
 def inners() -> st.SearchStrategy[dict[str, Any]]:
@@ -44,17 +46,15 @@ def rows() -> st.SearchStrategy[dict[str, Any]]:
 @st.composite
 def changed(draw: st.DrawFn, row: dict[str, Any]) -> dict[str, Any]:
     """The row with one value drawn anew, or made null, or a struct made null."""
-    match draw(st.sampled_from(["txn", "add", "path", "inner", "leaf", "leaf", "leaf", "leaf"])):
-        case "txn":
-            return row | {"txn": draw(st.none() | st.fixed_dictionaries({"v": st.none() | NUMBER}))}
-        case "add":
-            return row | {"add": None if row["add"] else {"path": None, "inner": None}}
-        case part if row["add"] is None:
-            assume(part is None)
-        case "path":
-            return row | {"add": row["add"] | {"path": draw(st.none() | TEXT)}}
-        case part if part == "inner" or row["add"]["inner"] is None:
-            return row | {"add": row["add"] | {"inner": draw(st.none() | inners())}}
+    part = draw(st.sampled_from(["txn", "add", "path", "inner", "leaf", "leaf", "leaf", "leaf"]))
+    if part == "txn":
+        return row | {"txn": draw(st.none() | st.fixed_dictionaries({"v": st.none() | NUMBER}))}
+    if part == "add" or row["add"] is None:
+        return row | {"add": None if row["add"] else {"path": None, "inner": None}}
+    if part == "path":
+        return row | {"add": row["add"] | {"path": draw(st.none() | TEXT)}}
+    if part == "inner" or row["add"]["inner"] is None:
+        return row | {"add": row["add"] | {"inner": draw(st.none() | inners())}}
     name = draw(st.sampled_from(list(VALUES)))
     inner = row["add"]["inner"] | {name: draw(st.none() | VALUES[name][1])}
     return row | {"add": row["add"] | {"inner": inner}}
@@ -103,9 +103,13 @@ def hidden_values(whole: Any) -> Any:
     """The same rows, with other values below the nulls of `add`."""
     column = whole.column("add").combine_chunks()
     column = column if isinstance(column, pa.StructArray) else pa.concat_arrays(column.chunks or [column])
-    paths = pa.array([f"hidden {text}" if text is None else text for text in column.field("path").to_pylist()], pa.string())
+    paths = pa.array(
+        [f"hidden {text}" if text is None else text for text in column.field("path").to_pylist()], pa.string()
+    )
     inner = column.field("inner")
     visible = pa.array([row is None or row["path"] is not None for row in column.to_pylist()], pa.bool_())
-    paths = pa.array([p if v else None for p, v in zip(paths.to_pylist(), visible.to_pylist(), strict=True)], pa.string())
+    paths = pa.array(
+        [p if v else None for p, v in zip(paths.to_pylist(), visible.to_pylist(), strict=True)], pa.string()
+    )
     made = pa.StructArray.from_arrays([paths, inner], fields=list(column.type), mask=column.is_null())
     return whole.set_column(0, whole.schema.field("add"), pa.chunked_array([made], column.type))

@@ -78,7 +78,7 @@ def whole_rows(snapshot: Snapshot) -> list[str]:
 
 
 def is_kept(row: str, retention_ms: int) -> bool:
-    values = eval(row)  # noqa: S307  (a repr of ours)
+    values = eval(row)
     return values[0] == "add" or (values[1]["deletionTimestamp"] or 0) > NOW_MS - retention_ms
 
 
