@@ -131,9 +131,7 @@ class FaultyStorage:
         return self.step("stat", path, lambda: self._inner.stat(path))
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        return self.step(
-            "put_if_absent", path, lambda: self._inner.put_if_absent(path, data, modified_ms=modified_ms)
-        )
+        return self.step("put_if_absent", path, lambda: self._inner.put_if_absent(path, data, modified_ms=modified_ms))
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
         self.step("put", path, lambda: self._inner.put(path, data, modified_ms=modified_ms))

@@ -165,9 +165,8 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         result = write_checkpoint(plan, dry_run=dry_run, tell=published.append)
     except Interrupted as signal:
         if published:
-            signal.outcome = (
-                f"{plural(len(published), 'file')} of the checkpoint got their names, the hint did not move"
-            )
+            files = plural(len(published), "file")
+            signal.outcome = f"{files} of the checkpoint got a name, the hint did not move"
         raise
     if result.plan is not plan:  # the checkpoint it was rebuilt from turned out corrupt
         _note(run, result.plan)
