@@ -28,6 +28,8 @@ _LINES = (
     "log-compact",
     "log-expire",
     "candidate",
+    "checkpoint",
+    "verification",
 )
 
 
@@ -50,6 +52,8 @@ def render_schemas() -> dict[str, str]:
         "log-compact": _whole_line(documents["deltacli.log-compact"], "log-compact", "a log compaction"),
         "log-expire": _whole_line(documents["deltacli.log-expire"], "log-expire", "what was deleted, or would be"),
         "candidate": _part_line(documents["deltacli.log-expire"], "candidate", ()),
+        "checkpoint": _whole_line(documents["deltacli.checkpoint"], "checkpoint", "a checkpoint, written or not due"),
+        "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}

@@ -14,19 +14,24 @@ from deltacli.storage import Storage
 def announce(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
     """Point the hint to a checkpoint unless it knows a newer one; return the version it names then, if it is this one.
 
-    Raises StorageFailed.
+    A hint that names it already stays where another writer has made the checkpoint. Raises StorageFailed.
     """
     version = written.version
     known = max((found.version for found in listing.checkpoints), default=-1)
-    if max(known, _hinted(storage)) > version:
+    hinted = _hinted(storage)
+    if max(known, hinted) > version:
         return None
+    if hinted == version and written.was_there:
+        return version
+    # A reader may open another checkpoint of the same version with the columns that the hint tells.
+    is_only = not any(found.version == version for found in listing.checkpoints)
     data = make_hint(
         version=version,
         size=written.rows,
         size_bytes=written.size_bytes,
         adds=written.actions.get("add", 0),
         parts=written.parts,
-        schema=table_schema(written.schema) if written.schema is not None else None,
+        schema=table_schema(written.schema) if written.schema is not None and is_only else None,
     )
     storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
     return version

@@ -5,28 +5,34 @@ Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from deltacli.delta.checkpoint.content import Columns
-from deltacli.delta.checkpoint.layout import Layout, TopFile, choose_layout
+from deltacli.delta.checkpoint.layout import Layout, TopFile, choose_layout, classic_path
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
-from deltacli.delta.checkpoint.retention import tombstone_cutoff
+from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff
 from deltacli.delta.properties import is_true
 from deltacli.delta.protocol import require_writable
 from deltacli.delta.rules.views import Regime
-from deltacli.delta.segment import CheckpointInstance
-from deltacli.errors import DeltacliError, Refused, UsageError
+from deltacli.delta.segment import CheckpointInstance, LogListing
+from deltacli.errors import CheckpointUnreadable, DeltacliError, Refused, Unreadable, UsageError
 from deltacli.operations.announce import announce
-from deltacli.operations.checkpoint_files import CheckpointFile, CheckpointWriter
+from deltacli.operations.checkpoint_files import CheckpointFile, CheckpointWriter, WrittenCheckpoint
+from deltacli.operations.checkpoint_rows import StateRows
+from deltacli.operations.checksum_guard import require_as_in_checksum
+from deltacli.operations.log import Log, list_log
 from deltacli.operations.table import Snapshot, Table
 from deltacli.work.checkpoint_writing import Encoding
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
 STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
 DEFAULT_ROWS_A_SIDECAR = 200_000
+
+
+Word = TypeVar("Word", bound=StrEnum)
 
 
 class StatsForm(StrEnum):
@@ -57,6 +63,8 @@ class CheckpointPlan:
     """What will be written of which state; nothing has been done."""
 
     snapshot: Snapshot
+    listing: LogListing
+    """The log as it was listed; with `force` the snapshot was rebuilt without the checkpoints of its version."""
     request: CheckpointRequest
     layout: Layout
     columns: Columns
@@ -114,6 +122,37 @@ class CheckpointResult:
         }
 
 
+def make_request(
+    *,
+    version: int | None = None,
+    layout: str | None = None,
+    parts: int | None = None,
+    rows_per_file: int | None = None,
+    v2_top: str = "json",
+    stats: str = "keep",
+    if_behind: int = 0,
+    force: bool = False,
+) -> CheckpointRequest:
+    """A request out of words. Raises UsageError for one that nobody knows."""
+    return CheckpointRequest(
+        version,
+        None if layout is None else _word(Layout, "layout", layout),
+        parts,
+        rows_per_file,
+        _word(TopFile, "v2_top", v2_top),
+        _word(StatsForm, "stats", stats),
+        if_behind,
+        force,
+    )
+
+
+def _word(words: type[Word], name: str, text: str) -> Word:
+    try:
+        return words(text)
+    except ValueError:
+        raise UsageError(f"{name} is {text!r}, expected {', '.join(word.value for word in words)}") from None
+
+
 def plan_checkpoint(table: Table, request: CheckpointRequest) -> CheckpointPlan:
     """Rebuild the version and decide what to write.
 
@@ -121,7 +160,32 @@ def plan_checkpoint(table: Table, request: CheckpointRequest) -> CheckpointPlan:
     it, and what `Table.snapshot` raises.
     """
     snapshot = table.snapshot(version=request.version)
-    version, listing = snapshot.version, snapshot.listing
+    was_parsed = snapshot.checkpoint_has_parsed_statistics
+    if not request.force:
+        return _plan_of(snapshot, snapshot.listing, request, was_parsed=was_parsed)
+    return _plan_of(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)
+
+
+def _from_older_log(snapshot: Snapshot) -> Snapshot:
+    """The same state without the checkpoints of its own version, where what is older can still tell it: what is
+    written again must not repeat a fault.
+    """
+    if snapshot.segment.checkpoint is None or snapshot.segment.checkpoint.version != snapshot.version:
+        return snapshot
+    table, listing = snapshot.table, snapshot.listing
+    if listing.start_version:
+        listing = list_log(table.storage, progress=table.progress)
+    older = tuple(found for found in listing.checkpoints if found.version != snapshot.version)
+    try:
+        return table.rebuild(Log(replace(listing, checkpoints=older)), snapshot.version)
+    except Unreadable:
+        return snapshot
+
+
+def _plan_of(
+    snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool
+) -> CheckpointPlan:
+    version = snapshot.version
     require_writable(snapshot.protocol, version)
     if version not in listing.commits:
         raise Refused(
@@ -133,17 +197,19 @@ def plan_checkpoint(table: Table, request: CheckpointRequest) -> CheckpointPlan:
     layout = choose_layout(snapshot.protocol, snapshot.properties, request.layout)
     _require_fitting(request, layout)
     regime = Regime(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
-    columns, notes = _columns(snapshot, regime, request.stats)
-    older = [found.version for found in listing.checkpoints if found.version <= version]
-    present = [found for found in listing.checkpoints if (found.version, found.kind) == (version, layout.file_kind)]
+    columns, notes = _columns(snapshot, regime, request.stats, was_parsed=was_parsed)
+    usable = [found for found in listing.checkpoints if found.files[0].name not in snapshot.set_aside]
+    older = [found.version for found in usable if found.version <= version]
+    present = [found for found in usable if (found.version, found.kind) == (version, layout.file_kind)]
     return CheckpointPlan(
         snapshot,
+        listing,
         request,
         layout,
         columns,
         Encoding.of(snapshot.properties),
         regime,
-        table.clock(),
+        snapshot.table.clock(),
         version - max(older, default=-1),
         present[0] if present else None,
         notes,
@@ -170,16 +236,21 @@ def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it c
         return None
 
 
-def _columns(snapshot: Snapshot, regime: Regime, form: StatsForm) -> tuple[Columns, tuple[str, ...]]:
+def _columns(
+    snapshot: Snapshot, regime: Regime, form: StatsForm, *, was_parsed: bool
+) -> tuple[Columns, tuple[str, ...]]:
     """The columns of statistics: asked for, else as the properties say, else as the last checkpoint had them."""
     properties = snapshot.properties
     has_json = STATS_AS_JSON not in properties or is_true(properties, STATS_AS_JSON)
     has_struct = is_true(properties, STATS_AS_STRUCT)
     if STATS_AS_STRUCT not in properties:
-        has_struct = snapshot.checkpoint_has_parsed_statistics
+        has_struct = was_parsed
     if form is not StatsForm.KEEP:
         has_json, has_struct = form is not StatsForm.STRUCT, form is not StatsForm.JSON
     notes = []
+    if has_struct and regime.schema is None:
+        notes.append("the schema can't be read: statistics are written as JSON")
+        has_json, has_struct = True, False
     if not has_json and not has_struct:
         notes.append(
             f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false: statistics are in no checkpoint, and vanish when "
@@ -190,25 +261,38 @@ def _columns(snapshot: Snapshot, regime: Regime, form: StatsForm) -> tuple[Colum
     return Columns(has_json, partition_type(regime), stats_type(regime)), tuple(notes)
 
 
-def write_checkpoint(plan: CheckpointPlan, *, dry_run: bool = False) -> CheckpointResult:
+def write_checkpoint(
+    plan: CheckpointPlan, *, dry_run: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> CheckpointResult:
     """Write what was planned: encode, read back, publish, and only then move the hint.
 
-    A fault on the way leaves files that no reader takes for a checkpoint. Raises StorageFailed, NoAtomicCreate, and
-    Refused where the state contradicts the version's checksum file.
+    A fault on the way leaves files that no reader takes for a checkpoint. `tell` is called with the path of each file
+    that got its name. Where the checkpoint that the version was rebuilt from turns out corrupt, an older one serves.
+    Raises StorageFailed, NoAtomicCreate, Refused where the state contradicts the version's checksum file, and what
+    reading the state raises.
     """
+    while True:
+        try:
+            if not plan.is_due:
+                return _left_alone(plan, dry_run=dry_run)
+            return _foreseen(plan) if dry_run else _written(plan, tell)
+        except CheckpointUnreadable as fault:
+            if plan.snapshot.segment.checkpoint is None:
+                raise
+            try:
+                snapshot = plan.snapshot.without_checkpoint(fault.code)
+                was_parsed = plan.columns.stats is not None
+                plan = _plan_of(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
+            except Unreadable:
+                raise fault from None
+
+
+def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
     snapshot = plan.snapshot
-    if not plan.is_due:
-        present = plan.present
-        files = (
-            [CheckpointFile(f"_delta_log/{file.name}", file.size_bytes, None) for file in present.files]
-            if present
-            else []
-        )
-        return CheckpointResult(plan, tuple(files), {}, 0, None, skipped=True, dry_run=dry_run)
-    if dry_run:
-        return _foreseen(plan)
+    rows = StateRows(snapshot, plan.columns, plan.regime, plan.now_ms)
+    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
     writer = CheckpointWriter(
-        snapshot, plan.columns, plan.encoding, plan.regime, plan.now_ms, replace=plan.request.force
+        snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
     )
     match plan.layout:
         case Layout.CLASSIC:
@@ -217,38 +301,84 @@ def write_checkpoint(plan: CheckpointPlan, *, dry_run: bool = False) -> Checkpoi
             written = writer.write_parts(_part_count(plan))
         case Layout.V2:
             written = writer.write_v2(plan.request.top, plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR)
-    hint = announce(snapshot.table.storage, snapshot.listing, written)
+    hint = announce(snapshot.table.storage, plan.listing, written)
     return CheckpointResult(
         plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
     )
 
 
+def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
+    """Nothing is written; but a hint that never came to the checkpoint there is comes to it now."""
+    present, snapshot = plan.present, plan.snapshot
+    if present is None:
+        return CheckpointResult(plan, (), {}, 0, None, skipped=True, dry_run=dry_run)
+    files = tuple(CheckpointFile(f"_delta_log/{file.name}", file.size_bytes, None) for file in present.files)
+    hint = None
+    if present == snapshot.segment.checkpoint and not dry_run:  # it could be read
+        written = WrittenCheckpoint(
+            snapshot.version,
+            files,
+            _counted(plan, sidecars=snapshot.sidecars, with_expired=True),
+            0,
+            None,
+            len(files) if plan.layout is Layout.MULTI_PART else None,
+            was_there=True,
+        )
+        hint = announce(snapshot.table.storage, plan.listing, written)
+    return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
+
+
 def _part_count(plan: CheckpointPlan) -> int:
     request = plan.request
     if request.parts is not None:
-        return request.parts
-    files, tombstones = plan.snapshot.counts(now_ms=plan.now_ms)
-    rows = files.count + tombstones.count - tombstones.expired
-    parts = -(-rows // (request.rows_per_file or 1))
-    if parts < 2:
-        raise UsageError(
-            f"{rows} rows fit into one file: a multi-part checkpoint has two or more",
-            hint="deltacli checkpoint {table} --layout classic",
+        parts = request.parts
+    else:
+        rows = sum(_counted(plan).values())
+        parts = -(-rows // (request.rows_per_file or 1))
+        if parts < 2:
+            raise UsageError(
+                f"{rows} rows fit into one file: a multi-part checkpoint has two or more",
+                hint="deltacli checkpoint {table} --layout classic",
+            )
+    complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
+    if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
+        raise Refused(
+            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, and parts can't be replaced all at "
+            "once: readers would see a mixture",
+            code="checkpoint.parts-mix",
+            hint=f"deltacli checkpoint {{table}} --layout multi-part --parts {parts + 1} --force",
         )
     return parts
 
 
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
     """Count what would be written."""
+    sidecars = 0
+    actions = _counted(plan)
+    if plan.layout is Layout.MULTI_PART:
+        _part_count(plan)
+    elif plan.layout is Layout.V2:
+        rows = actions.get("add", 0) + actions.get("remove", 0)
+        sidecars = -(-rows // (plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR))
+        actions = _counted(plan, sidecars=sidecars)
+    files, tombstones = plan.snapshot.counts(now_ms=plan.now_ms)
+    require_as_in_checksum(plan.snapshot, files.count, files.size_bytes)
+    return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
+
+
+def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
+    """The actions of a checkpoint of the state; with `with_expired` of all that the state still has."""
     snapshot = plan.snapshot
     files, tombstones = snapshot.counts(now_ms=plan.now_ms)
+    transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
     found = {
         "add": files.count,
-        "remove": tombstones.count - tombstones.expired,
-        "txn": len(snapshot.transactions),
+        "remove": tombstones.count - (0 if with_expired else tombstones.expired),
+        "txn": len(snapshot.transactions) if with_expired else len(transactions),
         "domainMetadata": len(snapshot.domains),
         "metaData": 1,
         "protocol": 1,
+        "checkpointMetadata": 1 if plan.layout is Layout.V2 else 0,
+        "sidecar": sidecars,
     }
-    actions = {kind: count for kind, count in found.items() if count}
-    return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
+    return {kind: count for kind, count in found.items() if count}

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
+    from deltacli.operations.checkpoint import CheckpointResult
     from deltacli.operations.history import History
     from deltacli.operations.validate import Validation
 
@@ -132,6 +133,49 @@ class Table:
             now_ms=self.clock(),
             progress=self.progress,
         )
+
+    def checkpoint(
+        self,
+        *,
+        version: int | None = None,
+        layout: str | None = None,
+        parts: int | None = None,
+        rows_per_file: int | None = None,
+        v2_top: str = "json",
+        stats: str = "keep",
+        if_behind: int = 0,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> CheckpointResult:
+        """Write a checkpoint of the newest version, or of `version`, and return what was done.
+
+        `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
+        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as the table's policy says. `stats`: in which
+        columns statistics go, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing before so many commits have
+        come since the last checkpoint. `force` writes it again where it is already. `dry_run` only counts.
+
+        Of the result, `skipped` tells that nothing was to do, `files` are paths below the table with their size in
+        bytes and their rows, `actions` counts by kind, `hint_version` is the version that `_last_checkpoint` names
+        afterwards, None where it does not name this one.
+
+        Raises UsageError for arguments that contradict each other; Refused where the protocol, the state of the log or
+        the version's checksum file forbids it, among them NoAtomicCreate for a store that is read-only; StorageFailed,
+        with nothing published where the file does not read back as it was meant (`checkpoint.not-proven`); and what
+        `snapshot` raises.
+        """
+        from deltacli.operations.checkpoint import make_request, plan_checkpoint, write_checkpoint
+
+        request = make_request(
+            version=version,
+            layout=layout,
+            parts=parts,
+            rows_per_file=rows_per_file,
+            v2_top=v2_top,
+            stats=stats,
+            if_behind=if_behind,
+            force=force,
+        )
+        return write_checkpoint(plan_checkpoint(self, request), dry_run=dry_run)
 
     def rebuild(
         self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})

@@ -11,9 +11,11 @@ import errno
 import os
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, Self
 from uuid import uuid4
 
+from deltacli import leftovers
 from deltacli.storage.base import Created, Creation, Existed, Unknown, no_atomic_create
 
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -45,6 +47,7 @@ class LocalDraft:
 
     def __enter__(self) -> Self:
         _make_directories(self._directory)
+        leftovers.remember(Path(self.place))
         try:
             os.close(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
         except BaseException:
@@ -55,6 +58,7 @@ class LocalDraft:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):  # renamed away, never made, or stuck: harmless either way
             os.unlink(self.place)
+        leftovers.forget(Path(self.place))
 
     def write(self, data: bytes, modified_ms: int | None = None) -> None:
         """Fill the file, and set when it was last written."""

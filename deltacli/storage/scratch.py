@@ -6,8 +6,10 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
+from deltacli import leftovers
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import Creation
 
@@ -23,6 +25,7 @@ class ScratchDraft:
     def __enter__(self) -> Self:
         try:
             descriptor, self.place = tempfile.mkstemp(prefix="deltacli-", suffix=".tmp")
+            leftovers.remember(Path(self.place))
         except OSError as fault:
             raise StorageFailed(
                 f"no temporary file can be made: {(fault.strerror or str(fault)).lower()}",
@@ -34,6 +37,7 @@ class ScratchDraft:
     def __exit__(self, *_: object) -> None:
         with suppress(OSError):
             os.unlink(self.place)
+        leftovers.forget(Path(self.place))
 
     def publish(self, *, replace: bool = False) -> Creation:
         """Send the file."""

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
 from deltacli.errors import StorageFailed
 
 if TYPE_CHECKING:
     import pyarrow
+    import pyarrow.parquet
 
 ROWS_A_GROUP = 131_072
 _PAGE_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
 _CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
 DEFAULT_CODEC = "snappy"
@@ -32,11 +37,16 @@ class Encoding(NamedTuple):
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Encoding:
-        """As the table's properties ask for. Snappy, which every reader knows, where they name nothing known.
+        """As the table's properties ask for. Snappy, which every reader knows, where they name nothing that can be
+        written here.
 
         Spec: Table Properties.
         """
+        import pyarrow as pa
+
         codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower(), DEFAULT_CODEC)
+        if codec != "none" and not pa.Codec.is_available(codec):
+            codec = DEFAULT_CODEC
         version = str(properties.get(FORMAT_VERSION) or "").strip()
         return cls(codec, "2.0" if version.startswith("2.") else "1.0")
 
@@ -49,10 +59,38 @@ class EncodedFile:
     actions: Mapping[str, int]
     digests: tuple[tuple[int, tuple[int, ...]], ...] = field(repr=False)
     """Rows and digest of each row group."""
+    checksum: int
+    """CRC-32 of every byte."""
+    footer: pyarrow.parquet.FileMetaData = field(repr=False, compare=False)
 
     @property
     def rows(self) -> int:
         return sum(self.actions.values())
+
+
+class _Sink:
+    """A local file to write to, which knows the CRC-32 of what was written."""
+
+    def __init__(self, place: str) -> None:
+        self._file = open(place, "wb", buffering=_BLOCK_BYTES)  # noqa: SIM115  (`close` closes it)
+        self.checksum = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, data: bytes) -> int:
+        self.checksum = zlib.crc32(data, self.checksum)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
 
 
 class FileEncoder:
@@ -75,9 +113,11 @@ class FileEncoder:
         self._actions: dict[str, int] = {}
         self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
         self._digesting = ThreadPoolExecutor(1, thread_name_prefix="deltacli-digest")
+        self._footers: list[pyarrow.parquet.FileMetaData] = []
         with _disk_faults(place):
+            self._sink = _Sink(place)
             self._writer = pyarrow.parquet.ParquetWriter(
-                place,
+                self._sink,
                 schema,
                 compression=encoding.codec,
                 data_page_version=encoding.page_version,
@@ -87,6 +127,7 @@ class FileEncoder:
                 data_page_size=_PAGE_BYTES,
                 store_schema=False,
                 write_page_index=False,
+                metadata_collector=self._footers,
             )
 
     def __enter__(self) -> Self:
@@ -94,7 +135,10 @@ class FileEncoder:
 
     def __exit__(self, *_: object) -> None:
         self._digesting.shutdown(cancel_futures=True)
-        self._writer.close()
+        with suppress(OSError):  # a disk that took no row takes no footer either
+            self._writer.close()
+        with suppress(OSError):
+            self._sink.close()
 
     def add_rows(self, rows: pyarrow.Table) -> None:
         """Write rows of several kinds as a row group of their own."""
@@ -123,8 +167,11 @@ class FileEncoder:
             self._flush(kind)
         with _disk_faults(self._place):
             self._writer.close()
+            self._sink.close()
+            size = os.stat(self._place).st_size
         digests = tuple(future.result() for future in self._digests)
-        return EncodedFile(os.stat(self._place).st_size, dict(self._actions), digests)
+        (footer,) = self._footers
+        return EncodedFile(size, dict(self._actions), digests, self._sink.checksum, footer)
 
     def _flush(self, kind: str) -> None:
         import pyarrow as pa
@@ -170,28 +217,83 @@ def _disk_faults(place: str) -> Iterator[None]:
         raise StorageFailed(f"{place} can't be written: {reason}") from fault
 
 
-def count_groups(place: str) -> int:
-    """How many row groups a local file has. Raises StorageFailed where it can't be read back."""
+def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
+    """Say where a local file is another than was encoded; None where it is the same in every byte and every value.
+
+    The bytes tell a disk or a memory that fails; the values, an encoder that does.
+    """
+    checksum = 0
+    with _read_back(place), open(place, "rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    if checksum != encoded.checksum:
+        return "it holds other bytes than were written"
+    for group, (found, wanted) in enumerate(zip_longest(digests, encoded.digests)):
+        if found != wanted:
+            return f"row group {group} holds other values than were meant"
+    return None
+
+
+def count_groups(source: Any) -> int:  # Any: a local path, or an open file
+    """How many row groups a file has. Raises StorageFailed where it can't be read back."""
     import pyarrow.parquet
 
-    with _read_back(place), pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
+    with _read_back(source), pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
         groups: int = file.metadata.num_row_groups
         return groups
 
 
-def digest_group(place: str, group: int) -> tuple[int, tuple[int, ...]]:
-    """Rows and digest of one row group of a local file. Raises StorageFailed where it can't be read back."""
+def digest_group(source: Any, group: int) -> tuple[int, tuple[int, ...]]:  # Any: a local path, or an open file
+    """Rows and digest of one row group of a file. Raises StorageFailed where it can't be read back."""
     import pyarrow.parquet
 
-    with _read_back(place), pyarrow.parquet.ParquetFile(place, pre_buffer=False) as file:
+    with _read_back(source), pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
         return _digest(file.read_row_group(group, use_threads=False))
 
 
+def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open file
+    """True if a file that another writer made has the same columns and the same rows in the same row groups."""
+    import pyarrow.parquet
+
+    try:
+        with _read_back(source):
+            file = pyarrow.parquet.ParquetFile(source, pre_buffer=False)
+            if not file.schema.equals(encoded.footer.schema) or file.metadata.num_row_groups != len(encoded.digests):
+                return False
+            groups = (file.read_row_group(group, use_threads=False) for group in range(len(encoded.digests)))
+            return all(_digest(rows) == wanted for rows, wanted in zip(groups, encoded.digests, strict=True))
+    except StorageFailed:
+        return False
+
+
 @contextmanager
-def _read_back(place: str) -> Iterator[None]:
+def _read_back(source: Any) -> Iterator[None]:
     import pyarrow
 
     try:
         yield
     except (pyarrow.ArrowException, OSError) as fault:
-        raise StorageFailed(f"{place} can't be read back: {' '.join(str(fault).split())[:200]}") from fault
+        name = source if isinstance(source, str) else "the file"
+        raise StorageFailed(f"{name} can't be read back: {' '.join(str(fault).split())[:200]}") from fault
+
+
+def write_lines(place: str, actions: Sequence[tuple[str, Mapping[str, Any]]]) -> bytes:  # Any: JSON values
+    """Write the lines of a JSON checkpoint and return them. Raises StorageFailed, and CommitCorrupt for a value that
+    no checkpoint can hold.
+    """
+    import orjson
+
+    try:
+        data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
+    except orjson.JSONEncodeError as fault:
+        raise wrong_type("an action", str(fault), "the state") from fault
+    with _disk_faults(place), open(place, "wb") as file:
+        file.write(data)
+    return data
+
+
+def require_lines(place: str, data: bytes) -> None:
+    """Raise StorageFailed unless a local file holds these bytes."""
+    with _read_back(place), open(place, "rb") as file:
+        if file.read() != data:
+            raise StorageFailed("it holds other bytes than were written")

@@ -1,5 +1,5 @@
-"""docs/scripting.md and docs/validate.md against the code: codes and rules are those of the source, what they show
-runs.
+"""docs/scripting.md, validate.md and checkpoints.md against the code: codes and rules are those of the source, and what
+they show runs.
 """
 
 from __future__ import annotations
@@ -24,9 +24,17 @@ from tools.environment import read_environment
 SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9-]*")
 VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE, re.DOTALL)
-JUDGES = ("delta/rules/", "delta/sql/", "operations/validate.py", "operations/inspect_", "work/inspection")
-"""Where texts are ids of rules, which docs/rules.md explains, and no error codes."""
+CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE + CHECKPOINTS, re.DOTALL)
+JUDGES = (
+    "delta/rules/",
+    "delta/sql/",
+    "operations/validate.py",
+    "operations/inspect_",
+    "work/inspection",
+    "delta/checkpoint/content.py",
+)
+"""Where texts are ids of rules, which docs/rules.md explains, or names of columns, and no error codes."""
 
 
 def section(title: str) -> str:
@@ -109,7 +117,7 @@ def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 13 == len(BLOCKS)
+    assert 15 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:
@@ -137,3 +145,15 @@ def test_every_option_of_validate_is_on_its_page() -> None:
     )
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
+
+
+def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:
+    (command,) = (found for found in read_tree().walk() if found.path == ("checkpoint",))
+    own = {name for option in command.options for name in option.spellings if name.startswith("--")}
+    (line,) = re.findall(r"```crontab\n.*?(deltacli .*) > /dev/null\n```", CHECKPOINTS)
+    make_sample(tmp_path / "tbl")
+
+    done = deltacli(*shlex.split(line.replace("s3://lake/events", "tbl"))[1:], cwd=tmp_path)
+
+    assert set() == {name for name in own - set(TAKES_VALUE) - {"--help"} if f"`{name}" not in CHECKPOINTS}
+    assert (0, "") == (done.code, done.err)

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from deltacli.errors import StorageFailed
-from deltacli.storage import Capabilities, Creation, Deletion, FileStat, PathKind, Storage, Unknown
+from deltacli.storage import Capabilities, Creation, Deletion, Draft, FileStat, PathKind, Storage, Unknown
 
 Answer = TypeVar("Answer")
 
@@ -68,6 +68,9 @@ class FaultyStorage:
 
     def stat(self, path: str) -> FileStat:
         return self._call(lambda: self._inner.stat(path), f"look at {path}")
+
+    def draft(self, path: str) -> Draft:
+        return self._inner.draft(path)
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         if not self._countdown.is_due():

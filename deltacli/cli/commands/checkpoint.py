@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import OutputFormat, Run, TableArgument, VersionOption
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.shell import quoted_table
 from deltacli.errors import UsageError
+from deltacli.quantities import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint import CheckpointPlan, CheckpointRequest
@@ -111,7 +113,7 @@ def checkpoint(
     \b
     Examples:
       deltacli checkpoint ./tbl
-      deltacli checkpoint ./tbl --if-behind 10 -q        (in cron)
+      deltacli checkpoint ./tbl --if-behind 10 -q > /dev/null   (in cron)
       deltacli checkpoint ./tbl --version 42
       deltacli checkpoint ./tbl --layout v2 --v2-top parquet
       deltacli checkpoint ./tbl --verify
@@ -124,22 +126,29 @@ def checkpoint(
         raise UsageError(f"--if-behind {if_behind} is negative")
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     if verify:
-        if force or dry_run or if_behind:
-            raise UsageError("--verify writes nothing: it takes neither --force, --dry-run nor --if-behind")
+        writes = {
+            "--layout": layout is not LayoutChoice.AUTO,
+            "--parts": parts is not None,
+            "--rows-per-file": rows_per_file is not None,
+            "--if-behind": if_behind,
+            "--force": force,
+            "--dry-run": dry_run,
+        }
+        if given := [option for option, is_given in writes.items() if is_given]:
+            raise UsageError(f"--verify writes nothing: it does not go with {', '.join(given)}")
         _verify(run, opened, table, version)
         return
-    from deltacli.delta.checkpoint.layout import Layout, TopFile
-    from deltacli.operations.checkpoint import CheckpointRequest, StatsForm
+    from deltacli.operations.checkpoint import make_request
 
-    request = CheckpointRequest(
-        version,
-        None if layout is LayoutChoice.AUTO else Layout(layout.value),
-        parts,
-        rows_per_file,
-        TopFile(v2_top.value),
-        StatsForm(stats.value),
-        if_behind,
-        force,
+    request = make_request(
+        version=version,
+        layout=None if layout is LayoutChoice.AUTO else layout.value,
+        parts=parts,
+        rows_per_file=rows_per_file,
+        v2_top=v2_top.value,
+        stats=stats.value,
+        if_behind=if_behind,
+        force=force,
     )
     _write(run, opened, table, request, dry_run=dry_run)
 
@@ -151,7 +160,16 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
     plan = plan_checkpoint(opened, request)
     _note(run, plan)
-    result = write_checkpoint(plan, dry_run=dry_run)
+    published: list[str] = []
+    try:
+        result = write_checkpoint(plan, dry_run=dry_run, tell=published.append)
+    except Interrupted as signal:
+        if published:
+            files = plural(len(published), "file")
+            signal.outcome = f"{files} of the checkpoint got a name, the hint did not move"
+        raise
+    if result.plan is not plan:  # the checkpoint it was rebuilt from turned out corrupt
+        _note(run, result.plan)
     with run.sink() as sink:
         match run.format:
             case OutputFormat.JSON:

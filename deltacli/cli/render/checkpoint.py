@@ -86,14 +86,14 @@ def write_verifications(sink: BinaryIO, run: Run, uri: str, found: Sequence[Veri
             document["checkpoints"] = [one.as_json() for one in found]
             write_document(sink, document, indent=run.terminal.is_terminal)
         case OutputFormat.NDJSON:
-            write_lines(sink, (one.as_json() for one in found), kind="checkpoint")
+            write_lines(sink, (one.as_json() for one in found), kind="verification")
         case _:
             columns: list[Column[Verification]] = [
-                Column("version", lambda one: one.checkpoint.version),
-                Column("file", lambda one: one.checkpoint.files[0].name),
-                Column("files", lambda one: len(one.checkpoint.files)),
-                Column("verdict", lambda one: one.verdict.value),
-                Column("details", _details),
+                Column("version", lambda one: one.checkpoint.version, right=True, priority=1),
+                Column("file", lambda one: one.checkpoint.files[0].name, priority=2, keep_end=True),
+                Column("files", lambda one: len(one.checkpoint.files), right=True),
+                Column("verdict", lambda one: one.verdict.value, priority=1),
+                Column("details", _details, priority=3),
             ]
             if run.format is OutputFormat.CSV:
                 write_csv(sink, columns, found)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.file_actions import action_schemas
 
@@ -134,15 +135,16 @@ def struct_of_actions(
 
 
 def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) -> pyarrow.Table:
-    """Small actions, one a row."""
+    """Small actions, one a row. Raises CommitCorrupt for a value that no checkpoint can hold."""
     import pyarrow as pa
 
-    columns = [
-        pa.array(
-            [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions], field.type
-        )
-        for field in schema
-    ]
+    columns = []
+    for field in schema:
+        rows = [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions]
+        try:
+            columns.append(pa.array(rows, field.type))
+        except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
+            raise wrong_type(field.name, str(fault), "the state") from fault
     return pa.Table.from_arrays(columns, schema=schema)
 
 

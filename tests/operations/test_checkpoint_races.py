@@ -1,0 +1,154 @@
+"""Processes that checkpoint one table at the same time, and one that commits meanwhile."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable
+from multiprocessing.synchronize import Barrier
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.delta.checkpoint.hint import Hint, read_hint
+from deltacli.operations.checkpoint import make_request
+from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+from deltacli.storage import Created, Storage, open_storage
+from tests.support.actions import add, to_bytes
+from tests.support.builder import HINT, TableBuilder, commit_path
+from tests.support.checkpointing import FORMS, any_form_table, expired, write
+from tests.support.reading import NOW_MS, open_at, state_document
+from tests.support.s3 import S3Server
+
+ROUNDS = 50
+COMMITS = 4
+"""That come in each round of the second race."""
+
+
+def _checkpoints(uris: list[str], together: Barrier, answers: Any, racer: int) -> None:  # Any: a queue
+    _tell(answers, together, lambda uri, number: _checkpoint(uri, racer, number), uris)
+
+
+def _checkpoint(uri: str, racer: int, number: int) -> object:
+    form = FORMS[number % len(FORMS)]
+    force = number % 5 == 4 and form.layout == "classic"
+    result = write(open_at(open_storage(uri)), make_request(**form.request(force=force)))
+    return result.version, result.hint_version
+
+
+def _commits(uris: list[str], together: Barrier, answers: Any, racer: int) -> None:
+    _tell(answers, together, _commit, uris)
+
+
+def _commit(uri: str, number: int) -> object:
+    storage = open_storage(uri)
+    first = any_form_table(FORMS[number % len(FORMS)]).newest + 1
+    return [
+        storage.put_if_absent(commit_path(first + count), next_commit(count)) == Created() for count in range(COMMITS)
+    ]
+
+
+def next_commit(count: int) -> bytes:
+    return to_bytes([add(f"new-{count}.parquet", size=1, records=1)])
+
+
+def _tell(answers: Any, together: Barrier, work: Callable[[str, int], object], uris: list[str]) -> None:
+    found: list[object] = []
+    try:
+        for number, uri in enumerate(uris):
+            together.wait()
+            found.append(work(uri, number))
+    except Exception as fault:  # noqa: BLE001  (it would only be seen in another process's stderr)
+        together.abort()
+        found += [repr(fault)] * (len(uris) - len(found))
+    answers.put(found)
+
+
+def race(uris: list[str], *works: Callable[..., None]) -> list[list[object]]:
+    """Run these processes, all rounds behind a barrier; return what each told of each round."""
+    context = multiprocessing.get_context("spawn")
+    together, queues = context.Barrier(len(works), timeout=120), [context.SimpleQueue() for _ in works]
+    processes = [
+        context.Process(target=work, args=(uris, together, queue, racer), daemon=True)
+        for racer, (work, queue) in enumerate(zip(works, queues, strict=True))
+    ]
+    for process in processes:
+        process.start()
+    found = [queue.get() for queue in queues]
+    for process in processes:
+        process.join()
+    return found
+
+
+def check(storage: Storage, builder: TableBuilder) -> None:
+    """The newest state is right, every checkpoint tells it, and the hint names one that is there."""
+    table = open_at(storage)
+    state = builder.states[-1]
+    assert state_document(table) in [found.document(now_ms=NOW_MS) for found in (state, expired(state))]
+    verdicts = [found.verdict for found in verify_checkpoints(table)]
+    assert {Verdict.AGREES} == set(verdicts)
+    hint = read_hint(storage.read(HINT))
+    assert isinstance(hint, Hint)
+    segment = table.snapshot(version=hint.version).segment
+    assert segment.checkpoint is not None
+    assert hint.version == segment.checkpoint.version
+
+
+def tables(count: int, put: Callable[[int, TableBuilder], str]) -> tuple[list[str], list[TableBuilder]]:
+    builders = [any_form_table(FORMS[number % len(FORMS)]) for number in range(count)]
+    return [put(number, builder) for number, builder in enumerate(builders)], builders
+
+
+def on_disk(tmp_path: Path) -> Callable[[int, TableBuilder], str]:
+    return lambda number, builder: str(builder.write(tmp_path / str(number)))
+
+
+def in_bucket(server: S3Server) -> Callable[[int, TableBuilder], str]:
+    bucket = server.make_bucket()
+
+    def put(number: int, builder: TableBuilder) -> str:
+        for path, file in builder.files.items():
+            server.put(bucket, f"{number}/{path}", file.data)
+        return f"s3://{bucket}/{number}"
+
+    return put
+
+
+def check_both_checkpoint(uris: list[str], builders: list[TableBuilder]) -> None:
+    first, second = race(uris, _checkpoints, _checkpoints)
+    wanted = [(builder.newest, builder.newest) for builder in builders]
+    assert (wanted, wanted) == (first, second)
+    for uri, builder in zip(uris, builders, strict=True):
+        check(open_storage(uri), builder)
+
+
+def check_one_commits(uris: list[str], builders: list[TableBuilder]) -> None:
+    told, created = race(uris, _checkpoints, _commits)
+    assert [[True] * COMMITS] * len(uris) == created
+    for uri, builder, one in zip(uris, builders, told, strict=True):
+        assert isinstance(one, tuple), one
+        assert one[0] == one[1]
+        assert builder.newest <= one[0] <= builder.newest + COMMITS
+        for count in range(COMMITS):
+            builder.commit(add(f"new-{count}.parquet", size=1, records=1))
+        check(open_storage(uri), builder)
+
+
+@pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.long)])
+def test_two_processes_checkpoint_one_version(rounds: int, tmp_path: Path) -> None:
+    check_both_checkpoint(*tables(rounds, on_disk(tmp_path)))
+
+
+@pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.long)])
+def test_one_process_checkpoints_while_another_commits(rounds: int, tmp_path: Path) -> None:
+    check_one_commits(*tables(rounds, on_disk(tmp_path)))
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.long)])
+def test_two_processes_checkpoint_one_version_on_s3(rounds: int, s3: S3Server) -> None:
+    check_both_checkpoint(*tables(rounds, in_bucket(s3)))
+
+
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.long)])
+def test_one_process_checkpoints_while_another_commits_on_s3(rounds: int, s3: S3Server) -> None:
+    check_one_commits(*tables(rounds, in_bucket(s3)))

@@ -1,0 +1,162 @@
+"""A store that fails at one of its calls: before it is done, after it, or with its answer lost. Or the process dies.
+
+`python -m tests.support.faulty TABLE CALL before|after OPTIONS` writes a checkpoint of a local table and kills its own
+process at a call; with CALL 0 it prints how many calls there are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from threading import Lock
+from typing import Any, Self, TypeVar
+
+from deltacli.errors import FileMissing, StorageFailed
+from deltacli.storage import Capabilities, Creation, Deletion, Draft, FileStat, PathKind, Storage, Unknown
+
+Answer = TypeVar("Answer")
+
+
+class Fault(StrEnum):
+    """What goes wrong at the chosen call."""
+
+    BEFORE = "fails before it is done"
+    AFTER = "fails after it was done"
+    LOST = "the answer of a creation that was done is lost"
+    UNSENT = "a creation that was not done leaves no answer"
+    KILLED_BEFORE = "the process is killed before it"
+    KILLED_AFTER = "the process is killed after it"
+
+
+class FaultyDraft:
+    """A draft whose making and publishing are calls of their own."""
+
+    def __init__(self, inner: Draft, store: FaultyStorage, path: str) -> None:
+        self._inner, self._store, self._path = inner, store, path
+
+    @property
+    def place(self) -> str:
+        return self._inner.place
+
+    def publish(self, *, replace: bool = False) -> Creation:
+        verb = "replace" if replace else "publish"
+        return self._store.step(verb, self._path, lambda: self._inner.publish(replace=replace))
+
+    def __enter__(self) -> Self:
+        try:
+            self._store.step("begin", self._path, self._inner.__enter__)
+        except StorageFailed:
+            self._inner.__exit__()  # what a `with` of the store itself would have done
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._inner.__exit__(*exception)
+
+
+class FaultyStorage:
+    """Passes every call on, but for call `at` (from 1): there it does what `fault` says. `calls` are those it saw."""
+
+    def __init__(self, inner: Storage, at: int = 0, fault: Fault = Fault.BEFORE) -> None:
+        self._inner, self._at, self._fault = inner, at, fault
+        self._lock = Lock()
+        self.calls: list[tuple[str, str]] = []
+
+    def fail(self, at: int, fault: Fault) -> None:
+        """Let a call fail, counted from those it has seen."""
+        self._at, self._fault = len(self.calls) + at if at else 0, fault
+
+    def step(self, verb: str, path: str, call: Callable[[], Answer]) -> Answer:
+        """Make a call, or not."""
+        with self._lock:
+            self.calls.append((verb, path))
+            is_it = len(self.calls) == self._at
+        if not is_it:
+            return call()
+        match self._fault:
+            case Fault.BEFORE:
+                raise StorageFailed(f"{verb} of {path} failed")
+            case Fault.UNSENT:
+                return Unknown("nobody answered")  # type: ignore[return-value]
+            case Fault.KILLED_BEFORE:
+                os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            answer = call()
+        except FileMissing:
+            if self._fault is not Fault.AFTER:
+                raise
+        match self._fault:
+            case Fault.AFTER:
+                raise StorageFailed(f"{verb} of {path} failed, but it was done")
+            case Fault.LOST:
+                return Unknown("the answer was lost")  # type: ignore[return-value]
+            case Fault.KILLED_AFTER:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    @property
+    def uri(self) -> str:
+        return self._inner.uri
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self._inner.capabilities
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        return iter(self.step("list_from", directory, lambda: list(self._inner.list_from(directory, start))))
+
+    def list_directories(self, directory: str) -> list[str]:
+        return self.step("list_directories", directory, lambda: self._inner.list_directories(directory))
+
+    def read(self, path: str) -> bytes:
+        return self.step("read", path, lambda: self._inner.read(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self.step("read_range", path, lambda: self._inner.read_range(path, offset, length))
+
+    def open(self, path: str) -> Any:  # Any: as in the port
+        return self.step("open", path, lambda: self._inner.open(path))
+
+    def tag(self, path: str, opened: Any) -> str:  # Any: as in the port
+        return self.step("tag", path, lambda: self._inner.tag(path, opened))
+
+    def kind_of(self, path: str) -> PathKind:
+        return self.step("kind_of", path, lambda: self._inner.kind_of(path))
+
+    def stat(self, path: str) -> FileStat:
+        return self.step("stat", path, lambda: self._inner.stat(path))
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
+        return self.step("put_if_absent", path, lambda: self._inner.put_if_absent(path, data, modified_ms=modified_ms))
+
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
+        self.step("put", path, lambda: self._inner.put(path, data, modified_ms=modified_ms))
+
+    def draft(self, path: str) -> Draft:
+        return FaultyDraft(self._inner.draft(path), self, path)
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        return iter(self.step("delete_many", "", lambda: list(self._inner.delete_many(paths))))
+
+
+def main(place: str, at: int, fault: str, options: str) -> None:
+    """Write a checkpoint of a local table through a store that kills this process."""
+    from deltacli.operations.checkpoint import make_request, plan_checkpoint, write_checkpoint
+    from deltacli.storage import LocalStorage
+    from tests.support.reading import open_at
+
+    request = make_request(**json.loads(options))
+    storage = FaultyStorage(LocalStorage(place))
+    plan = plan_checkpoint(open_at(storage), request)
+    storage.calls.clear()
+    storage.fail(at, Fault(fault))
+    write_checkpoint(plan)
+    sys.stdout.write(str(len(storage.calls)))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4])
