@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.operations.checkpoint import CheckpointResult, StatsForm
+from deltacli.operations.checkpoint import CheckpointResult, StatsForm, write_checkpoint
 from tests.corpus.test_checkpoints import LARGE, REFUSED, WRITABLE, each, known_versions
 from tests.support import corpus
 from tests.support.checkpointing import (
@@ -21,6 +21,7 @@ from tests.support.checkpointing import (
     forms_of,
     leave_alone,
     open_copy,
+    plan,
     write,
 )
 from tests.support.corpus import CorpusTable
@@ -98,10 +99,10 @@ def test_statistics_in_columns_alone_say_the_same_when_they_are_read(
 ) -> None:
     number = known_versions(table)[-1]["version"]
     copy_log(table, root, tmp_path)
-    before = {key_of(file): parse(file["stats"]) for file in files_of(open_copy(tmp_path).snapshot(version=number))}
+    planned = plan(tmp_path, number, CLASSIC, stats=StatsForm.STRUCT)
+    before = {key_of(file): parse(file["stats"]) for file in files_of(planned.snapshot)}
 
-    result = write(tmp_path, number, CLASSIC, stats=StatsForm.STRUCT)
-    leave_alone(tmp_path, result)
+    leave_alone(tmp_path, write_checkpoint(planned))
 
     kind = statistics_of(table).stats_type()
     after = {key_of(file): parse(file["stats"]) for file in files_of(open_copy(tmp_path).snapshot())}

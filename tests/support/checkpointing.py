@@ -11,7 +11,9 @@ from typing import Any
 
 from deltacli.clock import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
+from deltacli.delta.log_path import parse_log_path
 from deltacli.operations.checkpoint import (
+    CheckpointPlan,
     CheckpointRequest,
     CheckpointResult,
     StatsForm,
@@ -69,6 +71,28 @@ def copy_log(table: CorpusTable, root: Path, place: Path, *, with_data: bool = F
     return place
 
 
+def plan(
+    place: Path,
+    version: int,
+    form: Form,
+    *,
+    stats: StatsForm = StatsForm.KEEP,
+    now_ms: int = BEFORE_ALL_MS,
+) -> CheckpointPlan:
+    """Plan a checkpoint in one form; by force where the version has one of that layout, never over its parts."""
+    names = [file.name for file in (place / LOG).glob(f"{version:020d}.checkpoint.*")]
+    request = CheckpointRequest(
+        version=version,
+        layout=form.layout,
+        parts=PARTS + any(name.endswith(f".{PARTS:010d}.parquet") for name in names) if form is MULTI_PART else None,
+        rows_per_file=ROWS_A_SIDECAR if form.layout is Layout.V2 else None,
+        top=form.top,
+        stats=stats,
+        force=any(parse_log_path(name).kind is form.layout.file_kind for name in names),
+    )
+    return plan_checkpoint(open_copy(place, now_ms=now_ms), request)
+
+
 def write(
     place: Path,
     version: int,
@@ -77,18 +101,8 @@ def write(
     stats: StatsForm = StatsForm.KEEP,
     now_ms: int = BEFORE_ALL_MS,
 ) -> CheckpointResult:
-    """Write a checkpoint in one form, also where the version has one; never over parts that are there."""
-    has_parts = any((place / LOG).glob(f"{version:020d}.checkpoint.*.{PARTS:010d}.parquet"))
-    request = CheckpointRequest(
-        version=version,
-        layout=form.layout,
-        parts=PARTS + has_parts if form is MULTI_PART else None,
-        rows_per_file=ROWS_A_SIDECAR if form.layout is Layout.V2 else None,
-        top=form.top,
-        stats=stats,
-        force=True,
-    )
-    result = write_checkpoint(plan_checkpoint(open_copy(place, now_ms=now_ms), request))
+    """Write a checkpoint in one form."""
+    result = write_checkpoint(plan(place, version, form, stats=stats, now_ms=now_ms))
     assert not result.skipped
     return result
 
