@@ -9,7 +9,7 @@
   python3 dev.py fuzz       hostile inputs                      ([TARGET…] [--minutes 20]; --guided TARGET: by coverage)
   python3 dev.py lock       resolve requirements/*.txt anew
 
-Environments are kept in .venv and .venv-peers and rebuilt when requirements/ changes.
+Environments are kept in .venv and .venv-* and rebuilt when requirements/ changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, FUZZ = ROOT / ".venv", ROOT / ".venv-peers", ROOT / ".venv-fuzz"
+DEV, PEERS, FUZZ, SPARK = (ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark"))
 
 
 def main(arguments: list[str]) -> int:
@@ -59,9 +59,10 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """The tests marked `long`."""
+    """The tests marked `long`, with Spark as a reader where there is Java."""
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
+    set_up(SPARK, "spark")
     return run(
         DEV,
         "python",
@@ -73,6 +74,7 @@ def run_long(arguments: list[str]) -> int:
         "long",
         *seed(arguments),
         HYPOTHESIS_PROFILE="deep",
+        DELTACLI_SPARK_PYTHON=str(SPARK / BIN / "python"),
         **peers(),
     )
 
@@ -121,9 +123,9 @@ def lock(_: list[str]) -> int:
     """Resolve the locked environments: by name, version and hash, with no address in them."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "fuzz"):
+    for name in ("dev", "peers", "fuzz", "spark"):
         target = f"requirements/{name}.txt"
-        sources = [] if name == "peers" else ["pyproject.toml"]
+        sources = [] if name in ("peers", "spark") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)

@@ -436,31 +436,5 @@ class LogInspector:
             if isinstance(data, StorageFailed):
                 self._report_unread(file, data)
                 return
-            view = HintView(data, self._log.listing, self._hinted(data), self._now_ms)
+            view = HintView(data, self._log.listing, self._checkpoints, self._now_ms)
             self._collector.look(view, view.place())
-
-    def _hinted(self, data: bytes) -> CheckpointView | None:
-        """The checkpoint that the hint names, of several of one version the one it describes."""
-        from deltacli.delta.checkpoint.hint import Hint, read_hint
-
-        hint = read_hint(data)
-        version = hint.version if isinstance(hint, Hint) else _version_in(data)
-        found = self._checkpoints.get(version, [])
-        for view in found:
-            has_parts = view.instance.kind is LogFileKind.MULTI_PART_CHECKPOINT
-            if has_parts == (b'"parts"' in data) and (
-                view.instance.kind is not LogFileKind.UUID_CHECKPOINT or view.instance.files[0].name.encode() in data
-            ):
-                return view
-        return found[0] if found else None
-
-
-def _version_in(data: bytes) -> int:
-    import json
-
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return -1
-    version = value.get("version") if isinstance(value, dict) else None
-    return version if type(version) is int else -1

@@ -356,7 +356,7 @@ def read_whole(
     with open_parquet(storage, piece.path, piece) as parquet:
         columns = parquet.columns
         wanted = columns.whole(kind, schema.names)
-        if kind == "add" and not columns.has("add.stats") and columns.has("add.stats_parsed"):
+        if kind == "add" and piece.group.needs_parsed_stats:
             wanted.append("add.stats_parsed")
         for batch in parquet.batches(piece.group.index, wanted, rows=_WHOLE_ROWS_A_BATCH):
             rows = whole_rows(batch, kind, schema, piece.path)
@@ -404,10 +404,10 @@ def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: 
     names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
     columns = []
     for wanted in schema:
-        if wanted.name in names:
+        if wanted.name == "stats" and "stats_parsed" in names:
+            columns.append(_statistics(actions, names, wanted.type))
+        elif wanted.name in names:
             columns.append(_fit(actions.field(wanted.name), wanted.type))
-        elif wanted.name == "stats" and "stats_parsed" in names:
-            columns.append(_stats_text(actions.field("stats_parsed")))
         else:
             columns.append(pa.nulls(len(actions), wanted.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -440,11 +440,18 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
     return pc.cast(column, wanted)
 
 
-def _stats_text(parsed: Any) -> Any:  # Any: pyarrow has no types
-    """Write struct statistics as the JSON text they stand for. Spec: Checkpoint Schema (writeStatsAsJson=false)."""
+def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
+    """The JSON text of statistics; where there is none, that for which struct statistics stand.
+
+    Spec: Checkpoint Schema (writeStatsAsJson=false).
+    """
     from deltacli.delta.arrow_json import json_column
 
-    return json_column(parsed)
+    texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
+    if texts is not None and not texts.null_count:
+        return texts
+    from_parsed = json_column(actions.field("stats_parsed"))
+    return from_parsed if texts is None else pc.coalesce(texts, pc.cast(from_parsed, wanted))
 
 
 def valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types

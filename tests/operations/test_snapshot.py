@@ -72,15 +72,16 @@ def test_no_commits_are_named_where_none_is_replayed(table_builder: TableBuilder
     assert {"checkpoint", "problems"} == document(open_built(builder))["logSegment"].keys()
 
 
-@pytest.mark.parametrize("stats", ["json", "struct", "both"])
+@pytest.mark.parametrize("stats", ["json", "struct", "both", "blank"])
 def test_records_are_found_in_either_form_of_statistics(stats: str, table_builder: TableBuilder) -> None:
     builder = table_builder.commits(4).checkpoint(3, shape=Shape(stats=stats))
 
     assert 3 * 10 == document(open_built(builder))["files"]["records"]
 
 
-def test_struct_statistics_are_listed_as_json(table_builder: TableBuilder) -> None:
-    builder = table_builder.commits(2).checkpoint(1, shape=Shape(stats="struct"))
+@pytest.mark.parametrize("stats", ["struct", "blank"])
+def test_struct_statistics_are_listed_as_json(stats: str, table_builder: TableBuilder) -> None:
+    builder = table_builder.commits(2).checkpoint(1, shape=Shape(stats=stats))
 
     texts = {text for batch in open_built(builder).snapshot().files() for text in batch.column("stats").to_pylist()}
 

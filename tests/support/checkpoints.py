@@ -53,7 +53,7 @@ class Shape:
     """Parts of a multi-part checkpoint, or sidecars."""
     row_group_rows: int = 1_000
     stats: str = "json"
-    """`json`, `struct`, or `both`."""
+    """`json`, `struct`, `both`, or `blank`: as both, but the texts are null."""
     footer_statistics: bool = True
     absent_columns: bool = False
     """Leave out the columns that no action needs, instead of filling them with nulls."""
@@ -156,8 +156,8 @@ def checkpoint_schema(shape: Shape) -> dict[str, Any]:  # Any: pyarrow has no ty
     file = "path:text dataChange:flag partitionValues:map size:long deletionVector:vector baseRowId:long "
     file += "defaultRowCommitVersion:long "
     add = f"{file} modificationTime:long tags:map clusteringProvider:text"
-    add += " stats:text" if shape.stats in ("json", "both") else ""
-    add += " stats_parsed:statistics" if shape.stats in ("struct", "both") else ""
+    add += " stats:text" if shape.stats in ("json", "both", "blank") else ""
+    add += " stats_parsed:statistics" if shape.stats in ("struct", "both", "blank") else ""
     add += " fromTheFuture:text" if shape.foreign_columns else ""
     specifications = {
         "txn": "appId:text version:long lastUpdated:long",
@@ -183,9 +183,11 @@ def _prepared(kind: str, action: Action | None, shape: Shape) -> Action | None:
     if action is None:
         return None
     found: Action = {name: _pairs(name, value) for name, value in action.items()}
-    if kind == "add" and shape.stats in ("struct", "both"):
+    if kind == "add" and shape.stats in ("struct", "both", "blank"):
         records = num_records(action)
         found["stats_parsed"] = None if action.get("stats") is None else {"numRecords": records, "nullCount": {"id": 0}}
+        if shape.stats == "blank":
+            found["stats"] = None
     return found
 
 

@@ -40,6 +40,8 @@ class RowGroup:
     """Every remove with a deletionTimestamp has a path."""
     stats_are_parsed: bool
     """Every add has stats_parsed.numRecords, so the JSON text need not be read."""
+    needs_parsed_stats: bool
+    """Some adds have statistics, if any, in stats_parsed alone."""
 
 
 class CheckpointColumns:
@@ -97,6 +99,8 @@ class CheckpointColumns:
         rows = self._metadata.row_group(index).num_rows
         add_nulls = self._nulls(index, "add.path")
         parsed_nulls = self._nulls(index, "add.stats_parsed.numRecords")
+        text_nulls = self._nulls(index, "add.stats")
+        lacks_texts = text_nulls is not None and add_nulls is not None and text_nulls > add_nulls
         return RowGroup(
             index,
             rows,
@@ -106,6 +110,7 @@ class CheckpointColumns:
             has_remove_vectors=self.holds(index, "remove.deletionVector.storageType"),
             removes_are_whole=self._nulls(index, "remove.path") == self._nulls(index, "remove.deletionTimestamp"),
             stats_are_parsed=add_nulls is not None and parsed_nulls is not None and add_nulls == parsed_nulls,
+            needs_parsed_stats=self.has("add.stats_parsed") and ("add.stats" not in self._leaves or lacks_texts),
         )
 
     def _nulls(self, group: int, leaf: str) -> int | None:

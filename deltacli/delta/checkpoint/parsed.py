@@ -6,6 +6,7 @@ Spec: Checkpoint Schema; Per-file Statistics; Partition Value Serialization.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
@@ -13,7 +14,7 @@ from deltacli.delta.partition_text import Spelling, is_text, spelling_of
 from deltacli.delta.properties import parse_integer
 from deltacli.delta.rules.views import Regime
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
-from deltacli.delta.stats_columns import StatsColumns, parse_stats
+from deltacli.delta.stats_columns import StatsBlock, StatsColumns, parse_stats
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath, decimal_parts
 from deltacli.delta.stats_values import INFINITE, NOT_A_NUMBER
 from deltacli.delta.value_text import parse_date, parse_moment
@@ -25,6 +26,8 @@ INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _DEFAULT_INDEXED_COLUMNS = 32
 _WITHOUT_BOUNDS = ("boolean", "binary")
+_STAND_INS = {NOT_A_NUMBER: float("nan"), INFINITE: float("inf"), -INFINITE: float("-inf")}
+_SPELLED = '"(NaN|-?Infinity)"'
 
 
 def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types that have none here
@@ -196,19 +199,18 @@ def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
 
 def parse_statistics(texts: Any, regime: Regime, kind: Any) -> Any:  # Any: a string array; a struct type; an array
     """The statistics of adds as a struct; null where the text is none, or can't be read."""
-    found = parse_stats(texts, regime)
-    collected = _Collected(found, len(texts))
-    return collected.struct(kind)
+    return _Collected(parse_stats(texts, regime), texts).struct(kind)
 
 
 class _Collected:
     """The columns of all blocks of a parse, in the order of the rows."""
 
-    def __init__(self, found: StatsColumns, count: int) -> None:
+    def __init__(self, found: StatsColumns, texts: Any) -> None:
         import pyarrow as pa
 
         self._found = found
-        self._count = count
+        self._texts = texts
+        self._count = count = len(texts)
         self._is_whole = len(found.blocks) == 1 and found.blocks[0].rows is None
         self._leaves = [
             {(part, leaf.path): leaf.values for part, leaves in block.leaves.items() for leaf in leaves}
@@ -248,10 +250,28 @@ class _Collected:
         import pyarrow as pa
 
         cast = [
-            pa.nulls(len(block.records), kind) if column is None else _cast(column, kind)
+            pa.nulls(len(block.records), kind) if column is None else self._cast(block, column, kind)
             for block, column in zip(self._found.blocks, columns, strict=True)
         ]
         return cast[0] if self._is_whole else pa.concat_arrays(cast).take(self._places)
+
+    def _cast(self, block: StatsBlock, column: Any, kind: Any) -> Any:
+        """A parsed bound in the type of its column: numbers that stand for NaN and the infinities become these again,
+        where the text has such a word; elsewhere they are themselves, the largest doubles.
+        """
+        import pyarrow as pa
+
+        if pa.types.is_floating(kind) and _may_stand_in(column):
+            is_spelled = block.align(self._names_floats)
+            for number, value in _STAND_INS.items():
+                stands = pc.and_(is_spelled, pc.fill_null(pc.equal(column, number), False))
+                column = pc.if_else(stands, value, column)
+        return column if column.type.equals(kind) else pc.cast(column, kind)
+
+    @cached_property
+    def _names_floats(self) -> Any:
+        """Which texts name NaN or an infinity."""
+        return pc.fill_null(pc.match_substring_regex(self._texts, _SPELLED), False)
 
 
 def _as_array(rows: Any) -> Any:  # Any: an integer array, or a sequence
@@ -260,25 +280,10 @@ def _as_array(rows: Any) -> Any:  # Any: an integer array, or a sequence
     return rows if isinstance(rows, pa.Array) else pa.array(rows, pa.int64())
 
 
-def _cast(column: Any, kind: Any) -> Any:
-    """A parsed bound in the type of its column: numbers that stand for NaN and the infinities become these again."""
-    import pyarrow as pa
-
-    if column.type.equals(kind):
-        if not pa.types.is_floating(kind):
-            return column
-    elif not pa.types.is_floating(kind):
-        return pc.cast(column, kind)
+def _may_stand_in(column: Any) -> bool:
+    """True if a number is as large as those that stand for NaN and the infinities."""
     ends = pc.min_max(column).as_py()
-    if ends["max"] is not None and max(abs(ends["max"]), abs(ends["min"])) >= INFINITE:
-        column = _replaced(column, NOT_A_NUMBER, float("nan"))
-        column = _replaced(column, INFINITE, float("inf"))
-        column = _replaced(column, -INFINITE, float("-inf"))
-    return pc.cast(column, kind)
-
-
-def _replaced(column: Any, value: float, other: float) -> Any:
-    return pc.if_else(pc.fill_null(pc.equal(column, value), False), other, column)
+    return ends["max"] is not None and max(abs(ends["max"]), abs(ends["min"])) >= INFINITE
 
 
 def parsed_columns(

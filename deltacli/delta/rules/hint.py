@@ -251,8 +251,19 @@ def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iter
     fault = _form_fault(view, hint, here)
     if fault is not None:
         yield fault
-    elif view.checkpoint is not None and view.checkpoint.version == version:
-        yield from _content_faults(view, hint, view.checkpoint)
+    else:  # of several checkpoints that the hint may mean, the one it fits best
+        meant = [one for one in view.checkpoints.get(version, ()) if _is_of_form(hint, one.instance)]
+        yield from min((list(_content_faults(view, hint, one)) for one in meant), key=len, default=[])
+
+
+def _is_of_form(hint: Mapping[str, Any], instance: CheckpointInstance) -> bool:
+    """True if a hint, which names a form that its version has, can mean this checkpoint."""
+    parts, name = hint.get("parts"), _v2_name(hint)
+    if parts is not None:
+        return instance.kind is LogFileKind.MULTI_PART_CHECKPOINT and len(instance.files) == parts
+    if name is not None:
+        return instance.files[0].name == name
+    return instance.kind is not LogFileKind.MULTI_PART_CHECKPOINT
 
 
 def _newest(version: int) -> str:
@@ -270,26 +281,22 @@ def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointIn
             return PARTS_ON_CLASSIC.at(view.place("parts"), message, seen=parts, expected="no parts")
         message = "the parts that the hint counts are not those of the checkpoint"
         return SIZE_WRONG.at(view.place("parts"), message, seen=parts, expected=len(here[0].files))
+    if any(_is_of_form(hint, one) for one in here):
+        return None
     if parts is not None:
-        if any(len(one.files) == parts for one in here if one not in single):
-            return None
         message = f"the hint names a checkpoint of {parts} parts, which the version does not have"
         return CHECKPOINT_MISSING.at(
             view.place("parts"), message, seen=parts, expected=forms, severity=Severity.WARNING
         )
     if name is not None:
-        if any(file.name == name for one in here for file in one.files):
-            return None
         message = "the hint names a checkpoint file that is not there"
         return CHECKPOINT_MISSING.at(
             view.place("v2Checkpoint"), message, seen=name, expected=forms, severity=Severity.WARNING
         )
-    if not single:
-        message = "the hint names a checkpoint of a single file, but the version has one of several parts"
-        return CHECKPOINT_MISSING.at(
-            view.place("parts"), message, seen="no parts", expected=forms, severity=Severity.WARNING
-        )
-    return None
+    message = "the hint names a checkpoint of a single file, but the version has one of several parts"
+    return CHECKPOINT_MISSING.at(
+        view.place("parts"), message, seen="no parts", expected=forms, severity=Severity.WARNING
+    )
 
 
 def _v2_name(hint: Mapping[str, Any]) -> str | None:

@@ -458,8 +458,8 @@ class HintView:
 
     data: bytes
     listing: LogListing
-    checkpoint: CheckpointView | None
-    """The checkpoint it names, where that could be opened."""
+    checkpoints: Mapping[int, Sequence[CheckpointView]]
+    """Version -> its checkpoints, as far as they could be opened."""
     now_ms: int
 
     def place(self, key: str | None = None) -> Place:

@@ -1,0 +1,61 @@
+"""A hint may mean any checkpoint of its version that has the form it names: it is right if it fits one of them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from deltacli.delta.checkpoint.hint import checksums
+from deltacli.delta.checkpoint.layout import Layout, TopFile
+from deltacli.operations.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
+from deltacli.operations.table import Table
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.reading import open_built
+
+HINT = "_delta_log/_last_checkpoint"
+V2 = protocol(3, 7, reader_features=["v2Checkpoint"], writer_features=["v2Checkpoint"])
+
+
+def table_with(born: dict[str, object], *requests: CheckpointRequest) -> Table:
+    """A table of one commit, and a checkpoint for each request."""
+    files = [add(f"part-{number}.parquet", records=1) for number in range(9)]
+    table = open_built(TableBuilder().commit(born, metadata(), *files))
+    for request in requests:
+        write_checkpoint(plan_checkpoint(table, request))
+    return table
+
+
+def hint_findings(table: Table) -> list[tuple[str, str | None]]:
+    """What validate says of the hint."""
+    return [(found.rule.id, found.place.key) for found in table.validate(select=["hint.*"]).findings]
+
+
+@pytest.mark.parametrize("first", [2, 5, 9])
+@pytest.mark.parametrize("second", [2, 5, 9])
+@pytest.mark.parametrize("top", list(TopFile))
+def test_the_hint_fits_the_last_of_several_v2_checkpoints(first: int, second: int, top: TopFile) -> None:
+    requests = [
+        CheckpointRequest(layout=Layout.V2, rows_per_file=rows, top=top, force=True) for rows in (first, second)
+    ]
+
+    assert [] == hint_findings(table_with(V2, *requests))
+
+
+@pytest.mark.parametrize("parts", [(2, 3), (3, 2)])
+def test_the_hint_fits_the_parts_it_counts(parts: tuple[int, int]) -> None:
+    requests = [CheckpointRequest(layout=Layout.MULTI_PART, parts=count, force=True) for count in parts]
+
+    assert [] == hint_findings(table_with(protocol(), *requests))
+
+
+def test_a_hint_that_fits_none_of_them_is_reported_once() -> None:
+    requests = [CheckpointRequest(layout=Layout.V2, rows_per_file=rows, force=True) for rows in (2, 9)]
+    table = table_with(V2, *requests)
+    hint = json.loads(table.storage.read(HINT)) | {"numOfAddFiles": 8}
+    del hint["checksum"]
+    (checksum,) = checksums(hint)
+    table.storage.put(HINT, json.dumps(hint | {"checksum": checksum}).encode())
+
+    assert [("hint.size-wrong", "numOfAddFiles")] == hint_findings(table)
