@@ -8,18 +8,21 @@ from deltacli.delta.schema.of_arrow import table_schema
 from deltacli.delta.segment import LogListing
 from deltacli.errors import FileMissing
 from deltacli.operations.checkpoint_files import WrittenCheckpoint
+from deltacli.operations.log import list_log
 from deltacli.storage import Storage
 
 
 def announce(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
     """Point the hint to a checkpoint unless it knows a newer one; return the version it names then, if it is this one.
 
-    A hint that names it already stays where another writer has made the checkpoint. Raises StorageFailed.
+    A hint that names it already stays where another writer has made the checkpoint; one that names a newer checkpoint
+    which is not there is mended. Raises StorageFailed.
     """
     version = written.version
-    known = max((found.version for found in listing.checkpoints), default=-1)
-    hinted = _hinted(storage)
-    if max(known, hinted) > version:
+    known, hinted = _newest(listing), _hinted(storage)
+    if hinted > max(known, version):  # of a checkpoint made since the log was listed, or of none
+        known = _newest(list_log(storage))
+    if known > version:
         return None
     if hinted == version and written.was_there:
         return version
@@ -35,6 +38,10 @@ def announce(storage: Storage, listing: LogListing, written: WrittenCheckpoint) 
     )
     storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
     return version
+
+
+def _newest(listing: LogListing) -> int:
+    return max((found.version for found in listing.checkpoints), default=-1)
 
 
 def _hinted(storage: Storage) -> int:

@@ -295,6 +295,30 @@ def prove_sound(table: CorpusTable, form: Form, root: Path, place: Path) -> None
     assert [] == unexplained
 
 
+CLEANED: dict[str, str] = {
+    # Rules that may report only when the older commits and checkpoints are gone -> why that is right.
+    "action.bad-modification-time": "the clock here is older than some files, which only a commit's own time excuses",
+    "checkpoint.replay-unavailable": "nothing is left to compare the checkpoint with",
+    "checkpoint.v2-compat-missing": "only a checkpoint that old clients do not know is left",
+    "hint.missing": "the version is older than the newest, whose hint was deleted",
+    "log.mtime-vs-commitinfo": "the one commit left has the archive's time, before its own",
+    "property.stats-struct-unset": EXPLAINED["property.stats-struct-unset"],
+}
+
+
+@pytest.mark.long
+@cases(whole=True, refused=False)
+def test_of_a_cleaned_log_only_that_is_reported_which_cleaning_brings(
+    table: CorpusTable, form: Form, root: Path, tmp_path: Path
+) -> None:
+    copy_log(table, root, tmp_path)
+    before = {rule for rule, *_ in findings(tmp_path)}
+
+    leave_alone(tmp_path, write(tmp_path, known_versions(table)[-1]["version"], form, now_ms=NOW_MS))
+
+    assert set() == {rule for rule, *_ in findings(tmp_path)} - before - CLEANED.keys()
+
+
 def findings(place: Path) -> Counter[tuple[str, str, int | None, str | None]]:
     """What validate finds: rule ids and places."""
     found = validate_table(

@@ -1,0 +1,45 @@
+"""Where `_last_checkpoint` points after a checkpoint: never backwards, and never to one that is not there."""
+
+from __future__ import annotations
+
+import json
+
+from deltacli.operations.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
+from deltacli.operations.table import Table
+from tests.support.builder import TableBuilder
+from tests.support.reading import open_built
+
+HINT = "_delta_log/_last_checkpoint"
+
+
+def hinted(table: Table) -> int:
+    """The version that the hint names."""
+    version: int = json.loads(table.storage.read(HINT))["version"]
+    return version
+
+
+def test_a_hint_to_a_newer_checkpoint_that_is_not_there_is_mended(table_builder: TableBuilder) -> None:
+    table = open_built(table_builder.commits(4).hint(9))
+
+    result = write_checkpoint(plan_checkpoint(table, CheckpointRequest()))
+
+    assert (3, 3) == (result.hint_version, hinted(table))
+    assert () == table.validate(select=["hint.*"]).findings
+
+
+def test_a_hint_to_a_newer_checkpoint_that_was_made_meanwhile_stays(table_builder: TableBuilder) -> None:
+    table = open_built(table_builder.commits(4))
+    planned = plan_checkpoint(table, CheckpointRequest(version=1))
+    write_checkpoint(plan_checkpoint(table, CheckpointRequest(version=3)))
+
+    result = write_checkpoint(planned)
+
+    assert (None, 3) == (result.hint_version, hinted(table))
+
+
+def test_the_checkpoint_of_an_old_version_mends_a_hint_where_it_is_the_newest(table_builder: TableBuilder) -> None:
+    table = open_built(table_builder.commits(4).hint(3))
+
+    result = write_checkpoint(plan_checkpoint(table, CheckpointRequest(version=1)))
+
+    assert (1, 1) == (result.hint_version, hinted(table))
