@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.base import Finding, Severity
     from deltacli.errors import DeltacliError
     from deltacli.operations.history import History, HistoryItem
-    from deltacli.operations.table import Snapshot, Table, open_table
+    from deltacli.operations.table import Table, open_table
     from deltacli.operations.validate import Validation
+    from deltacli.operations.version import Snapshot
     from deltacli.progress import Progress
 
 __version__ = "0.1.0"

@@ -24,7 +24,8 @@ from deltacli.operations.checkpoint_files import CheckpointFile, CheckpointWrite
 from deltacli.operations.checkpoint_rows import StateRows
 from deltacli.operations.checksum_guard import require_as_in_checksum
 from deltacli.operations.log import Log, list_log
-from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.table import Table
+from deltacli.operations.version import Snapshot
 from deltacli.work.checkpoint_writing import Encoding
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"

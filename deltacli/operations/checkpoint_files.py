@@ -27,7 +27,7 @@ from deltacli.delta.commit_lines import Action
 from deltacli.errors import DeltacliError, FileMissing, StorageFailed
 from deltacli.operations.checkpoint_rows import FILE_KINDS, StateRows
 from deltacli.operations.checksum_guard import require_as_in_checksum
-from deltacli.operations.table import Snapshot
+from deltacli.operations.version import Snapshot
 from deltacli.storage import Created, Draft, Existed, Unknown
 from deltacli.work.checkpoint_writing import (
     ROWS_A_GROUP,

@@ -15,7 +15,7 @@ from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff, unexpired
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.rules.views import Regime
-from deltacli.operations.table import Snapshot
+from deltacli.operations.version import Snapshot
 from deltacli.work.checkpoints import FileBatch
 
 FILE_KINDS = ("add", "remove")

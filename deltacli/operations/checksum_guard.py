@@ -6,7 +6,7 @@ import json
 
 from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.errors import FileMissing, Refused
-from deltacli.operations.table import Snapshot
+from deltacli.operations.version import Snapshot
 
 _MAX_BYTES = 256 << 20
 

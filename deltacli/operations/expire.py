@@ -27,9 +27,10 @@ from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refus
 from deltacli.operations.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.log import Log
 from deltacli.operations.snapshot import SnapshotSummary, count_and_digest
-from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.table import Table
 from deltacli.operations.time_travel import version_at
 from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoint
+from deltacli.operations.version import Snapshot
 from deltacli.quantities import format_duration, format_ranges, format_timestamp, ranges_of
 from deltacli.storage import Deleted, Failed, Missing
 from deltacli.work.checkpoints import open_checkpoint

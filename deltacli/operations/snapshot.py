@@ -12,7 +12,8 @@ from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count
 from deltacli.delta.paths import decode_column
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
-from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.table import Table
+from deltacli.operations.version import Snapshot
 from deltacli.progress import reported
 from deltacli.quantities import format_timestamp
 from deltacli.work.checkpoints import FileBatch

@@ -17,7 +17,8 @@ from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.protocol import require_writable
 from deltacli.delta.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
-from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.table import Table
+from deltacli.operations.version import Snapshot
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.work.provenance import read_provenance
 

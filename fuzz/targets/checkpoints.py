@@ -9,7 +9,7 @@ from itertools import islice
 from deltacli.cli.render.json import dumps
 from deltacli.errors import DeltacliError
 from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Snapshot
+from deltacli.operations.version import Snapshot
 from fuzz.mutate import JSON_TOKENS
 from tests.support.actions import add, deletion_vector, domain, remove, txn
 from tests.support.builder import Files, StoredFile, TableBuilder

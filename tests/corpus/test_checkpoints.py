@@ -12,8 +12,8 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.checkpoint import StatsForm, write_checkpoint
 from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Snapshot
 from deltacli.operations.validate import validate_table
+from deltacli.operations.version import Snapshot
 from deltacli.storage import open_storage
 from tests.corpus.test_corpus import run
 from tests.support import corpus

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.operations.checkpoint import make_request
-from deltacli.operations.table import Snapshot
+from deltacli.operations.version import Snapshot
 from deltacli.storage.memory import MemoryStorage
 from tests.support import strategies
 from tests.support.actions import Action, metadata, protocol

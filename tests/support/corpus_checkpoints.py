@@ -20,7 +20,8 @@ from deltacli.operations.checkpoint import (
     plan_checkpoint,
     write_checkpoint,
 )
-from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.table import Table
+from deltacli.operations.version import Snapshot
 from deltacli.storage import open_storage
 from tests.support.corpus import CorpusTable, Document
 

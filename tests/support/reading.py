@@ -11,7 +11,8 @@ import pytest
 from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Snapshot, Table
+from deltacli.operations.table import Table
+from deltacli.operations.version import Snapshot
 from deltacli.storage import Storage
 from tests.support.builder import TableBuilder
 from tests.support.model import num_records

@@ -25,7 +25,7 @@ from deltacli.quantities import format_timestamp, parse_timestamp
 
 if TYPE_CHECKING:
     from deltacli.operations.snapshot import SnapshotSummary
-    from deltacli.operations.table import Snapshot
+    from deltacli.operations.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.cli.options import Run
-    from deltacli.operations.table import Snapshot
+    from deltacli.operations.version import Snapshot
 
 _ROWS_A_SCREEN = 1_000
 

@@ -10,7 +10,7 @@ from deltacli.cli.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Snapshot
+    from deltacli.operations.version import Snapshot
 
 
 def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:

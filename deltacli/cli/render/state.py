@@ -11,7 +11,7 @@ from deltacli.quantities import format_age, format_count, format_moment, format_
 
 if TYPE_CHECKING:
     from deltacli.operations.snapshot import SnapshotSummary
-    from deltacli.operations.table import Snapshot
+    from deltacli.operations.version import Snapshot
 
 _LISTED = 10
 
