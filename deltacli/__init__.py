@@ -42,7 +42,7 @@ _HOMES = {
     "HistoryItem": "deltacli.operations.history",
     "Progress": "deltacli.progress",
     "Severity": "deltacli.delta.rules.base",
-    "Snapshot": "deltacli.operations.table",
+    "Snapshot": "deltacli.operations.version",
     "Table": "deltacli.operations.table",
     "Validation": "deltacli.operations.validate",
     "open_table": "deltacli.operations.table",
