@@ -7,7 +7,7 @@ _deltacli_load() {
         '')
             commands='checkpoint;-;again;Write a checkpoint, so that readers replay less.
 history;-;again;Show who changed a table, when and how, newest first.
-log;-;again;Look at, back up and restore the log of a table.
+log;-;again;Care for the log of a table itself.
 snapshot;-;again;Show the state of a table at a version.
 validate;-;again;Check tables against the rules of the protocol.
 '

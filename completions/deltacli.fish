@@ -66,7 +66,7 @@ end
 complete -c deltacli -f
 complete -c deltacli -n '__deltacli_argument "" 0' -a checkpoint -d 'Write a checkpoint, so that readers replay less.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a history -d 'Show who changed a table, when and how, newest first.'
-complete -c deltacli -n '__deltacli_argument "" 0' -a log -d 'Look at, back up and restore the log of a table.'
+complete -c deltacli -n '__deltacli_argument "" 0' -a log -d 'Care for the log of a table itself.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a snapshot -d 'Show the state of a table at a version.'
 complete -c deltacli -n '__deltacli_argument "" 0' -a validate -d 'Check tables against the rules of the protocol.'
 complete -c deltacli -n '__deltacli_may "" --format' -l format -r -f -a 'table json ndjson csv' -d 'Format of stdout.'

@@ -26,13 +26,16 @@ COMMANDS: Mapping[str, str] = {
 Only the modules of what is at hand are imported. A command of a group is `GROUP COMMAND`.
 """
 
-_LOG = """Look at, back up and restore the log of a table.
+_LOG = """Care for the log of a table itself.
 
 \b
 Examples:
-  deltacli log cat ./tbl 12           the raw actions of version 12
-  deltacli log backup ./tbl ./safe    a copy of the log, kept up to date
-  deltacli log restore ./tbl ./safe   what the log has lost, put back
+  deltacli log cat ./tbl 12                    the raw actions of version 12
+  deltacli log backup ./tbl ./safe             a copy of the log, kept up to date
+  deltacli log restore ./tbl ./safe            what the log has lost, put back
+  deltacli log expire ./tbl --dry-run          what no kept version needs
+  deltacli log crc ./tbl                       its version checksum
+  deltacli log compact ./tbl --from 1 --to 9   commits in one file
 """
 
 GROUPS: Mapping[str, str] = {"log": _LOG}
