@@ -246,6 +246,36 @@ def test_expired_transactions_that_a_checkpoint_left_out_are_no_difference() -> 
     assert ["agrees"] == verdicts(storage)
 
 
+def test_transactions_that_another_engine_left_out_for_want_of_a_time_are_no_difference() -> None:
+    properties = {"delta.setTransactionRetentionDuration": "interval 1 day"}
+    builder = TableBuilder().commit(
+        *birth(configuration=properties), txn("timeless", 1), txn("new", 1, last_updated=NOW_MS)
+    )
+    theirs = [line for line in builder.states[0].actions() if line.get("txn", {}).get("appId") != "timeless"]
+    other = [line for line in theirs if "txn" not in line]
+
+    assert ["agrees"] == verdicts(builder.checkpoint(0, actions=theirs).in_memory())
+    assert ["differs"] == verdicts(builder.checkpoint(0, actions=other).in_memory())
+
+
+@pytest.mark.parametrize(("age", "is_kept"), [(86_399_999, True), (86_400_000, False)])
+def test_a_transaction_expires_when_its_time_is_up(age: int, is_kept: bool) -> None:
+    properties = {"delta.setTransactionRetentionDuration": "interval 1 day"}
+    builder = TableBuilder().commit(*birth(configuration=properties), txn("app", 1, last_updated=NOW_MS - age))
+
+    assert is_kept == ("txn" in open_at(builder.in_memory()).checkpoint().actions)
+
+
+def test_a_checkpoint_that_is_written_again_gets_its_size_into_the_hint() -> None:
+    storage = TableBuilder().commits(3).in_memory()
+    open_at(storage).checkpoint()
+
+    again = open_at(storage).checkpoint(force=True, stats="both")
+
+    hint = json.loads(storage.read(f"{LOG}/_last_checkpoint"))
+    assert again.files[0].size_bytes == hint["sizeInBytes"] == storage.stat(again.files[0].path).size_bytes
+
+
 def test_a_hint_that_never_came_to_its_checkpoint_comes_when_it_is_run_again() -> None:
     storage = TableBuilder().commits(3).checkpoint(2).in_memory()
     assert "_last_checkpoint" not in str(sorted(storage._files))

@@ -87,7 +87,7 @@ class FaultyStorage:
         try:
             answer = call()
         except FileMissing:
-            if self._fault is not Fault.AFTER:
+            if self._fault not in (Fault.AFTER, Fault.KILLED_AFTER):
                 raise
         match self._fault:
             case Fault.AFTER:
