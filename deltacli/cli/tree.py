@@ -31,8 +31,8 @@ _LOG = """Care for the log of a table itself.
 \b
 Examples:
   deltacli log cat ./tbl 12                    the raw actions of version 12
-  deltacli log backup ./tbl ./safe             a copy of the log, kept up to date
-  deltacli log restore ./tbl ./safe            what the log has lost, put back
+  deltacli log backup ./tbl ./safe             a copy, kept up to date
+  deltacli log restore ./tbl ./safe            what was lost, put back
   deltacli log expire ./tbl --dry-run          what no kept version needs
   deltacli log crc ./tbl                       its version checksum
   deltacli log compact ./tbl --from 1 --to 9   commits in one file
