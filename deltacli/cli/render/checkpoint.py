@@ -19,8 +19,10 @@ _LISTED = 10
 
 
 def checkpoint_sections(result: CheckpointResult) -> list[Section]:
-    """The sections of a result, those with nothing to say left out."""
+    """The sections of a result, those with nothing to say left out; one line where there was nothing to do."""
     plan = result.plan
+    if result.skipped:
+        return [Section("nothing to do", [f"{plan.snapshot.table.uri}, version {result.version}: {_reason(result)}"])]
     sections = [
         Section("table", [plan.snapshot.table.uri]),
         Section("version", [str(result.version)]),
@@ -29,18 +31,21 @@ def checkpoint_sections(result: CheckpointResult) -> list[Section]:
         Section("actions", [_actions(result)] if result.actions else []),
         Section("dropped", [_dropped(result)] if result.expired_tombstones_dropped else []),
         Section("readers", [_readers(result)]),
-        Section("hint", [_hint(result)] if not result.skipped and not result.dry_run else []),
+        Section("hint", [_hint(result)] if not result.dry_run else []),
     ]
     return [section for section in sections if section.lines]
 
 
 def _outcome(result: CheckpointResult) -> str:
+    layout = result.plan.layout
+    return f"{layout}, would be written" if result.dry_run else f"{layout}, written and read back"
+
+
+def _reason(result: CheckpointResult) -> str:
     plan = result.plan
-    if result.skipped and plan.present is None and not result.files:
-        return f"not due: {plural(plan.behind, 'commit')} since the last one, asked for at {plan.request.if_behind}"
-    if result.skipped:
-        return f"{plan.layout}, was there already; --force writes it again"
-    return f"{plan.layout}, would be written" if result.dry_run else f"{plan.layout}, written and read back"
+    if plan.present is None and not result.files:
+        return f"{plural(plan.behind, 'commit')} since the last checkpoint, asked for at {plan.request.if_behind}"
+    return f"its {plan.layout} checkpoint is there; --force writes it again"
 
 
 def _files(result: CheckpointResult) -> list[str]:
@@ -67,8 +72,6 @@ def _readers(result: CheckpointResult) -> str:
     version = result.version
     newer = result.plan.snapshot.newest_version - version
     rest = f", then {plural(newer, 'commit')}" if newer else ""
-    if result.skipped and result.plan.present is None and not result.files:
-        return f"replay {plural(result.plan.behind + newer, 'commit')}"
     return f"begin at version {version}{rest}; {plural(result.plan.behind, 'commit')} fewer to replay"
 
 
