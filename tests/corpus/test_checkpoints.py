@@ -44,8 +44,10 @@ REFUSED: dict[tuple[str, int], str] = {
     ("derived/crc-wrong-a", 1): "crc.num-files",
 }
 
-TWO_STATES = {("derived/checkpoint-wrong-a", 2), ("spark/delta-0.1.0", 3)}
-"""Versions whose checkpoint, which is a classic one, tells another state than their commits: not written again here."""
+TWO_STATES = {("dat/no_stats", 2), ("derived/checkpoint-wrong-a", 2), ("spark/delta-0.1.0", 3)}
+"""Versions whose checkpoint, which is a classic one, tells another state than their commits, or less: it is not written
+again here.
+"""
 
 STATS: dict[str, StatsForm] = {
     # Its properties put statistics in no column, so the manifest's numbers would be lost.
