@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-ROWS_A_GROUP = 131_072
+ROWS_A_GROUP = 65_536
+_PATIENCE = 0.1
 _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
@@ -112,7 +113,8 @@ class FileEncoder:
         self._pending_rows: dict[str, int] = {}
         self._actions: dict[str, int] = {}
         self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
-        self._digesting = ThreadPoolExecutor(1, thread_name_prefix="deltacli-digest")
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix="deltacli-encode")
+        self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
         with _disk_faults(place):
             self._sink = _Sink(place)
@@ -134,7 +136,7 @@ class FileEncoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._digesting.shutdown(cancel_futures=True)
+        self._workers.shutdown(cancel_futures=True)
         with suppress(OSError):  # a disk that took no row takes no footer either
             self._writer.close()
         with suppress(OSError):
@@ -165,6 +167,7 @@ class FileEncoder:
 
         for kind in list(self._pending):
             self._flush(kind)
+        self._settle()
         with _disk_faults(self._place):
             self._writer.close()
             self._sink.close()
@@ -193,11 +196,25 @@ class FileEncoder:
         return known.slice(0, rows)
 
     def _write(self, rows: pyarrow.Table) -> None:
-        digest = self._digesting.submit(_digest, rows)
+        """Begin to write a row group when the last one is done: two are held at most, the one that is gathered too."""
+        self._settle()
+        self._digests.append(self._workers.submit(_digest, rows))
+        self._writing = self._workers.submit(self._encode, rows)
+
+    def _encode(self, rows: pyarrow.Table) -> None:
         with _disk_faults(self._place):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
-        self._digests.append(digest)
-        digest.result()  # one row group is held at a time
+
+    def _settle(self) -> None:
+        """Wait until what was begun is done. Raises what it raised."""
+        running: list[Future[Any]] = [*self._digests[-1:]]
+        if self._writing is not None:
+            running.append(self._writing)
+        while wait(running, timeout=_PATIENCE).not_done:  # never in one long sleep: it could miss a signal
+            continue
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
 
     def _count(self, kind: str, rows: int) -> None:
         if rows:

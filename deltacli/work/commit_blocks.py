@@ -86,7 +86,7 @@ def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFile
     Raises CommitCorrupt (with a line of the block, not the file).
     """
     lines = read_lines(storage, block)
-    if not lines.strip():
+    if not lines or lines.isspace():
         return _narrow_from_actions([], block.file.name, touched)
     parsed = _parse(lines)
     if parsed is None:

@@ -31,7 +31,7 @@ def read_whole_block(
     Of keys that occur twice in the commit both actions are here. Raises CommitCorrupt.
     """
     lines = read_lines(storage, block)
-    if not lines.strip():
+    if not lines or lines.isspace():
         return FileBatch()
     found = _parse(lines, partitions)
     if found is None:
@@ -77,8 +77,6 @@ def _block_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
 
 def _parse(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
     """Parse a block with Arrow; None where it is not plain enough for that."""
-    if b'"tags"' in lines:
-        return None
     table = parse_ndjson(lines, _block_schema(partitions), infer=True)
     if table is None or not {*_KINDS}.issuperset(_structs(table)):
         return None
@@ -106,6 +104,8 @@ def _rows(table: pyarrow.Table, kind: str, schema: pyarrow.Schema) -> Any:  # An
     actions = column.filter(pc.is_valid(column)) if column.null_count else column
     if len(actions) == 0:
         return None
+    if actions.type.get_field_index("tags") >= 0:
+        return _ODD
     columns = []
     for field in schema:
         if field.name == "tags":
