@@ -9,14 +9,13 @@ import typer
 
 from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import OutputFormat, Run, TableArgument, VersionOption
-from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.shell import quoted_table
 from deltacli.errors import UsageError
 from deltacli.quantities import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint import CheckpointPlan, CheckpointRequest
-    from deltacli.operations.checkpoint_files import CheckpointFile
     from deltacli.operations.table import Table
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
@@ -155,7 +154,6 @@ def checkpoint(
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
     from deltacli.cli.render.checkpoint import checkpoint_sections
-    from deltacli.cli.render.state import write_sections
     from deltacli.operations.checkpoint import plan_checkpoint, write_checkpoint
 
     plan = plan_checkpoint(opened, request)
@@ -170,24 +168,16 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         raise
     if result.plan is not plan:  # the checkpoint it was rebuilt from turned out corrupt
         _note(run, result.plan)
-    with run.sink() as sink:
-        match run.format:
-            case OutputFormat.JSON:
-                document = envelope("deltacli.checkpoint", opened.uri, complete=True) | result.as_json()
-                write_document(sink, document, indent=run.terminal.is_terminal)
-            case OutputFormat.NDJSON:
-                write_lines(sink, [{"table": opened.uri, **result.as_json()}], kind="checkpoint")
-            case OutputFormat.CSV:
-                from deltacli.cli.render.columns import Column, write_csv
-
-                columns: list[Column[CheckpointFile]] = [
-                    Column("path", lambda file: file.path),
-                    Column("sizeBytes", lambda file: file.size_bytes),
-                    Column("rows", lambda file: file.rows),
-                ]
-                write_csv(sink, columns, result.files)
-            case OutputFormat.TABLE:
-                write_sections(sink, run.terminal, checkpoint_sections(result))
+    content = result.as_json()
+    write_outcome(
+        run,
+        "checkpoint",
+        opened.uri,
+        content,
+        lambda: checkpoint_sections(result),
+        rows=content["files"],
+        columns=("path", "sizeBytes", "rows"),
+    )
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
         again = f"deltacli checkpoint {quoted_table(table)}"
         run.note(f"next: {again}" if dry_run else f"next: {again} --verify --version {result.version}")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import OutputFormat, Run, TableArgument
-from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.options import Run, TableArgument
+from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.render.state import Section
 from deltacli.quantities import format_count, format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.compact_log import Compaction
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
@@ -40,27 +42,20 @@ def compact(
 
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     found = compact_log(opened, first, last, dry_run=dry_run)
-    with run.sink() as sink:
-        match run.format:
-            case OutputFormat.JSON:
-                document = envelope("deltacli.log-compact", opened.uri, complete=True) | found.as_json()
-                write_document(sink, document, indent=run.terminal.is_terminal)
-            case OutputFormat.NDJSON:
-                write_lines(sink, [{"table": opened.uri, **found.as_json()}], kind="log-compact")
-            case OutputFormat.CSV:
-                from deltacli.cli.render.columns import Column, write_csv
+    content = found.as_json()
+    columns = ("path", "sizeBytes")
+    write_outcome(
+        run, "log-compact", opened.uri, content, lambda: _sections(opened.uri, found), rows=[content], columns=columns
+    )
 
-                columns = [Column(name, itemgetter(name)) for name in ("path", "sizeBytes")]
-                write_csv(sink, columns, [found.as_json()])
-            case OutputFormat.TABLE:
-                outcome = "would be written" if found.dry_run else "was there already" if found.skipped else "written"
-                commits = plural(last - first + 1, "commit")
-                actions = ", ".join(f"{format_count(count)} {kind}" for kind, count in sorted(found.actions.items()))
-                sections = [
-                    Section("table", [opened.uri]),
-                    Section("compaction", [f"{found.path}, {outcome}"]),
-                    Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
-                    Section("size", [format_size(found.size_bytes)]),
-                    Section("actions", [actions]),
-                ]
-                write_sections(sink, run.terminal, sections)
+
+def _sections(uri: str, found: Compaction) -> list[Section]:
+    outcome = "would be written" if found.dry_run else "was there already" if found.skipped else "written"
+    commits = plural(found.last - found.first + 1, "commit")
+    return [
+        Section("table", [uri]),
+        Section("compaction", [f"{found.path}, {outcome}"]),
+        Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
+        Section("size", [format_size(found.size_bytes)]),
+        Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(found.actions.items()))]),
+    ]

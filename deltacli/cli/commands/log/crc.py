@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import OutputFormat, Run, TableArgument, VersionOption
-from deltacli.cli.render.json import dumps, envelope, write_document, write_lines
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.options import Run, TableArgument, VersionOption
+from deltacli.cli.render.json import dumps
+from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.render.state import Section
 from deltacli.cli.shell import quoted_table
 from deltacli.errors import UsageError
 
@@ -45,21 +45,11 @@ def crc(
         raise UsageError(f"--version {version} is negative")
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     report = check_or_write_checksum(opened, version, dry_run=dry_run)
-    with run.sink() as sink:
-        match run.format:
-            case OutputFormat.JSON:
-                document = envelope("deltacli.log-crc", opened.uri, complete=True) | report.as_json()
-                write_document(sink, document, indent=run.terminal.is_terminal)
-            case OutputFormat.NDJSON:
-                write_lines(sink, [{"table": opened.uri, **report.as_json()}], kind="log-crc")
-            case OutputFormat.CSV:
-                from deltacli.cli.render.columns import Column, write_csv
-
-                names = ("version", "path", "status", "differences")
-                columns = [Column(name, itemgetter(name)) for name in names]
-                write_csv(sink, columns, [report.as_json()])
-            case OutputFormat.TABLE:
-                write_sections(sink, run.terminal, _sections(opened.uri, report))
+    content = report.as_json()
+    columns = ("version", "path", "status", "differences")
+    write_outcome(
+        run, "log-crc", opened.uri, content, lambda: _sections(opened.uri, report), rows=[content], columns=columns
+    )
     if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
         run.note(f"next: deltacli validate {quoted_table(table)} --select 'crc.*'")
         raise typer.Exit(1)
