@@ -1,0 +1,77 @@
+"""`log crc`, `log compact` and `log expire` on a store that fails at each of its calls in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from deltacli.clock import fixed_clock
+from deltacli.errors import DeltacliError
+from deltacli.operations.compact_log import compact_log
+from deltacli.operations.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.table import Table
+from deltacli.operations.version_checksum import check_or_write_checksum
+from deltacli.storage import Storage
+from deltacli.storage.memory import MemoryStorage
+from tests.support.builder import EPOCH_MS, LOG, TableBuilder
+from tests.support.faulty import Fault, FaultyStorage
+from tests.support.reading import state_document
+
+NOW_MS = EPOCH_MS + 60 * 86_400_000
+
+
+def crc(storage: Storage) -> object:
+    return check_or_write_checksum(table_of(storage), None).path
+
+
+def compact(storage: Storage) -> object:
+    return compact_log(table_of(storage), 2, 6).path
+
+
+def expire(storage: Storage) -> object:
+    table = table_of(storage)
+    outcome = execute_expiry(table, plan_expiry(table, ExpiryRequest()))
+    assert not outcome.failed
+    return outcome.deleted
+
+
+def table_of(storage: Storage) -> Table:
+    return Table(storage, clock=fixed_clock(NOW_MS))
+
+
+def made() -> TableBuilder:
+    return TableBuilder().commits(9).checkpoint(4)
+
+
+def calls_of(operation: Callable[[Storage], object], fault: Fault) -> list[int]:
+    """The calls at which a fault may happen, counted from 1; only a creation can leave its outcome open."""
+    counting = FaultyStorage(made().in_memory())
+    operation(counting)
+    any_call = fault in (Fault.BEFORE, Fault.AFTER)
+    return [number for number, (verb, _) in enumerate(counting.calls, 1) if any_call or verb == "put_if_absent"]
+
+
+def names(storage: MemoryStorage) -> set[str]:
+    return set(storage._files)
+
+
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.LOST, Fault.UNSENT])
+@pytest.mark.parametrize("operation", [crc, compact, expire])
+def test_a_fault_at_any_call_leaves_a_table_that_reads_as_before(
+    operation: Callable[[Storage], object], fault: Fault
+) -> None:
+    expected = {version: state_document(table_of(made().in_memory()), version) for version in range(4, 9)}
+    whole = made().in_memory()
+    operation(whole)
+
+    for call in calls_of(operation, fault):
+        storage = made().in_memory()
+        with suppress(DeltacliError):
+            operation(FaultyStorage(storage, call, fault))
+        assert names(storage) <= names(whole) | names(made().in_memory()), call
+        assert expected == {version: state_document(table_of(storage), version) for version in range(4, 9)}, call
+        operation(storage)
+        assert names(whole) == names(storage), call
+        assert all(storage.read(path) == whole.read(path) for path in names(whole) if path.startswith(LOG)), call
