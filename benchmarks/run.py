@@ -45,6 +45,8 @@ elif sys.argv[1] == "files":
     sys.stdout.write("\\n".join(table.file_uris()))
 elif sys.argv[1] == "history":
     print(len(table.history()))
+elif sys.argv[1] == "checkpoint":
+    table.create_checkpoint()
 """
 
 
@@ -212,6 +214,11 @@ def main() -> None:
                 f"history, {options.commits:,} commits",
                 [*ours, "history", str(commits), "--json"],
                 [*peer, "history", str(commits)],
+            ),
+            Case(  # the last one: each side replaces the checkpoint that the other has written
+                f"checkpoint, {options.adds:,} adds",
+                [*ours, "checkpoint", str(checkpoint), "--force", "--json"],
+                [*peer, "checkpoint", str(checkpoint)],
             ),
         ]
         print("| case | against | wall ratio | memory ratio | ours | peak |\n|---|---|---|---|---|---|")
