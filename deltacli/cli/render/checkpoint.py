@@ -107,6 +107,8 @@ def write_verifications(sink: BinaryIO, run: Run, uri: str, found: Sequence[Veri
 def _details(one: Verification) -> str:
     if one.reason:
         return one.reason
+    if one.verdict == "alone":
+        return "could be read whole; nothing older is left to compare it with"
     return "; ".join(
         f"{name} is {dumps(ours).decode()[:80]}, the log says {dumps(theirs).decode()[:80]}"
         for name, ours, theirs in one.details
