@@ -127,8 +127,9 @@ def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:
     info = (provenance.commit_info if provenance else None) or {}
     if isinstance(info.get("txnId"), str):
         found["txnId"] = info["txnId"]
-    if provenance and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
-        found["inCommitTimestampOpt"] = provenance.in_commit_timestamp
+    stamped = provenance.in_commit_timestamp if provenance else None
+    if stamped is not None and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        found["inCommitTimestampOpt"] = stamped
     return found
 
 
