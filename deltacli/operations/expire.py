@@ -26,10 +26,10 @@ from deltacli.delta.segment import CheckpointInstance, LogFile, LogListing, read
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.log import Log
-from deltacli.operations.snapshot import SnapshotSummary, count_and_digest
+from deltacli.operations.snapshot import count_and_digest
 from deltacli.operations.table import Table
 from deltacli.operations.time_travel import version_at
-from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoint
+from deltacli.operations.verify_checkpoint import Verdict, facts_of, verify_checkpoint
 from deltacli.operations.version import Snapshot
 from deltacli.quantities import format_duration, format_ranges, format_timestamp, ranges_of
 from deltacli.storage import Deleted, Failed, Missing
@@ -340,17 +340,8 @@ def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
         after = count_and_digest(table.rebuild(Log(kept), plan.newest_version, unusable=others), plan.now_ms)
     except Unreadable as fault:
         raise _unproven(fault.message) from fault
-    if _live(before) != _live(after):
+    if facts_of(before) != facts_of(after):
         raise _unproven(f"version {plan.newest_version} would be another one")
-
-
-def _live(summary: SnapshotSummary) -> tuple[object, ...]:
-    """What must not change: newer checkpoints have dropped tombstones, but none that still counts."""
-    digests, tombstones = summary.digests, summary.tombstones
-    found = digests and (digests.paths, digests.raw_paths, digests.keys)
-    snapshot = summary.snapshot
-    small = (snapshot.protocol, snapshot.metadata, snapshot.transactions, snapshot.domains)
-    return (summary.files, found, tombstones.count - tombstones.expired, small)
 
 
 def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -86,7 +87,7 @@ def verify_checkpoint(table: Table, listing: LogListing, instance: CheckpointIns
         theirs = _summary(table, listing, instance.version, at_version)
     except Unreadable:
         return Verification(instance, Verdict.ALONE)
-    found, wanted = _facts(ours), _facts(theirs)
+    found, wanted = facts_of(ours), facts_of(theirs)
     details = tuple((name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name])
     return Verification(instance, Verdict.DIFFERS if details else Verdict.AGREES, details)
 
@@ -98,10 +99,11 @@ def _summary(
     return count_and_digest(snapshot, table.clock())
 
 
-def _facts(summary: SnapshotSummary) -> dict[str, object]:
+def facts_of(summary: SnapshotSummary) -> dict[str, object]:
     """What two ways to one state must agree on."""
     document, snapshot = summary.as_json(), summary.snapshot
-    facts = {name: document[name] for name in ("protocol", "metadata", "domains")}
+    facts = {name: document[name] for name in ("protocol", "domains")}
+    facts["metadata"] = document["metadata"] | {"schemaString": _schema(snapshot.metadata.schema_string)}
     kept = live_transactions(snapshot.transactions, snapshot.properties, summary.now_ms)
     if TRANSACTION_RETENTION in snapshot.properties:  # engines differ in what becomes of those without a time
         kept = [found for found in kept if found.last_updated is not None]
@@ -110,3 +112,11 @@ def _facts(summary: SnapshotSummary) -> dict[str, object]:
     facts |= {f"files.{name}": value for name, value in files.items()}
     facts["tombstones.unexpired"] = summary.tombstones.count - summary.tombstones.expired
     return facts
+
+
+def _schema(text: str | None) -> object:
+    """The schema as a value: writers have been seen to space it otherwise in checkpoints."""
+    try:
+        return json.loads(text) if text is not None else None
+    except (ValueError, RecursionError):
+        return text
