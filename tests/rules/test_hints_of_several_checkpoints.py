@@ -59,3 +59,31 @@ def test_a_hint_that_fits_none_of_them_is_reported_once() -> None:
     table.storage.put(HINT, json.dumps(hint | {"checksum": checksum}).encode())
 
     assert [("hint.size-wrong", "numOfAddFiles")] == hint_findings(table)
+
+
+@pytest.mark.parametrize(
+    ("born", "request_", "fields", "key", "seen"),
+    [
+        (protocol(), CheckpointRequest(layout=Layout.MULTI_PART, parts=3), {"parts": 5}, "parts", 5),
+        (protocol(), CheckpointRequest(layout=Layout.MULTI_PART, parts=3), {"parts": None}, "parts", "no parts"),
+        (
+            V2,
+            CheckpointRequest(layout=Layout.V2),
+            {"v2Checkpoint": {"path": "gone.json"}},
+            "v2Checkpoint",
+            "gone.json",
+        ),
+    ],
+    ids=["other parts", "no parts", "another file"],
+)
+def test_a_form_that_the_version_does_not_have_is_named(
+    born: dict[str, object], request_: CheckpointRequest, fields: dict[str, object], key: str, seen: object
+) -> None:
+    table = table_with(born, request_)
+    hint = {name: value for name, value in (json.loads(table.storage.read(HINT)) | fields).items() if value is not None}
+    del hint["checksum"]
+    table.storage.put(HINT, json.dumps(hint).encode())
+
+    (found,) = table.validate(select=["hint.checkpoint-missing"]).findings
+
+    assert (key, seen) == (found.place.key, found.seen)
