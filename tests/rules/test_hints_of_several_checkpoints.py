@@ -64,7 +64,7 @@ def test_a_hint_that_fits_none_of_them_is_reported_once() -> None:
 @pytest.mark.parametrize(
     ("born", "request_", "fields", "key", "seen"),
     [
-        (protocol(), CheckpointRequest(layout=Layout.MULTI_PART, parts=3), {"parts": 5}, "parts", 5),
+        (protocol(), CheckpointRequest(layout=Layout.MULTI_PART, parts=3), {"parts": 5}, "parts", "5"),
         (protocol(), CheckpointRequest(layout=Layout.MULTI_PART, parts=3), {"parts": None}, "parts", "no parts"),
         (
             V2,
@@ -77,7 +77,7 @@ def test_a_hint_that_fits_none_of_them_is_reported_once() -> None:
     ids=["other parts", "no parts", "another file"],
 )
 def test_a_form_that_the_version_does_not_have_is_named(
-    born: dict[str, object], request_: CheckpointRequest, fields: dict[str, object], key: str, seen: object
+    born: dict[str, object], request_: CheckpointRequest, fields: dict[str, object], key: str, seen: str
 ) -> None:
     table = table_with(born, request_)
     hint = {name: value for name, value in (json.loads(table.storage.read(HINT)) | fields).items() if value is not None}
