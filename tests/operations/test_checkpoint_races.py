@@ -14,9 +14,11 @@ from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.operations.checkpoint import make_request
 from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
 from deltacli.storage import Created, Storage, open_storage
+from tests.differential.test_peers import PEERS, relative
 from tests.support.actions import add, to_bytes
 from tests.support.builder import HINT, TableBuilder, commit_path
 from tests.support.checkpointing import FORMS, any_form_table, expired, write
+from tests.support.peers import Task, ask, peer_python
 from tests.support.reading import NOW_MS, open_at, state_document
 from tests.support.s3 import S3Server
 
@@ -134,14 +136,36 @@ def check_one_commits(uris: list[str], builders: list[TableBuilder]) -> None:
         check(open_storage(uri), builder)
 
 
+def check_peers(uris: list[str], builders: list[TableBuilder]) -> None:
+    """Every other engine at hand lists the live files of the model."""
+    python = peer_python()
+    if python is None:
+        return  # where they are not installed; the gate installs them
+    tasks = [Task(uri, uri, None) for uri in uris]
+    expected = [sorted(add["path"] for add in builder.states[-1].live.values()) for builder in builders]
+    for peer, script in PEERS.items():
+        answers = ask(python, script, tasks)
+        found = [
+            sorted(relative(file.path, answer.task.path) for file in answer.files)
+            if answer.files is not None
+            else answer
+            for answer in answers
+        ]
+        assert expected == found, peer
+
+
 @pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.long)])
 def test_two_processes_checkpoint_one_version(rounds: int, tmp_path: Path) -> None:
-    check_both_checkpoint(*tables(rounds, on_disk(tmp_path)))
+    uris, builders = tables(rounds, on_disk(tmp_path))
+    check_both_checkpoint(uris, builders)
+    check_peers(uris, builders)
 
 
 @pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.long)])
 def test_one_process_checkpoints_while_another_commits(rounds: int, tmp_path: Path) -> None:
-    check_one_commits(*tables(rounds, on_disk(tmp_path)))
+    uris, builders = tables(rounds, on_disk(tmp_path))
+    check_one_commits(uris, builders)
+    check_peers(uris, builders)
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.long)])

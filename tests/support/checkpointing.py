@@ -16,6 +16,9 @@ from tests.support.model import WEEK_MS, State
 from tests.support.reading import NOW_MS
 
 V2 = ["v2Checkpoint"]
+INLINE = deletion_vector("^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L", storage="i", offset=None, rows=6)
+INLINE |= {"sizeInBytes": 44}
+"""A vector that other engines can read without a file: rows 3, 4, 7, 11, 18 and 29."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ def any_form_table(form: Form) -> TableBuilder:
         txn("app", 3, last_updated=NOW_MS),
         domain("mine", '{"x":1}'),
         add("a.parquet", size=10, records=1),
-        add("b.parquet", size=20, records=2, vector=deletion_vector(rows=1)),
+        add("b.parquet", size=20, records=20, vector=INLINE),
     ]
     builder = TableBuilder().commit(*first)
     for name in ("c", "d", "e"):
