@@ -31,7 +31,7 @@ from deltacli.operations.table import Table
 from deltacli.operations.time_travel import version_at
 from deltacli.operations.verify_checkpoint import Verdict, facts_of, verify_checkpoint
 from deltacli.operations.version import Snapshot
-from deltacli.quantities import format_duration, format_ranges, format_timestamp, ranges_of
+from deltacli.quantities import format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.storage import Deleted, Failed, Missing
 from deltacli.work.checkpoints import open_checkpoint
 
@@ -178,7 +178,7 @@ def plan_expiry(table: Table, request: ExpiryRequest) -> ExpiryPlan:
         files,
         lost,
         len(kept.reconstructable),
-        tuple(_refusals(snapshot, request, retention, own_retention, boundary)),
+        tuple(_refusals(snapshot, listing, request, retention, own_retention, boundary)),
         tuple(notes),
         offered,
     )
@@ -289,8 +289,14 @@ def _without(whole: WholeLog, gone: Collection[str]) -> LogListing:
 
 
 def _refusals(
-    snapshot: Snapshot, request: ExpiryRequest, retention: int, own_retention: int, boundary: int | None
+    snapshot: Snapshot,
+    listing: LogListing,
+    request: ExpiryRequest,
+    retention: int,
+    own_retention: int,
+    boundary: int | None,
 ) -> Iterator[Refusal]:
+    """`listing` is the whole log: what a snapshot lists may begin at the hint."""
     properties = snapshot.properties
     try:
         require_writable(snapshot.protocol, snapshot.version)
@@ -305,7 +311,7 @@ def _refusals(
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
         yield Refusal("expire.retention", message, f"--allow-retention-below {own}")
-    empty = [version for version, file in snapshot.listing.commits.items() if file.size_bytes == 0]
+    empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
         yield Refusal("commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first")
     protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
@@ -369,7 +375,7 @@ def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None
         raise Refused(
             refusal.message,
             code=refusal.code,
-            hint=f"deltacli log expire {{table}} {refusal.override}" if refusal.override else None,
+            hint=f"add {refusal.override}" if refusal.override else "deltacli log expire {table} --dry-run",
         )
     prove_expiry(table, plan)
     sizes = {file.path: file.size_bytes for file in plan.files}
@@ -393,7 +399,7 @@ def require_done(outcome: ExpiryOutcome) -> None:
     if outcome.failed:
         path, reason = outcome.failed[0]
         raise PartlyDone(
-            f"{len(outcome.failed)} files could not be deleted",
+            f"{plural(len(outcome.failed), 'file')} could not be deleted",
             code="expire.partly-done",
             facts={"first": path, "why": reason},
             hint="deltacli log expire {table}",
