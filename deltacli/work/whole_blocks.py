@@ -143,13 +143,22 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
     columns = [values.field(name) for name in names]
     if any(not pa.types.is_string(column.type) or column.null_count for column in columns):
         return None
-    offsets = pa.array(range(0, rows * width + 1, width) if width else [0] * (rows + 1), pa.int32())
+    offsets = pc.multiply(_count(rows + 1), pa.scalar(width, pa.int32()))
     if width == 0:
         return pa.MapArray.from_arrays(offsets, pa.nulls(0, pa.string()), pa.nulls(0, pa.string()), type=kind)
     if width == 1:
         keys, items = pa.repeat(names[0], rows), columns[0]
     else:
-        order = pa.array([column * rows + row for row in range(rows) for column in range(width)], pa.int32())
-        items = pa.concat_arrays(columns).take(order)
-        keys = pa.array(names * rows, pa.string())
+        entries = _count(rows * width)
+        row = pc.divide(entries, width)
+        column = pc.subtract(entries, pc.multiply(row, width))
+        items = pa.concat_arrays(columns).take(pc.add(pc.multiply(column, rows), row))
+        keys = pa.array(names, pa.string()).take(column)
     return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
+
+
+def _count(numbers: int) -> Any:  # Any: an int32 array
+    """0, 1, 2 …"""
+    import pyarrow as pa
+
+    return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))
