@@ -232,7 +232,7 @@ def _after_blanks(text: str, position: int) -> int:
 
 def _not_an_action(name: str, number: int, offset: int, value: object) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{name} line {number} is not an action: found {_json_type(value)}, expected an object",
+        f"{name} line {number} is not an action: found {json_type(value)}, expected an object",
         code="commit.line-not-object",
         facts={"line": str(number), "byte": str(offset)},
         hint="deltacli history {table}",
@@ -241,14 +241,15 @@ def _not_an_action(name: str, number: int, offset: int, value: object) -> Commit
 
 def _wrong_type(name: str, number: int, offset: int, kind: str, value: object) -> CommitCorrupt:
     return CommitCorrupt(
-        f"{name} line {number}: {kind} is {_json_type(value)}, expected an object",
+        f"{name} line {number}: {kind} is {json_type(value)}, expected an object",
         code="action.wrong-type",
         facts={"line": str(number), "byte": str(offset)},
         hint="deltacli history {table}",
     )
 
 
-def _json_type(value: object) -> str:
+def json_type(value: object) -> str:
+    """What a JSON value is, for a message: `a number`, `an object`."""
     match value:
         case None:
             return "null"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import Layout, TopFile, choose_layout, classic_path
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
-from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff
+from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.properties import is_true
 from deltacli.delta.protocol import require_writable
 from deltacli.delta.rules.views import Regime
@@ -84,11 +84,6 @@ class CheckpointPlan:
         if self.request.force:
             return True
         return self.present is None and self.behind >= self.request.if_behind
-
-    @property
-    def cutoff_ms(self) -> int:
-        """Removes with a deletionTimestamp greater than this are kept."""
-        return tombstone_cutoff(self.snapshot.properties, self.now_ms)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from deltacli.delta.commit_lines import KNOWN_ACTIONS
+from deltacli.delta.commit_lines import KNOWN_ACTIONS, json_type
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.views import CommitView, Placed
 from deltacli.quantities import format_count, format_size
@@ -292,14 +292,4 @@ def provenance(view: CommitView) -> Iterator[Finding]:
 
 
 def _named(value: object) -> str:
-    match value:
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a string"
-        case list():
-            return "an array"
-        case _:
-            return "an object with an empty key"
+    return "an object with an empty key" if isinstance(value, dict) else json_type(value)
