@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.rules.views import FilesView, Regime
+from deltacli.delta.regime import Regime
+from deltacli.delta.rules.views import FilesView
 from deltacli.delta.stats_schema import (
     PER_COLUMN,
     ColumnPath,

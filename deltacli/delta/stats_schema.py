@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.rules.views import Regime
+from deltacli.delta.regime import Regime
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 
 if TYPE_CHECKING:

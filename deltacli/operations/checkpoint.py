@@ -16,7 +16,7 @@ from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.properties import is_true
 from deltacli.delta.protocol import require_writable
-from deltacli.delta.rules.views import Regime
+from deltacli.delta.regime import Regime
 from deltacli.delta.segment import CheckpointInstance, LogListing
 from deltacli.errors import CheckpointUnreadable, DeltacliError, Refused, Unreadable, UsageError
 from deltacli.operations.announce import announce

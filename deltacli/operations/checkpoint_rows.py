@@ -14,7 +14,7 @@ from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct
 from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff, unexpired
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.rules.views import Regime
+from deltacli.delta.regime import Regime
 from deltacli.operations.version import Snapshot
 from deltacli.work.checkpoints import FileBatch
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.file_actions import action_schemas, whole_actions
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.commit_lines import WRONG_TYPE
-from deltacli.delta.rules.views import CommitView, FilesView, Regime
+from deltacli.delta.rules.views import CommitView, FilesView
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.findings import Collector

@@ -11,9 +11,10 @@ from deltacli.delta.file_actions import action_schemas, whole_actions_leniently
 from deltacli.delta.known_files import KnownFiles
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.raw_lines import LineScanner
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import checkpoint_rows as rules
 from deltacli.delta.rules.base import Finding, Place
-from deltacli.delta.rules.views import CheckpointView, ExpectedState, Regime
+from deltacli.delta.rules.views import CheckpointView, ExpectedState
 from deltacli.delta.segment import CheckpointInstance
 from deltacli.delta.stats import num_records_column
 from deltacli.operations.file_rows import FileRows

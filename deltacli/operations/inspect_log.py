@@ -12,6 +12,7 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.known_files import KnownFiles
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.delta.raw_lines import ScannedLines
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Place, Severity
 from deltacli.delta.rules.commit_lines import EMPTY
 from deltacli.delta.rules.views import (
@@ -23,7 +24,6 @@ from deltacli.delta.rules.views import (
     MetadataView,
     Placed,
     ProtocolView,
-    Regime,
     RegimeView,
     StateView,
 )

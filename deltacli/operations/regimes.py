@@ -9,8 +9,9 @@ from functools import lru_cache
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.protocol import Protocol
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Place
-from deltacli.delta.rules.views import Placed, Regime
+from deltacli.delta.rules.views import Placed
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.delta.state import Metadata, read_metadata, read_protocol
 from deltacli.errors import DeltacliError

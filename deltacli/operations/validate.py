@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from deltacli.delta.features import FEATURES
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Place
-from deltacli.delta.rules.views import HistoryView, ListingView, Regime, StateView, StorageView
+from deltacli.delta.rules.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
 from deltacli.operations.findings import Choice, Collector
 from deltacli.operations.inspect_log import LogInspector

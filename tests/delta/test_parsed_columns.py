@@ -13,7 +13,7 @@ import pytest
 
 from deltacli.delta.checkpoint.parsed import parse_partition_values, parse_statistics, partition_type, stats_type
 from deltacli.delta.protocol import Protocol
-from deltacli.delta.rules.views import Regime
+from deltacli.delta.regime import Regime
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.state import Metadata
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Severity
 from deltacli.delta.rules.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
 from deltacli.delta.rules.path_spelling import faults_of_path, suspicious
-from deltacli.delta.rules.views import CommitView, Placed, Regime
+from deltacli.delta.rules.views import CommitView, Placed
 from deltacli.operations.regimes import next_regime
 from tests.rules.damages_actions import (
     DAY_MS,

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.commit_lines import Action
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.checkpoint_columns import is_older
-from deltacli.delta.rules.views import CheckpointView, Regime
+from deltacli.delta.rules.views import CheckpointView
 from tests.rules.checkpoint_view import PATH, SIDECAR, features, found_in, opened, regime_of, rules, state, told
 from tests.rules.table_builder import column, struct
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.commit_lines import Action
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import checksums
 from deltacli.delta.rules.base import Finding
 from deltacli.delta.rules.checksum_files import AREA
-from deltacli.delta.rules.views import ChecksumView, ExpectedState, LiveFile, Placed, Regime, Totals
+from deltacli.delta.rules.views import ChecksumView, ExpectedState, LiveFile, Placed, Totals
 from deltacli.operations.regimes import next_regime
 from tests.rules.table_builder import TableBuilder
 

@@ -14,9 +14,10 @@ import pytest
 from deltacli.delta import stats_columns
 from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.protocol import Protocol
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import deletion_vectors, partitions, statistics
 from deltacli.delta.rules.base import Area, Finding
-from deltacli.delta.rules.views import FilesView, Regime, StateView
+from deltacli.delta.rules.views import FilesView, StateView
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.state import read_metadata
 from tests.rules.table_builder import column, struct

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli import arrow_compute as pc
 from deltacli.delta.partition_text import Spelling, is_text, spelling_of
 from deltacli.delta.properties import parse_integer
-from deltacli.delta.rules.views import Regime
+from deltacli.delta.regime import Regime
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 from deltacli.delta.stats_columns import StatsBlock, StatsColumns, parse_stats
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath, decimal_parts

@@ -9,9 +9,10 @@ from typing import Any
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.paths import canonical
 from deltacli.delta.properties import deleted_file_retention_ms
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.stored_files import locate_all
-from deltacli.delta.rules.views import CommitView, Placed, Regime, StorageView
+from deltacli.delta.rules.views import CommitView, Placed, StorageView
 from deltacli.quantities import plural
 
 AREA = Area("change_data")

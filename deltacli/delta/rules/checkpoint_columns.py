@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.checkpoint_rows import AREA, is_sidecar
-from deltacli.delta.rules.views import CheckpointView, Regime
+from deltacli.delta.rules.views import CheckpointView
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 
 STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"

@@ -6,9 +6,10 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.schema_walk import fresh
-from deltacli.delta.rules.views import Regime, RegimeView, StateView
+from deltacli.delta.rules.views import RegimeView, StateView
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 
 AREA = Area("clustering")

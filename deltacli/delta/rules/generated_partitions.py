@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.expression_texts import AREA, GENERATION_KEY
-from deltacli.delta.rules.views import FilesView, Regime
+from deltacli.delta.rules.views import FilesView
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.schema_walk import fresh
-from deltacli.delta.rules.views import FilesView, Regime, RegimeView, StorageView
+from deltacli.delta.rules.views import FilesView, RegimeView, StorageView
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from deltacli.quantities import plural
 

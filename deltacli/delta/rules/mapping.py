@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from deltacli.delta.properties import parse_integer
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import mapping_history, mapping_keys  # noqa: F401  (they bring their rules)
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.mapping_fields import (
@@ -20,7 +21,7 @@ from deltacli.delta.rules.mapping_fields import (
     ways_to_parts,
 )
 from deltacli.delta.rules.schema_walk import fresh, shown_path
-from deltacli.delta.rules.views import MetadataView, ProtocolView, Regime
+from deltacli.delta.rules.views import MetadataView, ProtocolView
 
 _COLUMN_LOST = Fix(
     broken="engines refuse the table, or can't find the column in its files",

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from deltacli.delta.properties import parse_integer
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.mapping_fields import AREA, MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
 from deltacli.delta.rules.replaced import replaces_all_files
 from deltacli.delta.rules.schema_walk import shown_path
-from deltacli.delta.rules.views import MetadataView, Regime
+from deltacli.delta.rules.views import MetadataView
 
 _OLD_VALUES = Fix(
     broken="files from before hold other values under that id or name, and readers return them for the column",

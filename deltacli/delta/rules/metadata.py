@@ -6,9 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import metadata_rules as rows
 from deltacli.delta.rules.base import Finding
-from deltacli.delta.rules.views import CommitView, HistoryView, MetadataView, Regime
+from deltacli.delta.rules.views import CommitView, HistoryView, MetadataView
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
 from deltacli.delta.state import Metadata
 from deltacli.quantities import format_timestamp, plural

@@ -9,10 +9,11 @@ from typing import Any
 from deltacli import arrow_compute as pc
 from deltacli.delta.partition_columns import PartitionColumn, PartitionKeys, keys_of
 from deltacli.delta.partition_text import HIVE_DEFAULT, Spelling, is_text, spelling_of, sure_spellings
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import partition_directories
 from deltacli.delta.rules import partition_rules as rules
 from deltacli.delta.rules.base import Finding
-from deltacli.delta.rules.views import FilesView, Regime, StateView
+from deltacli.delta.rules.views import FilesView, StateView
 from deltacli.quantities import format_count, format_size
 
 AREA = rules.AREA

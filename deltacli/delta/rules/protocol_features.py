@@ -13,10 +13,11 @@ from deltacli.delta.protocol import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import protocol_rules as rows
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.feature_use import Use, constraint_uses, property_uses, schema_uses
-from deltacli.delta.rules.views import CommitView, HistoryView, Regime, RegimeView
+from deltacli.delta.rules.views import CommitView, HistoryView, RegimeView
 
 AREA = rows.AREA
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.schema_walk import fresh
-from deltacli.delta.rules.views import CommitView, HistoryView, LiveFile, Placed, Regime, RegimeView, StateView
+from deltacli.delta.rules.views import CommitView, HistoryView, LiveFile, Placed, RegimeView, StateView
 
 if TYPE_CHECKING:
     import pyarrow

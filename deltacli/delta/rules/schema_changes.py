@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.replaced import replaces_all_files
 from deltacli.delta.rules.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
-from deltacli.delta.rules.views import MetadataView, Regime
+from deltacli.delta.rules.views import MetadataView
 from deltacli.delta.schema.types import (
     ArrayType,
     DataType,

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules import statistics_bounds, statistics_clustering
 from deltacli.delta.rules import statistics_rules as rules
 from deltacli.delta.rules.base import Finding, Severity
-from deltacli.delta.rules.views import CheckpointView, FilesView, Regime
+from deltacli.delta.rules.views import CheckpointView, FilesView
 from deltacli.delta.stats_columns import Leaf, StatsBlock, stats_of
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.delta.stats_values import Z85

@@ -15,12 +15,9 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.paths import canonical, canonical_all
-from deltacli.delta.properties import is_true
-from deltacli.delta.protocol import Protocol
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Place
-from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.segment import CheckpointInstance, LogFile, LogListing
-from deltacli.delta.state import Metadata
 
 if TYPE_CHECKING:
     import pyarrow
@@ -44,69 +41,6 @@ class StoredFile(NamedTuple):
     path: str
     size_bytes: int
     modified_ms: int
-
-
-@dataclass(frozen=True)
-class Regime:
-    """The protocol and the metadata in force. Parts that could not be read are None; the raw actions stay."""
-
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    schema: StructType | None = None
-    raw_protocol: Action | None = None
-    raw_metadata: Action | None = None
-    protocol_place: Place | None = None
-    metadata_place: Place | None = None
-    protocol_version: int = -1
-    """The version whose commit (or checkpoint) brought the protocol; -1: none did."""
-    metadata_version: int = -1
-
-    @cached_property
-    def features(self) -> frozenset[str]:
-        """Every supported feature: listed, or implied by version numbers."""
-        return self.protocol.supported_features if self.protocol else frozenset()
-
-    @cached_property
-    def properties(self) -> Mapping[str, str]:
-        """The table properties; empty without a metadata."""
-        return self.metadata.configuration if self.metadata else {}
-
-    def is_on(self, key: str) -> bool:
-        """True if a boolean property is true (whether or not its feature is supported)."""
-        return is_true(self.properties, key)
-
-    @cached_property
-    def mapping_mode(self) -> str:
-        """`delta.columnMapping.mode` where column mapping is supported, else `none`."""
-        mode = str(self.properties.get("delta.columnMapping.mode") or "none").lower()
-        return mode if "columnMapping" in self.features else "none"
-
-    @cached_property
-    def has_ict(self) -> bool:
-        """True if in-commit timestamps are supported and on."""
-        return "inCommitTimestamp" in self.features and self.is_on("delta.enableInCommitTimestamps")
-
-    @cached_property
-    def columns(self) -> dict[str, StructField]:
-        """Top-level columns by the name under which files and statistics know them (physical under mapping)."""
-        fields = self.schema.fields if self.schema else ()
-        return {self.physical_name(column): column for column in fields}
-
-    def physical_name(self, column: StructField) -> str:
-        """The name by which files, statistics and partition values know a column or nested field."""
-        if self.mapping_mode == "none":
-            return column.name
-        return str(column.metadata.get("delta.columnMapping.physicalName") or column.name)
-
-    @cached_property
-    def partition_columns(self) -> dict[str, StructField | None]:
-        """Partition columns by physical name; None where the schema does not know one."""
-        by_name = {column.name: column for column in (self.schema.fields if self.schema else ())}
-        found: dict[str, StructField | None] = {}
-        for name in self.metadata.partition_columns if self.metadata else ():
-            column = by_name.get(name)
-            found[self.physical_name(column) if column else name] = column
-        return found
 
 
 OF_CHECKPOINT = -1

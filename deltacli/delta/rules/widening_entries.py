@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.schema_walk import fresh
-from deltacli.delta.rules.views import MetadataView, Regime, RegimeView
+from deltacli.delta.rules.views import MetadataView, RegimeView
 from deltacli.delta.schema.type_changes import (
     TYPE_CHANGES_KEY,
     BadEntry,

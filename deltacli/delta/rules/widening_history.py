@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.views import MetadataView, Regime, StateView
+from deltacli.delta.rules.views import MetadataView, StateView
 from deltacli.delta.rules.widening_entries import AREA, ENABLED, changed_fields, changes_of, is_supported
 from deltacli.delta.schema.type_changes import NamedField, TypeChange, named_fields, primitive_paths, type_at
 from deltacli.delta.schema.types import PrimitiveType
