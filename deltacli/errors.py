@@ -5,6 +5,7 @@
 # │   ├── LogIncomplete                a gap, or a log without its beginning
 # │   ├── CommitCorrupt                a commit file that can't be parsed: file, line, byte
 # │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that can't be opened or lacks what it must hold
+# │   ├── DataUnreadable               a data file or deletion vector that is not what the log says
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
@@ -106,6 +107,12 @@ class CheckpointUnreadable(Unreadable):
     """A checkpoint, part or sidecar that can't be opened, or lacks an action it must hold."""
 
     code = "checkpoint.unreadable"
+
+
+class DataUnreadable(Unreadable):
+    """A data file, or a deletion vector, that is missing, damaged, or not what the table says it is."""
+
+    code = "data.not-parquet"
 
 
 class VersionAbsent(Unreadable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
@@ -12,6 +12,7 @@ from deltacli.delta.file_actions import narrow_batches
 from deltacli.delta.log_path import LogFileKind
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.protocol import Protocol, require_readable
+from deltacli.delta.regime import Regime
 from deltacli.delta.replay import Survivors, TouchedFiles, reconcile_commit
 from deltacli.delta.segment import CheckpointInstance, LogListing, LogSegment
 from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.schema.types import StructType
+    from deltacli.operations.scan import Scan
     from deltacli.operations.table import Table
 
 
@@ -101,6 +103,22 @@ class Snapshot:
         from deltacli.delta.schema.types import parse_schema
 
         return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
+
+    @cached_property
+    def regime(self) -> Regime:
+        """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
+        return Regime(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
+
+    def scan(self, *, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None) -> Scan:
+        """Return the rows of this version, to be iterated over as Arrow batches in the table's exact schema.
+
+        `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
+        at most `limit` rows are read. Raises UsageError for columns and conditions that the table does not know, and
+        Unreadable for a type nobody can read; iterating raises DataUnreadable.
+        """
+        from deltacli.operations.scan import Scan
+
+        return Scan(self, columns=columns, where=where, limit=limit)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""

@@ -1,0 +1,127 @@
+"""Values of one column of a file in the type of the table.
+
+Spec: Type Widening; Delta Data Type to Parquet Type Mappings.
+
+What is exact is taken: the physical forms of one type, and the widenings that the protocol allows. Timestamps of
+nanoseconds are cut to microseconds, as every reader of the table's type does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
+from deltacli.errors import DataUnreadable
+
+Convert: TypeAlias = Callable[[Any], Any]  # Any: Arrow arrays in and out
+
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+"""How many digits before its point a decimal needs to take every integer of so many bits. New changes need more (10 and
+20), but tables of early writers have these."""
+
+
+def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
+    """Return what makes `wanted`, the Arrow type of the primitive type `name`, of an Arrow type; None where it is that.
+
+    Raises DataUnreadable (`data.type-mismatch`); so does the function for a value that does not fit.
+    """
+    import pyarrow as pa
+
+    if kind.equals(wanted):
+        return None
+    if pa.types.is_dictionary(kind):
+        inner = conversion(kind.value_type, name, wanted, path)
+        plain = _checked(kind.value_type, path)
+        return plain if inner is None else lambda values: inner(plain(values))
+    if not _fits(kind, name):
+        from deltacli.delta.schema.file_columns import mismatch
+
+        raise mismatch(path, kind, wanted)
+    if name.startswith("timestamp") and pa.types.is_timestamp(kind):
+        return _time(kind, wanted, path)
+    return _checked(wanted, path)
+
+
+def _fits(kind: Any, name: str) -> bool:
+    """True if every value of an Arrow type is one of the table's type, or may be and is checked."""
+    import pyarrow as pa
+
+    types = pa.types
+    if name in WHOLE_BITS:
+        # Parquet has no integers of less than 32 bits: a writer may leave out that a column has but 8 or 16.
+        return bool(types.is_integer(kind) and kind.bit_width <= max(WHOLE_BITS[name], 32))
+    if parts := decimal_parts(name):
+        return _fits_decimal(kind, *parts)
+    if name == "float":
+        return bool(types.is_float32(kind) or types.is_float16(kind))
+    if name == "double":
+        return bool(types.is_floating(kind) or (types.is_integer(kind) and kind.bit_width <= 32))
+    if name == "timestamp":
+        return bool(types.is_timestamp(kind))
+    if name == "timestamp_ntz":
+        return bool((types.is_timestamp(kind) and kind.tz is None) or types.is_date(kind))
+    if name == "date":
+        return bool(types.is_date(kind))
+    if name == "boolean":
+        return bool(types.is_boolean(kind))
+    return _is_bytes(kind)
+
+
+def _fits_decimal(kind: Any, precision: int, scale: int) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_integer(kind):
+        return precision - scale >= _DIGITS[kind.bit_width]
+    return bool(pa.types.is_decimal(kind) and kind.scale <= scale and kind.precision - kind.scale <= precision - scale)
+
+
+def _is_bytes(kind: Any) -> bool:
+    """True for text and bytes in every form."""
+    import pyarrow as pa
+
+    types = pa.types
+    return any(
+        (
+            types.is_string(kind),
+            types.is_large_string(kind),
+            types.is_string_view(kind),
+            types.is_binary(kind),
+            types.is_large_binary(kind),
+            types.is_binary_view(kind),
+            types.is_fixed_size_binary(kind),
+        )
+    )
+
+
+def _checked(wanted: Any, path: str) -> Convert:
+    """A cast that refuses what does not fit."""
+    import pyarrow as pa
+
+    def convert(values: Any) -> Any:
+        try:
+            return pc.cast(values, wanted)
+        except pa.ArrowException as fault:
+            raise DataUnreadable(
+                f"column {path} holds a value that is no {wanted}",
+                code="data.type-mismatch",
+                facts={"column": path, "in the file": str(values.type)[:200], "reason": str(fault)[:200]},
+            ) from fault
+
+    return convert
+
+
+def _time(kind: Any, wanted: Any, path: str) -> Convert:
+    """Timestamps in microseconds; of one without a zone, in a column with it, the zone is UTC."""
+    import pyarrow as pa
+
+    checked = _checked(wanted, path)
+    if kind.unit != "ns":
+        return checked
+
+    def convert(values: Any) -> Any:
+        # A cast cuts towards 1970; so that times before it do not come out later, they are cut downwards first.
+        return checked(pc.floor_temporal(values.view(pa.timestamp("ns")), unit="microsecond"))
+
+    return convert

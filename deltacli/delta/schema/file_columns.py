@@ -1,0 +1,273 @@
+"""The columns of a table in one data file: where each lies, and how it becomes what the table says it is.
+
+A file may hold narrower types than the table (type widening), other names (column mapping), fewer fields (they came
+later), and any layout of lists and timestamps that writers have used. What fits is converted exactly; what does not is
+refused. Spec: Column Mapping, Reader Requirements; Type Widening; Delta Data Type to Parquet Type Mappings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.schema.conversion import Convert, conversion
+from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.errors import DataUnreadable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_FIELD_ID = b"PARQUET:field_id"
+
+
+class Found(NamedTuple):
+    """A column in a file: the Parquet leaves to read, and what makes the table's type of them (None: they are it)."""
+
+    leaves: tuple[int, ...]
+    convert: Convert | None
+
+
+class FileColumn(NamedTuple):
+    """A top-level column: its place among the fields of the file, and how it is read."""
+
+    position: int
+    leaves: tuple[int, ...]
+    convert: Convert | None
+
+
+class FileColumns:
+    """Finds the columns of a table in files. `physical_name` gives the name that files know a field by."""
+
+    def __init__(self, mapping_mode: str, physical_name: Callable[[StructField], str]) -> None:
+        self._by_id = mapping_mode == "id"
+        self._physical_name = physical_name
+
+    def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
+        """Look for each column in the Arrow schema of a file; None for one that came after it was written.
+
+        Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`), naming the column.
+        """
+        fields = list(schema)
+        firsts = _first_leaves(fields, 0)
+        return [self._top(fields, firsts, column) for column in columns]
+
+    def _top(self, fields: Sequence[Any], firsts: Sequence[int], column: StructField) -> FileColumn | None:
+        position = self._position(fields, column, column.name)
+        if position < 0 or _is_void(column.data_type):
+            return None
+        return FileColumn(position, *self._read(fields[position].type, firsts[position], column.data_type, column.name))
+
+    def _position(self, fields: Sequence[Any], column: StructField, path: str) -> int:
+        """Where a field stands among its siblings in the file, -1 where it does not."""
+        if self._by_id:
+            wanted = str(column.metadata.get("delta.columnMapping.id")).encode()
+            ids = [(field.metadata or {}).get(_FIELD_ID) for field in fields]
+            if wanted in ids:
+                return ids.index(wanted)
+            fields = [field if known is None else None for field, known in zip(fields, ids, strict=True)]
+        name = self._physical_name(column)
+        names = [None if field is None else field.name for field in fields]
+        if name in names:
+            return names.index(name)
+        folded = name.casefold()
+        alike = [index for index, other in enumerate(names) if other is not None and other.casefold() == folded]
+        if len(alike) > 1:
+            spelled = ", ".join(str(names[index]) for index in alike)
+            raise DataUnreadable(
+                f"column {path} can't be told from others that differ in case alone",
+                code="data.case-mismatch",
+                facts={"column": path, "in the file": spelled},
+            )
+        return alike[0] if alike else -1
+
+    def _read(self, kind: Any, first: int, data_type: DataType, path: str) -> Found:
+        """How a value of an Arrow type, whose leaves begin at `first`, becomes one of the table's type."""
+        import pyarrow as pa
+
+        wanted = arrow_type(data_type, path)
+        if isinstance(kind, pa.BaseExtensionType):
+            inner = self._read(kind.storage_type, first, data_type, path)
+            return Found(inner.leaves, _after(lambda values: values.storage, inner.convert))
+        if pa.types.is_null(kind):
+            return Found((first,), lambda values: pa.nulls(len(values), wanted))
+        match data_type:
+            case StructType(fields) if pa.types.is_struct(kind):
+                return self._struct(kind, first, fields, wanted, path)
+            case ArrayType(element) if _is_list(kind):
+                inner = self._read(kind.value_type, first, element, f"{path}.element")
+                return Found(inner.leaves, None if _same(kind, wanted) else _list_of(inner.convert, wanted))
+            case MapType(key, value) if pa.types.is_map(kind):
+                return self._map(kind, first, (key, value), wanted, path)
+            case PrimitiveType("variant") if pa.types.is_struct(kind):
+                return self._variant(kind, first, wanted, path)
+            case PrimitiveType(name) if not pa.types.is_nested(kind):
+                return Found((first,), conversion(kind, name, wanted, path))
+        raise mismatch(path, kind, wanted)
+
+    def _struct(self, kind: Any, first: int, fields: Sequence[StructField], wanted: Any, path: str) -> Found:
+        inside = list(kind)
+        firsts = _first_leaves(inside, first)
+        parts: list[tuple[int, Found]] = []
+        for field in fields:
+            place = f"{path}.{field.name}"
+            position = self._position(inside, field, place)
+            if position < 0 or _is_void(field.data_type):
+                parts.append((-1, Found((), None)))
+            else:
+                parts.append((position, self._read(inside[position].type, firsts[position], field.data_type, place)))
+        read = sorted({position for position, _ in parts if position >= 0})
+        # Of a struct with no field of the table, one tells which structs are null.
+        leaves = tuple(leaf for _, part in parts for leaf in part.leaves) or (first,)
+        is_same = _same(kind, wanted) and [position for position, _ in parts] == list(range(len(inside)))
+        if is_same and not any(part.convert for _, part in parts):
+            return Found(leaves, None)
+        places = [(read.index(position) if position >= 0 else -1, part.convert) for position, part in parts]
+        return Found(leaves, _struct_of(places, wanted, path))
+
+    def _map(self, kind: Any, first: int, inside: tuple[DataType, DataType], wanted: Any, path: str) -> Found:
+        key = self._read(kind.key_type, first, inside[0], f"{path}.key")
+        value = self._read(kind.item_type, first + count_leaves(kind.key_type), inside[1], f"{path}.value")
+        leaves = (*key.leaves, *value.leaves)
+        return Found(leaves, None if _same(kind, wanted) else _map_of(key.convert, value.convert, wanted))
+
+    def _variant(self, kind: Any, first: int, wanted: Any, path: str) -> Found:
+        """A variant as it lies; one that is shredded into typed columns would lose them."""
+        names = [field.name for field in kind]
+        if "typed_value" in names:
+            raise DataUnreadable(
+                f"column {path} is a shredded variant, which this version of deltacli does not read",
+                code="schema.unknown-type",
+                facts={"column": path, "in the file": str(kind)[:200]},
+            )
+        if set(names) != {"metadata", "value"}:
+            raise mismatch(path, kind, wanted)
+        fields = [StructField(name, PrimitiveType("binary"), True, {}) for name in ("metadata", "value")]
+        return FileColumns("none", lambda field: field.name)._struct(kind, first, fields, wanted, path)
+
+
+def count_leaves(kind: Any) -> int:
+    """How many Parquet columns a value of an Arrow type takes."""
+    import pyarrow as pa
+
+    if isinstance(kind, pa.BaseExtensionType):
+        return count_leaves(kind.storage_type)
+    if pa.types.is_struct(kind):
+        return sum(count_leaves(field.type) for field in kind)
+    if pa.types.is_map(kind):
+        return count_leaves(kind.key_type) + count_leaves(kind.item_type)
+    return count_leaves(kind.value_type) if _is_list(kind) else 1
+
+
+def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
+    """The refusal of a type that is no form of the table's."""
+    return DataUnreadable(
+        f"column {path} is {str(found)[:120]} in the file, and {str(wanted)[:120]} in the table",
+        code="data.type-mismatch",
+        facts={"column": path, "in the file": str(found)[:200], "in the table": str(wanted)[:200]},
+        hint="deltacli snapshot {table} --schema",
+    )
+
+
+def _first_leaves(fields: Sequence[Any], first: int) -> list[int]:
+    """The number of the first leaf of each field."""
+    found = []
+    for field in fields:
+        found.append(first)
+        first += count_leaves(field.type)
+    return found
+
+
+def _is_void(data_type: DataType) -> bool:
+    return data_type == PrimitiveType("void")
+
+
+def _is_list(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _same(kind: Any, wanted: Any) -> bool:
+    return bool(kind.equals(wanted))
+
+
+def absent(rows: int, present: int, field: Any, path: str) -> Any:  # Any: an Arrow field, an Arrow array
+    """A column that came after a file was written: null in all rows. Raises where it can't be, and `present` rows are
+    there to show it.
+    """
+    import pyarrow as pa
+
+    if not field.nullable and present:
+        raise DataUnreadable(
+            f"column {path} is NOT NULL, and the file has no such column",
+            code="data.column-missing",
+            facts={"column": path},
+        )
+    return pa.nulls(rows, field.type)
+
+
+# -- conversions of nested values -------------------------------------------------------------------------------------
+
+
+def _after(first: Convert, then: Convert | None) -> Convert:
+    return first if then is None else lambda values: then(first(values))
+
+
+def _converted(convert: Convert | None, values: Any) -> Any:
+    return values if convert is None else convert(values)
+
+
+def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: str) -> Convert:
+    """Structs with the fields of the table. `places`: of each its position among the fields that were read, -1: absent,
+    and how it is converted.
+    """
+    import pyarrow as pa
+
+    fields = list(wanted)
+
+    def convert(values: Any) -> Any:
+        rows = len(values)
+        columns = [
+            _converted(inner, values.field(position))
+            if position >= 0
+            else absent(rows, rows - values.null_count, field, f"{path}.{field.name}")
+            for (position, inner), field in zip(places, fields, strict=True)
+        ]
+        mask = values.is_null() if values.null_count else None
+        if not fields:
+            return pa.StructArray.from_buffers(wanted, rows, [values.buffers()[0]], offset=values.offset, children=[])
+        return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
+
+    return convert
+
+
+def _list_of(inner: Convert | None, wanted: Any) -> Convert:
+    import pyarrow as pa
+
+    from deltacli import arrow_compute as pc
+
+    def convert(values: Any) -> Any:
+        if not pa.types.is_list(values.type):
+            values = pc.cast(values, pa.list_(values.type.value_type))
+        elements = _converted(inner, values.values)
+        return pa.Array.from_buffers(
+            wanted, len(values), values.buffers()[:2], offset=values.offset, children=[elements]
+        )
+
+    return convert
+
+
+def _map_of(key: Convert | None, item: Convert | None, wanted: Any) -> Convert:
+    import pyarrow as pa
+
+    fields = [wanted.key_field, wanted.item_field]
+
+    def convert(values: Any) -> Any:
+        columns = [_converted(key, values.keys), _converted(item, values.items)]
+        entries = pa.StructArray.from_arrays(columns, fields=fields)
+        return pa.Array.from_buffers(
+            wanted, len(values), values.buffers()[:2], offset=values.offset, children=[entries]
+        )
+
+    return convert

@@ -1,0 +1,89 @@
+"""A table schema as an Arrow schema. Spec: Schema Serialization Format; Primitive Types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+from deltacli.delta.stats_schema import decimal_parts
+from deltacli.errors import Unreadable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def arrow_schema(columns: Iterable[StructField]) -> pyarrow.Schema:
+    """The exact Arrow schema of columns of a table. Raises Unreadable (`schema.unknown-type`), naming the column."""
+    import pyarrow as pa
+
+    return pa.schema([arrow_field(column) for column in columns])
+
+
+def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
+    """A column or nested field under its logical name, with its nullability."""
+    import pyarrow as pa
+
+    place = f"{path}.{field.name}" if path else field.name
+    return pa.field(field.name, arrow_type(field.data_type, place), field.nullable)
+
+
+def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
+    """The Arrow type that holds values of a table's type; `path` is the column, for errors.
+
+    Timestamps are microseconds, with zone UTC or without any; variants are the struct that files hold. Raises
+    Unreadable (`schema.unknown-type`).
+    """
+    import pyarrow as pa
+
+    match data_type:
+        case StructType(fields):
+            return pa.struct([arrow_field(field, path) for field in fields])
+        case ArrayType(element, contains_null):
+            return pa.list_(pa.field("element", arrow_type(element, f"{path}.element"), contains_null))
+        case MapType(key, value, value_contains_null):
+            item = pa.field("value", arrow_type(value, f"{path}.value"), value_contains_null)
+            return pa.map_(pa.field("key", arrow_type(key, f"{path}.key"), nullable=False), item)
+        case PrimitiveType(name):
+            found = _primitive(name)
+            if found is None:
+                raise Unreadable(
+                    f"column {path} has type {name[:80]}, which this version of deltacli does not read",
+                    code="schema.unknown-type",
+                    facts={"column": path, "type": name[:80]},
+                    hint="deltacli read {table} --columns …   # the other columns",
+                )
+            return found
+
+
+def _primitive(name: str) -> pyarrow.DataType | None:
+    import pyarrow as pa
+
+    if parts := decimal_parts(name):
+        return pa.decimal128(*parts)
+    if name.startswith(("char(", "varchar(", "string collate ")):
+        return pa.string()
+    if name == "variant":
+        return variant_type()
+    return {
+        "string": pa.string(),
+        "long": pa.int64(),
+        "integer": pa.int32(),
+        "short": pa.int16(),
+        "byte": pa.int8(),
+        "float": pa.float32(),
+        "double": pa.float64(),
+        "boolean": pa.bool_(),
+        "binary": pa.binary(),
+        "date": pa.date32(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "timestamp_ntz": pa.timestamp("us"),
+        "void": pa.null(),
+    }.get(name)
+
+
+def variant_type() -> pyarrow.StructType:
+    """A variant as files hold it. Spec: Variant Data Type."""
+    import pyarrow as pa
+
+    return pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])

@@ -1,0 +1,41 @@
+"""Where the files that a log names lie: below the table, or on another store. Spec: Add File and Remove File."""
+
+from __future__ import annotations
+
+import re
+from threading import Lock
+
+from deltacli.delta.paths import canonical, decode
+from deltacli.storage import Storage, open_storage
+
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
+
+
+class TableFiles:
+    """Finds the store and the path in it of each file of a table; other stores are opened with the table's options."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._root = f"{canonical(storage.uri).rstrip('/')}/"
+        self._others: dict[str, Storage] = {}
+        self._lock = Lock()
+
+    def locate(self, path: str) -> tuple[Storage, str]:
+        """The store and the path below its root of a file as the log names it, percent-encoded, relative or absolute.
+
+        Raises UsageError where the path has a scheme nobody knows.
+        """
+        if not _ABSOLUTE.match(path):
+            return self.below_root(decode(path))
+        place = canonical(path)
+        if place.startswith(self._root):
+            return self.below_root(place[len(self._root) :])
+        directory, _, name = place.rpartition("/")
+        with self._lock:
+            if directory not in self._others:
+                self._others[directory] = open_storage(directory or "/", getattr(self._storage, "options", None))
+        return self._others[directory], name
+
+    def below_root(self, path: str) -> tuple[Storage, str]:
+        """The same for a path relative to the table, not encoded."""
+        return self._storage, path
