@@ -18,7 +18,9 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats import num_records_column
+from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
+from deltacli.progress import SILENT, Progress
 from deltacli.work.data_files import DataFile, RowsWanted, read_rows, split_file
 from deltacli.work.table_files import TableFiles
 
@@ -26,12 +28,12 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.predicate import Predicate
-    from deltacli.operations.table import Table
     from deltacli.operations.version import Snapshot
 
 BY_PARTITION, BY_STATISTICS = "partition", "statistics"
 _FEW_FILES = 8
-"""So few files are read in pieces, to keep all threads busy."""
+_LARGE_FILE_BYTES = 16 << 20
+"""So few files, where one is so large, are read in pieces, to keep all threads busy."""
 
 
 class Selection(NamedTuple):
@@ -105,7 +107,8 @@ class Scan:
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         pieces = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))
-        batches = stream_files(self._snapshot.table, self._files, self._wanted, pieces)
+        table = self._snapshot.table
+        batches = stream_files(table.engine, self._files, self._wanted, pieces, progress=table.progress)
         return first_rows(batches, self._limit)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
@@ -171,21 +174,21 @@ def data_files(
 
 
 def stream_files(
-    table: Table, files: TableFiles, wanted: RowsWanted, pieces: Iterable[DataFile]
+    engine: Engine, files: TableFiles, wanted: RowsWanted, pieces: Iterable[DataFile], *, progress: Progress = SILENT
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows of files, several files at once; where there are few, several row groups of each."""
+    """Yield the rows of files, several files at once; where there are few large ones, several row groups of each."""
     pieces = iter(pieces)
     first = list(islice(pieces, _FEW_FILES + 1))
-    if 0 < len(first) <= _FEW_FILES:
+    if 0 < len(first) <= _FEW_FILES and max(file.size_bytes or 0 for file in first) >= _LARGE_FILE_BYTES:
         split = partial(split_file, files, parts=_FEW_FILES // len(first))
-        first = list(chain.from_iterable(table.engine.run(split, first)))
-    with table.progress.step("reading rows", unit="files") as step:
+        first = list(chain.from_iterable(engine.run(split, first)))
+    with progress.step("reading rows", unit="files") as step:
 
         def tell(file: DataFile) -> Iterator[pyarrow.RecordBatch]:
             yield from read_rows(files, wanted, file)
             step.advance(1)
 
-        yield from table.engine.stream(tell, chain(first, pieces))
+        yield from engine.stream(tell, chain(first, pieces))
 
 
 def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:

@@ -17,6 +17,7 @@ from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
 
 if TYPE_CHECKING:
+    from deltacli.operations.changes import Changes
     from deltacli.operations.checkpoint import CheckpointResult
     from deltacli.operations.history import History
     from deltacli.operations.validate import Validation
@@ -78,6 +79,29 @@ class Table:
         except FileMissing:
             # Somebody cleaned the log between the listing and now: what is there now decides.
             return self.rebuild(Log(list_log(self.storage, progress=self.progress)), version)
+
+    def changes(
+        self,
+        *,
+        from_version: int,
+        to_version: int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> Changes:
+        """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
+        included, to be iterated over as Arrow batches.
+
+        The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
+        `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC); `where`
+        and `limit` are as in `Snapshot.scan`, and `where` may look at these three. Raises what `snapshot` raises, and
+        VersionAbsent where the commit of a version is gone; iterating raises DataUnreadable.
+        """
+        from deltacli.operations.changes import Changes
+
+        return Changes(
+            self, from_version=from_version, to_version=to_version, columns=columns, where=where, limit=limit
+        )
 
     def validate(
         self,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from deltacli.delta.predicate import Predicate
 
-ROWS_A_BATCH = 65_536
+ROWS_A_BATCH = 32_768
 MAX_BATCH_BYTES = 64 << 20
 """What a batch may take, by the mean of its row group: fewer rows are read at a time where they are long."""
 

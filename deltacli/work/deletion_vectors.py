@@ -28,7 +28,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
         raise DataUnreadable(f"a deletion vector can't be read: {wrong.text}", code="dv.bad-descriptor")
     kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
     if kind == "i":
-        place, data = "its descriptor", _inline(text, descriptor.get("sizeInBytes"))
+        place, data = "its descriptor", _inline(descriptor, text)
     elif kind in ("u", "p"):
         path = vector_file(text) if kind == "u" else None
         if kind == "u" and path is None:
@@ -46,11 +46,11 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
     return rows
 
 
-def _inline(text: str, size: Any) -> bytes:
+def _inline(descriptor: Descriptor, text: str) -> bytes:
     """The bytes of an inline vector; writers fill up the text to whole groups of five characters."""
-    data = decode_z85(text)
+    data, size = decode_z85(text), descriptor.get("sizeInBytes")
     if data is None:
-        raise DataUnreadable("an inline deletion vector is no Z85 text", code="dv.bad-z85")
+        raise _fault(descriptor, "its descriptor", "dv.bad-z85", "its text is no Z85")
     return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
 
 
