@@ -15,8 +15,11 @@ from collections.abc import Callable, Mapping
 from typing import Any  # pyarrow has no types
 
 _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
+    "abs": ("abs", 1, None),
+    "add": ("add", 2, None),
     "all": ("all", 1, None),
     "and_": ("and", 2, None),
+    "and_kleene": ("and_kleene", 2, None),
     "and_not": ("and_not", 2, None),
     "any": ("any", 1, None),
     "ascii_is_decimal": ("ascii_is_decimal", 1, None),
@@ -35,13 +38,15 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "indices_nonzero": ("indices_nonzero", 1, None),
     "invert": ("invert", 1, None),
     "is_in": ("is_in", 1, "SetLookupOptions"),
-    "is_valid": ("is_valid", 1, None),
     "is_null": ("is_null", 1, None),
+    "is_valid": ("is_valid", 1, None),
     "less": ("less", 2, None),
     "less_equal": ("less_equal", 2, None),
     "match_substring_regex": ("match_substring_regex", 1, "MatchSubstringOptions"),
     "min_max": ("min_max", 1, None),
+    "multiply": ("multiply", 2, None),
     "or_": ("or", 2, None),
+    "or_kleene": ("or_kleene", 2, None),
     "replace_substring": ("replace_substring", 1, "ReplaceSubstringOptions"),
     "replace_with_mask": ("replace_with_mask", 3, None),
     "sort_indices": ("sort_indices", 1, None),

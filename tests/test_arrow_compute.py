@@ -18,8 +18,11 @@ TRUTH = pa.array([True, False, None])
 LISTS = pa.array([["a", "b"], [], None])
 ROWS = pa.StructArray.from_arrays([TEXT, NUMBERS], ["t", "n"])
 CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
+    "abs": ((NUMBERS,), {}),
+    "add": ((NUMBERS, 1), {}),
     "all": ((TRUTH,), {}),
     "and_": ((TRUTH, TRUTH), {}),
+    "and_kleene": ((TRUTH, pa.array([None, False, False])), {}),
     "and_not": ((TRUTH, TRUTH), {}),
     "any": ((TRUTH,), {}),
     "ascii_is_decimal": ((TEXT,), {}),
@@ -44,7 +47,9 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "less_equal": ((NUMBERS, 1), {}),
     "match_substring_regex": ((TEXT, "^a"), {}),
     "min_max": ((NUMBERS,), {}),
+    "multiply": ((NUMBERS, 2), {}),
     "or_": ((TRUTH, TRUTH), {}),
+    "or_kleene": ((TRUTH, pa.array([None, True, True])), {}),
     "replace_substring": ((TEXT, "b", "bb"), {}),
     "replace_with_mask": ((TEXT, pa.array([True, False, False]), pa.array(["new"])), {}),
     "sort_indices": ((TEXT,), {}),

@@ -8,7 +8,7 @@ and those are read value by value.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -204,21 +204,27 @@ class _Parser:
         self._found.note_unknown(leaf.path, max(len(row), 1), block.row(row[0].as_py()) if len(row) else block.row(0))
 
 
-def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array in, a table or None out
-    """Read texts that all begin and end with a brace; None where Arrow can't take one of them."""
+def safe_lines(texts: Any) -> bytes | None:  # Any: a string array
+    """Texts that all begin and end with a brace, as lines for Arrow's reader; None where it must not see them."""
     import pyarrow as pa
 
-    lines = pc.binary_join_element_wise(texts, pa.scalar(""), "\n").buffers()[2].to_pybytes()
-    names_floats = _names_floats(lines)
-    refused = f"{_TOP_LEVEL_NULL}|{_BARE_FLOAT}" if names_floats else _TOP_LEVEL_NULL
+    lines: bytes = pc.binary_join_element_wise(texts, pa.scalar(""), "\n").buffers()[2].to_pybytes()
+    refused = f"{_TOP_LEVEL_NULL}|{_BARE_FLOAT}" if _names_floats(lines) else _TOP_LEVEL_NULL
     if pc.match_substring_regex(pa.array([lines], pa.large_binary()), refused)[0].as_py():
+        return None
+    return lines
+
+
+def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array in, a table or None out
+    """Read texts that all begin and end with a brace; None where Arrow can't take one of them."""
+    lines = safe_lines(texts)
+    if lines is None:
         return None
     shape = _sample(texts)
     fields = stats_fields(schema, shape)
-    if names_floats:
-        lines = _with_numbers(lines, set(_names_of_floats(fields)))
+    lines = with_numbers(lines, fields)
     for _ in range(_ROUNDS):
-        parsed = _read_json(lines, fields)
+        parsed = read_lines(lines, fields)
         if parsed is None or parsed.num_rows != len(texts):
             return None
         shape = merge(shape, shape_of_type(parsed.schema))
@@ -247,7 +253,8 @@ def _decimals_fit(columns: Any) -> bool:  # Any: Arrow arrays
     return True
 
 
-def _read_json(lines: bytes, fields: pyarrow.Schema) -> Any:  # Any: a table or None
+def read_lines(lines: bytes, fields: pyarrow.Schema, *, others: str = "infer") -> Any:  # Any: a table or None
+    """Read safe lines; None where Arrow can't take one of them. `others`: what becomes of fields not asked for."""
     import pyarrow
     import pyarrow.json
 
@@ -255,7 +262,7 @@ def _read_json(lines: bytes, fields: pyarrow.Schema) -> Any:  # Any: a table or 
         return pyarrow.json.read_json(
             pyarrow.BufferReader(lines),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pyarrow.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior="infer"),
+            parse_options=pyarrow.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior=others),
         )
     except pyarrow.ArrowException:
         return None
@@ -285,8 +292,11 @@ def _names_of_floats(fields: Any) -> Iterator[str]:  # Any: an Arrow schema or s
             yield part.name
 
 
-def _with_numbers(lines: bytes, names: Iterable[str]) -> bytes:
-    """Put numbers in the place of the floats that JSON writes as strings, in the columns of these names."""
+def with_numbers(lines: bytes, fields: Any) -> bytes:  # Any: an Arrow schema
+    """Put numbers in the place of the floats that JSON writes as strings, in the doubles among the fields."""
+    if not _names_floats(lines):
+        return lines
+    names = set(_names_of_floats(fields))
     for word, number in SPELLED_FLOATS.items():
         if b'"%b"' % word.encode() in lines:
             for name in names:

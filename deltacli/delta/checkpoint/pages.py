@@ -1,8 +1,8 @@
 """The little that is read of Parquet's own structures. Spec: parquet.thrift, PageHeader and ColumnMetaData.
 
 Headers of pages, read without their pages: Arrow allocates what a header claims before it looks further, so a
-checkpoint from a stranger is measured first. Null counts of footers: to give one, pyarrow 26.0.1 decodes all statistics
-of a column, and ends the process where the smallest value of an integer column is shorter than an integer.
+checkpoint from a stranger is measured first. Null counts and bounds of footers: to give one, pyarrow 26.0.1 decodes all
+statistics of a column, and ends the process where the smallest value of an integer column is shorter than an integer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ _INTEGERS = (4, 5, 6)
 _PATH_FIELD = 0x19
 """The head of ColumnMetaData.path_in_schema: the field after the one before it, a list."""
 _MAX_DEPTH = 16
+_MAX_SHORT_LIST = 14
+"""A longer list has its length elsewhere."""
+_BOUND_FIELDS = {1: "old_high", 2: "old_low", 5: "high", 6: "low"}
 
 
 class PageHeader(NamedTuple):
@@ -61,28 +64,78 @@ def read_null_counts(footer: bytes, leaf: str, row_groups: int) -> list[int | No
     `footer` is a FileMetaData; `leaf` is a path with dots. It is searched for as every library of Thrift writes it; one
     that does not occur exactly once for each row group tells nothing.
     """
+    return [found.nulls for found in read_statistics(footer, leaf, row_groups)]
+
+
+class LeafStatistics(NamedTuple):
+    """What a footer says of a leaf in one row group; None where it does not. Bounds are the bytes as they stand there.
+
+    `old_low`, `old_high`: those of a time when it was not said how values are ordered.
+    """
+
+    values: int | None = None
+    nulls: int | None = None
+    low: bytes | None = None
+    high: bytes | None = None
+    old_low: bytes | None = None
+    old_high: bytes | None = None
+
+
+_NO_STATISTICS = LeafStatistics()
+
+
+def read_statistics(footer: bytes, leaf: str, row_groups: int) -> list[LeafStatistics]:
+    """Return what a footer says of a leaf in each row group; see `read_null_counts`."""
     names = [name.encode() for name in leaf.split(".")]
-    path = bytes([_PATH_FIELD, len(names) << 4 | _BINARY]) + b"".join(bytes([len(name)]) + name for name in names)
+    if len(names) > _MAX_SHORT_LIST:
+        return [_NO_STATISTICS] * row_groups
+    path = bytes([_PATH_FIELD, len(names) << 4 | _BINARY]) + b"".join(_size(len(name)) + name for name in names)
     found, position = [], footer.find(path)
     while position >= 0:
-        found.append(_null_count(footer, position + len(path)))
+        found.append(_statistics(footer, position + len(path)))
         position = footer.find(path, position + 1)
-    return found if len(found) == row_groups else [None] * row_groups
+    return found if len(found) == row_groups else [_NO_STATISTICS] * row_groups
 
 
-def _null_count(footer: bytes, position: int) -> int | None:
-    """The null count in the rest of a ColumnMetaData, whose path ends at a position."""
+def _size(number: int) -> bytes:
+    """A length as Thrift writes it."""
+    found = b""
+    while number >= 0x80:
+        found += bytes([number & 0x7F | 0x80])
+        number >>= 7
+    return found + bytes([number])
+
+
+def _statistics(footer: bytes, position: int) -> LeafStatistics:
+    """The statistics in the rest of a ColumnMetaData, whose path ends at a position."""
     reader = _CompactReader(footer, position)
+    values = None
     try:
         for field, kind in reader.fields(after=3):
             if field == 12 and kind == _STRUCT:
-                return reader.integer_of_struct(3)
+                return _fields_of(reader)._replace(values=values)
             if field > 12:
-                return None
-            reader.skip(kind)
+                break
+            if field == 5 and kind in _INTEGERS:
+                values = reader.integer()
+            else:
+                reader.skip(kind)
     except (IndexError, PageFaultError):
-        return None
-    return None
+        return _NO_STATISTICS
+    return LeafStatistics(values)
+
+
+def _fields_of(reader: _CompactReader) -> LeafStatistics:
+    """The Statistics that begin here."""
+    nulls, bounds = None, {}
+    for field, kind in reader.fields():
+        if field == 3 and kind in _INTEGERS:
+            nulls = reader.integer()
+        elif field in _BOUND_FIELDS and kind == _BINARY:
+            bounds[_BOUND_FIELDS[field]] = reader.binary()
+        else:
+            reader.skip(kind)
+    return LeafStatistics(None, nulls, **bounds)
 
 
 class _CompactReader:
@@ -127,6 +180,11 @@ class _CompactReader:
             else:
                 self.skip(kind)
         return found
+
+    def binary(self) -> bytes:
+        length = self.unsigned()
+        self._pass(length)
+        return self._data[self.position - length : self.position]
 
     def skip(self, kind: int, depth: int = 0) -> None:
         """Pass a value of a type."""

@@ -24,24 +24,33 @@ class Form(StrEnum):
 class Node(NamedTuple):
     """A part of an expression. `name` is a function's or a type's name, lower case, or a literal's text; `path` the
     names of a column.
+
+    `word`: what the form and the name leave open: the word after IS, `any` after LIKE, `try_cast`, the name of a field.
+    `negated`: NOT stood before IN, BETWEEN and LIKE, or after IS. `value`: a string without its escapes. `position`:
+    where in the text it begins.
     """
 
     form: Form
     name: str = ""
     path: tuple[str, ...] = ()
     parts: tuple[Node, ...] = ()
+    word: str = ""
+    negated: bool = False
+    value: str = ""
+    position: int = -1
 
 
 class Expression(NamedTuple):
     """A parsed text.
 
     `fault`: why no engine takes it. `is_certain`: False where something was not understood; then `root` is None, and
-    nothing but a fault may be concluded.
+    nothing but a fault may be concluded. `stopped_at`: where in the text the parser stood then, or at a fault.
     """
 
     root: Node | None
     fault: str | None
     is_certain: bool
+    stopped_at: int = 0
 
     @property
     def columns(self) -> list[tuple[str, ...]]:

@@ -30,14 +30,14 @@ from deltacli.delta.sql.words import (
 @lru_cache(maxsize=1024)
 def parse_expression(text: str) -> Expression:
     """Parse one SQL expression."""
+    parser = None
     try:
-        tokens = tokens_of(text)
-        parser = _Parser(tokens)
+        parser = _Parser(tokens_of(text))
         root = parser.whole()
     except SqlFault as fault:
-        return Expression(None, str(fault), True)
+        return Expression(None, str(fault), True, parser.token.position if parser else max(fault.position, 0))
     except NotUnderstood:
-        return Expression(None, None, False)
+        return Expression(None, None, False, parser.token.position if parser else 0)
     return Expression(root, None, True)
 
 
@@ -117,12 +117,16 @@ class _Parser:
         return left
 
     def prefixed(self) -> Node:
+        position = self.token.position
+        return self._prefixed()._replace(position=position)
+
+    def _prefixed(self) -> Node:
         if self.is_word("not") and not self._is_name_here():
             self.take()
             return Node(Form.CONDITION, "not", parts=(self.expression(NOT_STRENGTH),))
         if self.is_operator("!"):
             self.take()
-            return Node(Form.CONDITION, "not", parts=(self.expression(COMPARISON_STRENGTH),))
+            return Node(Form.CONDITION, "not", parts=(self.expression(NOT_STRENGTH),))
         if self.is_operator("-", "+", "~"):
             name = self.take().text
             return Node(Form.VALUE, name, parts=(self.expression(SIGN_STRENGTH),))
@@ -135,16 +139,17 @@ class _Parser:
             if strength >= COMPARISON_STRENGTH:
                 return None
             self.take()
-            return Node(Form.CONDITION, token.text, parts=(left, self.expression(COMPARISON_STRENGTH)))
+            parts = (left, self.expression(COMPARISON_STRENGTH))
+            return Node(Form.CONDITION, token.text, parts=parts, position=left.position)
         if token.kind is TokenKind.WORD and token.lower in CONDITION_WORDS:
-            return None if strength >= COMPARISON_STRENGTH else self.condition(left)
+            return None if strength >= COMPARISON_STRENGTH else self.condition(left)._replace(position=left.position)
         name = token.lower if token.kind in (TokenKind.WORD, TokenKind.OPERATOR) else ""
         if name not in BINARY or strength >= BINARY[name]:
             return None
         self.take()
         right = self.expression(BINARY[name])
         form = Form.CONDITION if name in ("and", "or", "xor") else Form.VALUE
-        return Node(form, name, parts=(left, right))
+        return Node(form, name, parts=(left, right), position=left.position)
 
     def condition(self, left: Node) -> Node:
         """Parse IS, IN, BETWEEN and LIKE after their left side."""
@@ -152,28 +157,32 @@ class _Parser:
         word = self.take().lower if self.token.kind is TokenKind.WORD else ""
         match word:
             case "is" if not negated:
-                self.accept_word("not")
+                negated = self.accept_word("not")
+                what = self.token.lower
                 if self.accept_word("distinct"):
                     self.accept_word("from")
-                    return Node(Form.CONDITION, "is", parts=(left, self.expression(COMPARISON_STRENGTH)))
+                    right = self.expression(COMPARISON_STRENGTH)
+                    return Node(Form.CONDITION, "is", parts=(left, right), word=what, negated=negated)
                 if not self.accept_word("null", "true", "false", "unknown"):
                     raise NotUnderstood
-                return Node(Form.CONDITION, "is", parts=(left,))
+                return Node(Form.CONDITION, "is", parts=(left,), word=what, negated=negated)
             case "in":
                 if not self.is_operator("("):
                     raise SqlFault("IN has no list in brackets")
-                return Node(Form.CONDITION, "in", parts=(left, *self.arguments()))
+                return Node(Form.CONDITION, "in", parts=(left, *self.arguments()), negated=negated)
             case "between":
                 low = self.expression(COMPARISON_STRENGTH)
                 if not self.accept_word("and"):
                     raise SqlFault("BETWEEN has no AND")
-                return Node(Form.CONDITION, "between", parts=(left, low, self.expression(COMPARISON_STRENGTH)))
+                high = self.expression(COMPARISON_STRENGTH)
+                return Node(Form.CONDITION, "between", parts=(left, low, high), negated=negated)
             case "like" | "ilike" | "rlike" | "regexp":
+                which = self.token.lower
                 if self.accept_word("any", "some", "all"):
-                    return Node(Form.CONDITION, word, parts=(left, *self.arguments()))
+                    return Node(Form.CONDITION, word, parts=(left, *self.arguments()), word=which, negated=negated)
                 pattern = self.expression(COMPARISON_STRENGTH)
                 escape = (self.expression(COMPARISON_STRENGTH),) if self.accept_word("escape") else ()
-                return Node(Form.CONDITION, word, parts=(left, pattern, *escape))
+                return Node(Form.CONDITION, word, parts=(left, pattern, *escape), negated=negated)
         raise NotUnderstood
 
     # -- operands -----------------------------------------------------------------------------------------------------
@@ -186,10 +195,11 @@ class _Parser:
             case TokenKind.NUMBER:
                 return Node(Form.NUMBER, token.text)
             case TokenKind.TEXT:
-                pieces = [token.text]
+                pieces = [token]
                 while self.token.kind is TokenKind.TEXT:
-                    pieces.append(self.take().text)
-                return Node(Form.TEXT, "".join(pieces))
+                    pieces.append(self.take())
+                value = "".join(piece.value for piece in pieces)
+                return Node(Form.TEXT, "".join(piece.text for piece in pieces), value=value)
             case TokenKind.OPERATOR:
                 return self.bracketed(token)
             case TokenKind.QUOTED:
@@ -278,7 +288,9 @@ class _Parser:
         )
 
     def typed_literal(self, word: str) -> Node:
-        return Node(Form.VALUE, word, parts=(Node(Form.TEXT, self.take().text),))
+        token = self.take()
+        text = Node(Form.TEXT, token.text, value=token.value, position=token.position)
+        return Node(Form.VALUE, word, parts=(text,))
 
     def interval(self) -> Node:
         """Parse `INTERVAL 1 DAY`, `INTERVAL '1-2' YEAR TO MONTH`, several units in a row."""
@@ -338,7 +350,7 @@ class _Parser:
         name = token.lower
         if token.kind is TokenKind.WORD:
             if name in ("cast", "try_cast"):
-                return self.cast()
+                return self.cast()._replace(word=name)
             if name in ("case", "in", "and", "or", "when", "then", "else"):
                 raise NotUnderstood
         if name in SPECIAL_CALLS:
@@ -471,10 +483,10 @@ class _Parser:
                     if self.is_kind(TokenKind.END):
                         raise SqlFault("it ends after a point")
                     raise NotUnderstood
-                self.take()
+                field = self.take().text
                 if self.is_operator("("):
                     raise NotUnderstood
-                node = Node(Form.OTHER, "field", parts=(node,))
+                node = Node(Form.OTHER, "field", parts=(node,), word=field)
             elif self.is_operator("::"):
                 self.take()
                 node = Node(Form.CAST, self.type_name(), parts=(node,))
@@ -482,7 +494,6 @@ class _Parser:
                 self.take()
                 if not self.is_kind(TokenKind.WORD, TokenKind.QUOTED):
                     raise NotUnderstood
-                self.take()
-                node = Node(Form.OTHER, "variant item", parts=(node,))
+                node = Node(Form.OTHER, "variant item", parts=(node,), word=self.take().text)
             else:
                 return node

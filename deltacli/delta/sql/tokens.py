@@ -17,11 +17,14 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token; `text` of a quoted name and of a string is what stands between the quotes."""
+    """A token; `text` of a quoted name and of a string is what stands between the quotes, `value` of a string what it
+    means.
+    """
 
     kind: TokenKind
     text: str
     position: int
+    value: str = ""
 
     @property
     def lower(self) -> str:
@@ -29,7 +32,13 @@ class Token(NamedTuple):
 
 
 class SqlFault(Exception):
-    """No SQL engine takes this text. The message says why, in words that finish a sentence."""
+    """No SQL engine takes this text. The message says why, in words that finish a sentence; `position`: where, if the
+    text could not even be cut into tokens.
+    """
+
+    def __init__(self, reason: str, position: int = -1) -> None:
+        super().__init__(reason)
+        self.position = position
 
 
 class NotUnderstood(Exception):
@@ -60,9 +69,9 @@ def tokens_of(text: str) -> list[Token]:
     while position < len(text):
         match = _TOKEN.match(text, position)
         if match is None:
-            raise SqlFault(_unreadable(text, position))
+            raise SqlFault(_unreadable(text, position), position)
         if text.startswith("/*", position) and match.lastgroup != "blank":
-            raise SqlFault("a comment is opened and never closed")
+            raise SqlFault("a comment is opened and never closed", position)
         if match[0].startswith("/*") and "/*" in match[0][2:]:
             raise NotUnderstood
         token = _token(match)
@@ -74,16 +83,16 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _check_brackets(tokens: list[Token]) -> None:
-    opened: list[str] = []
+    opened: list[Token] = []
     for token in tokens:
         if token.kind is not TokenKind.OPERATOR:
             continue
         if token.text in _CLOSING.values():
-            opened.append(token.text)
-        elif token.text in _CLOSING and (not opened or opened.pop() != _CLOSING[token.text]):
-            raise SqlFault(f"a {token.text} closes nothing")
+            opened.append(token)
+        elif token.text in _CLOSING and (not opened or opened.pop().text != _CLOSING[token.text]):
+            raise SqlFault(f"a {token.text} closes nothing", token.position)
     if opened:
-        raise SqlFault(f"a {opened[-1]} is never closed")
+        raise SqlFault(f"a {opened[-1].text} is never closed", opened[-1].position)
 
 
 def _token(match: re.Match[str]) -> Token | None:
@@ -92,7 +101,8 @@ def _token(match: re.Match[str]) -> Token | None:
         case "blank":
             return None
         case "text":
-            return Token(TokenKind.TEXT, _inside(text.lstrip("rR")), match.start())
+            inside = _inside(text.lstrip("rR"))
+            return Token(TokenKind.TEXT, inside, match.start(), inside if text[0] in "rR" else _unescaped(inside))
         case "quoted":
             return Token(TokenKind.QUOTED, _inside(text), match.start())
         case "number":
@@ -105,6 +115,31 @@ def _token(match: re.Match[str]) -> Token | None:
 def _inside(text: str) -> str:
     """What stands between quotes, doubled quotes made one; escapes stay as they are."""
     return text[1:-1].replace(text[0] * 2, text[0])
+
+
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
+_CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
+"""What a character means after a backslash; that of a pattern stays escaped, any other is itself."""
+
+
+def _unescaped(text: str) -> str:
+    """A string as it is meant, by Spark's escapes."""
+    if "\\" not in text:
+        return text
+    found = _ESCAPE.sub(_escaped, text)
+    try:
+        # Two escapes may be the halves of one character.
+        return found.encode("utf-16", "surrogatepass").decode("utf-16")
+    except UnicodeDecodeError:
+        return found
+
+
+def _escaped(match: re.Match[str]) -> str:
+    for base, digits in ((16, match[1]), (16, match[2]), (8, match[3])):
+        if digits is not None:
+            code = int(digits, base)
+            return chr(code) if code <= 0x10FFFF else "\ufffd"
+    return _CONTROLS.get(match[4], match[4])
 
 
 def _unreadable(text: str, position: int) -> str:

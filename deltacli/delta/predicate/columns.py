@@ -1,0 +1,147 @@
+"""The columns that a predicate names, and how the values of each are ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from deltacli.delta.checkpoint.parsed import typed
+from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
+from deltacli.delta.stats_schema import decimal_parts
+
+ColumnPath = tuple[str, ...]
+"""Names from the root to a column."""
+
+COLLATIONS = "__COLLATIONS"
+"""The key of a field's metadata that says by which rules its strings compare."""
+
+
+class Kind(StrEnum):
+    """How values compare: by their number, by their bytes, as doubles; OTHER values don't."""
+
+    WHOLE = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "floating-point"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NTZ = "timestamp_ntz"
+    TEXT = "string"
+    BINARY = "binary"
+    BOOLEAN = "boolean"
+    OTHER = "other"
+
+
+NUMBERS = frozenset({Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT})
+TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
+_KINDS = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), Kind.WHOLE),
+    **dict.fromkeys(("float", "double"), Kind.FLOAT),
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamp_ntz": Kind.NTZ,
+    "string": Kind.TEXT,
+    "binary": Kind.BINARY,
+    "boolean": Kind.BOOLEAN,
+}
+
+
+class Column(NamedTuple):
+    """A column, or a field of a struct. `path`: logical names, as the schema spells them."""
+
+    path: ColumnPath
+    data_type: DataType
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.data_type)
+
+    @property
+    def is_nested(self) -> bool:
+        return len(self.path) > 1
+
+    @property
+    def name(self) -> str:
+        """The name as SQL takes it."""
+        return ".".join(part if part.isidentifier() else quoted(part) for part in self.path)
+
+    @property
+    def type_name(self) -> str:
+        return simple_name(self.data_type)
+
+    @property
+    def scale(self) -> int:
+        """The digits behind the point of a decimal; 0 for any other type."""
+        parts = decimal_parts(self.type_name)
+        return parts[1] if parts else 0
+
+    @property
+    def arrow_type(self) -> Any:  # Any: an Arrow type, None where values do not compare
+        return typed(self.data_type)
+
+
+def kind_of(data_type: DataType) -> Kind:
+    """How the values of a type compare."""
+    if not isinstance(data_type, PrimitiveType):
+        return Kind.OTHER
+    if decimal_parts(data_type.name):
+        return Kind.DECIMAL
+    if data_type.name.startswith(("char(", "varchar(")):
+        return Kind.TEXT
+    return _KINDS.get(data_type.name, Kind.OTHER)
+
+
+class ColumnFinder:
+    """Finds the columns of a schema by the names of a predicate, and remembers which were asked for."""
+
+    def __init__(self, text: str, schema: StructType) -> None:
+        self._text = text
+        self._schema = schema
+        self.found: dict[ColumnPath, Column] = {}
+        self._collated: set[ColumnPath] = set()
+
+    def find(self, names: Sequence[str], position: int) -> Column:
+        """The column at a path of names. Raises UsageError where there is none, or more than one."""
+        fields, path, field = self._schema.fields, [], None
+        for depth, name in enumerate(names):
+            if field is not None:
+                fields = self._fields_below(field, ".".join(names[:depth]), name, position)
+            field = self._field(fields, name, names[:depth], position)
+            path.append(field.name)
+        assert field is not None
+        column = Column(tuple(path), field.data_type)
+        self.found[column.path] = column
+        if COLLATIONS in field.metadata:
+            self._collated.add(column.path)
+        return column
+
+    def require_comparable(self, column: Column, position: int) -> None:
+        """Raise UsageError for a column whose values can't be compared here."""
+        if column.path in self._collated:
+            reason = f"{column.name} has a collation; only IS [NOT] NULL can be asked of it"
+            raise refuse(self._text, position, reason)
+        if column.kind is Kind.OTHER:
+            reason = f"{column.name} is of type {column.type_name}; only IS [NOT] NULL can be asked of it"
+            hint = f"name a field of it: {column.name}.field" if isinstance(column.data_type, StructType) else None
+            raise refuse(self._text, position, reason, hint=hint)
+
+    def _fields_below(self, field: StructField, above: str, name: str, position: int) -> tuple[StructField, ...]:
+        if not isinstance(field.data_type, StructType):
+            type_name = simple_name(field.data_type)
+            reason = f"{above} is of type {type_name} and has no field {name}"
+            raise refuse_column(self._text, position, reason, (column.name for column in self._schema.fields))
+        return field.data_type.fields
+
+    def _field(self, fields: tuple[StructField, ...], name: str, above: Sequence[str], position: int) -> StructField:
+        exact = [field for field in fields if field.name == name]
+        if len(exact) == 1:
+            return exact[0]
+        alike = [field for field in fields if field.name.lower() == name.lower()]
+        if len(alike) == 1:
+            return alike[0]
+        place = f" in {'.'.join(above)}" if above else ""
+        reason = f"there is no column {name}{place}"
+        if alike:
+            reason = f"{name}{place} may be any of the columns {', '.join(field.name for field in alike)}"
+        raise refuse_column(self._text, position, reason, (field.name for field in fields))

@@ -1,0 +1,233 @@
+"""What a predicate is made of: conditions that are true, false or null for each row, evaluated in columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.predicate.columns import TIMES, Column, Kind
+from deltacli.delta.predicate.limits import Limit, Order, as_doubles, ask, whole_numbers
+from deltacli.delta.predicate.patterns import Pattern
+from deltacli.delta.value_text import MICROSECONDS_A_DAY
+
+Columns: TypeAlias = Callable[[Column], Any]  # Any: Arrow arrays
+"""Gives the values of a column; raises KeyError for one that is not there."""
+
+
+@dataclass(frozen=True)
+class Constant:
+    value: bool | None
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A boolean column."""
+
+    column: Column
+
+
+@dataclass(frozen=True)
+class Compare:
+    """A column next to a literal."""
+
+    column: Column
+    order: Order
+    limit: Limit
+
+
+@dataclass(frozen=True)
+class Contained:
+    """A column equal to one of many literals."""
+
+    column: Column
+    limits: tuple[Limit, ...]
+
+
+@dataclass(frozen=True)
+class Like:
+    column: Column
+    pattern: Pattern
+
+
+@dataclass(frozen=True)
+class CompareColumns:
+    left: Column
+    order: Order
+    right: Column
+
+
+@dataclass(frozen=True)
+class IsNull:
+    column: Column
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Whether a condition is true, false or null (None); never null itself."""
+
+    part: Condition
+    wanted: bool | None
+
+
+@dataclass(frozen=True)
+class CompareConditions:
+    """Two conditions as values; false is less than true."""
+
+    left: Condition
+    order: Order
+    right: Condition
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Condition
+
+
+@dataclass(frozen=True)
+class And:
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: tuple[Condition, ...]
+
+
+Leaf: TypeAlias = Constant | Flag | Compare | Contained | Like | CompareColumns | IsNull
+Condition: TypeAlias = Leaf | Truth | CompareConditions | Not | And | Or
+
+
+def columns_of(condition: Condition) -> Iterator[Column]:
+    """Every column that a condition looks at, as often as it does."""
+    match condition:
+        case Flag(column) | Compare(column) | Contained(column) | Like(column) | IsNull(column):
+            yield column
+        case CompareColumns(left, _, right):
+            yield left
+            yield right
+        case Truth(part) | Not(part):
+            yield from columns_of(part)
+        case CompareConditions(one, _, other):
+            yield from columns_of(one)
+            yield from columns_of(other)
+        case And(parts) | Or(parts):
+            for part in parts:
+                yield from columns_of(part)
+        case Constant():
+            return
+
+
+def evaluate(condition: Condition, columns: Columns, count: int) -> Any:  # Any: a boolean array, null for unknown
+    """The condition for each of `count` rows."""
+    match condition:
+        case Truth(part, wanted):
+            found = evaluate(part, columns, count)
+            if wanted is None:
+                return pc.is_null(found)
+            return pc.fill_null(found if wanted else pc.invert(found), False)
+        case CompareConditions(one, order, other):
+            sides = [_as_numbers(evaluate(side, columns, count)) for side in (one, other)]
+            return ask(order, *sides)
+        case Not(part):
+            return pc.invert(evaluate(part, columns, count))
+        case And(parts):
+            return reduce(pc.and_kleene, (evaluate(part, columns, count) for part in parts))
+        case Or(parts):
+            return reduce(pc.or_kleene, (evaluate(part, columns, count) for part in parts))
+    return evaluate_leaf(condition, columns, count)
+
+
+def evaluate_leaf(condition: Leaf, columns: Columns, count: int) -> Any:
+    """A condition without conditions in it, for each of `count` rows."""
+    match condition:
+        case Constant(value):
+            import pyarrow as pa
+
+            return pa.repeat(pa.scalar(value, pa.bool_()), count)
+        case Flag(column):
+            return columns(column)
+        case Compare(column, order, limit):
+            return limit.compare(order, columns(column))
+        case Contained(column, limits):
+            return _contained(columns(column), limits)
+        case Like(column, pattern):
+            return pattern.match(columns(column))
+        case CompareColumns(left, order, right):
+            return _compare_columns(order, left, columns(left), right, columns(right))
+        case IsNull(column):
+            return pc.is_null(columns(column))
+
+
+def _contained(values: Any, limits: tuple[Limit, ...]) -> Any:
+    import pyarrow as pa
+
+    members = [limit.member.as_py() for limit in limits if limit.member is not None]
+    if not members:
+        return limits[0].compare(Order.EQUAL, values)  # no value of the column's type: false, or null
+    kind = next(limit.member.type for limit in limits if limit.member is not None)
+    if pa.types.is_int64(kind):
+        values = whole_numbers(values)
+    elif not values.type.equals(kind):
+        values = pc.cast(values, kind)
+    found = pc.is_in(values, value_set=pa.array(members, kind))
+    return pc.if_else(pc.is_valid(values), found, pa.scalar(None, pa.bool_()))
+
+
+def _as_numbers(values: Any) -> Any:
+    import pyarrow as pa
+
+    return pc.cast(values, pa.int8())
+
+
+def _compare_columns(order: Order, left: Column, left_values: Any, right: Column, right_values: Any) -> Any:
+    kinds = {left.kind, right.kind}
+    if Kind.FLOAT in kinds:
+        return _compare_doubles(order, as_doubles(left_values), as_doubles(right_values))
+    if Kind.DATE in kinds and kinds != {Kind.DATE}:
+        return ask(order, _microseconds(left_values), _microseconds(right_values))
+    if kinds <= TIMES or kinds == {Kind.WHOLE}:
+        return ask(order, whole_numbers(left_values), whole_numbers(right_values))
+    if Kind.DECIMAL in kinds:
+        scale = max(left.scale, right.scale)
+        return ask(order, _wide_decimals(left_values, scale), _wide_decimals(right_values, scale))
+    return ask(order, left_values, right_values)
+
+
+def _compare_doubles(order: Order, left: Any, right: Any) -> Any:
+    """Doubles in Spark's order: NaN equals itself and is above everything else."""
+    found = ask(order, left, right)
+    left_nan, right_nan = (pc.invert(pc.equal(side, side)) for side in (left, right))
+    match order:
+        case Order.LESS:
+            return pc.or_(found, pc.and_(right_nan, pc.invert(left_nan)))
+        case Order.LESS_EQUAL:
+            return pc.or_(found, right_nan)
+    return pc.or_(found, pc.and_(left_nan, right_nan))
+
+
+def _microseconds(values: Any) -> Any:
+    """Times as decimals: the microseconds of the last days that a date can name are no 64-bit integers."""
+    import pyarrow as pa
+
+    is_date = pa.types.is_date32(values.type)
+    numbers = pc.cast(whole_numbers(values), pa.decimal128(19, 0))
+    unit = MICROSECONDS_A_DAY if is_date else 1
+    return pc.cast(pc.multiply(numbers, pa.scalar(_decimal(unit), pa.decimal128(11, 0))), pa.decimal128(38, 0))
+
+
+def _wide_decimals(values: Any, scale: int) -> Any:
+    """Numbers as decimals with room for 38 digits before the point, whatever is behind it."""
+    import pyarrow as pa
+
+    if not pa.types.is_decimal(values.type):
+        values = pc.cast(whole_numbers(values), pa.decimal128(19, 0))
+    return pc.cast(values, pa.decimal256(38 + scale, scale))
+
+
+def _decimal(number: int) -> Any:
+    from decimal import Decimal
+
+    return Decimal(number)

@@ -1,0 +1,326 @@
+"""What the statistics of files say of the columns of a predicate, on the safe side. Spec: Per-file Statistics.
+
+Only those columns are read out of the texts, whatever else is in them. Bounds are made wide enough for every writer:
+times are cut to milliseconds, doubles may have been floats when the text was written, long decimals may have gone
+through a double. What can't be read, or contradicts itself, is not known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
+from deltacli.delta.predicate.literals import names_a_place
+from deltacli.delta.predicate.possible import Bounds, constant
+from deltacli.delta.stats_columns import read_lines, safe_lines, with_numbers
+from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, PER_COLUMN
+from deltacli.delta.stats_values import INFINITE, dig, exact_decimal, fits, read_json
+from deltacli.delta.value_text import parse_date, parse_moment
+
+_BLOCK = 65_536
+_FEW = 64
+"""Texts that are not worth another try of Arrow's reader."""
+_PIECES = 8
+_CUT_MICROSECONDS = 999
+"""What writers cut off when they keep milliseconds."""
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+_FLOAT_ULP, _FLOAT_LEAST = 2.0**-22, 2.0**-148
+"""Two units in the last place of a float, relative to its value, and the two smallest floats."""
+_EXACT_DIGITS = 15
+"""As many digits as a double keeps of every decimal."""
+_WITH_BOUNDS = frozenset({Kind.WHOLE, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.NTZ, Kind.TEXT})
+_ZONED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z$"
+_ZONELESS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?$"
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+class _Wanted(NamedTuple):
+    column: Column
+    path: ColumnPath
+    """Physical names."""
+
+    @property
+    def has_bounds(self) -> bool:
+        return self.column.kind in _WITH_BOUNDS
+
+
+def read_bounds(texts: Any, columns: Mapping[Column, ColumnPath]) -> dict[Column, Bounds]:  # Any: a string array
+    """What the statistics of files say of columns, given with their physical paths."""
+    import pyarrow as pa
+
+    wanted = [_Wanted(column, path) for column, path in columns.items()]
+    fields = _fields(wanted)
+    # Nothing but an object is looked at: anything else says nothing.
+    is_object = pc.fill_null(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), False)
+    texts = pc.if_else(is_object, texts, pa.scalar("{}"))
+    blocks = [
+        table for start in range(0, len(texts), _BLOCK) for table in _read(texts.slice(start, _BLOCK), fields, wanted)
+    ]
+    table = pa.concat_tables(blocks).combine_chunks() if blocks else fields.empty_table()
+    return {one.column: _bounds(one, table) for one in wanted}
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _fields(wanted: Sequence[_Wanted]) -> Any:  # Any: an Arrow schema
+    import pyarrow as pa
+
+    bounds = _nested([(one.path, _bound_type(one.column)) for one in wanted if one.has_bounds])
+    counts = _nested([(one.path, pa.int64()) for one in wanted])
+    return pa.schema([("numRecords", pa.int64()), *((part, bounds) for part in BOUNDS), (NULL_COUNT, counts)])
+
+
+def _nested(leaves: Sequence[tuple[ColumnPath, Any]]) -> Any:
+    import pyarrow as pa
+
+    below: dict[str, list[tuple[ColumnPath, Any]]] = {}
+    for path, kind in leaves:
+        below.setdefault(path[0], []).append((path[1:], kind))
+    return pa.struct([(name, rest[0][1] if not rest[0][0] else _nested(rest)) for name, rest in below.items()])
+
+
+def _bound_type(column: Column) -> Any:
+    """What a bound is read as: times stay texts, because what they stand for depends on their zone."""
+    import pyarrow as pa
+
+    match column.kind:
+        case Kind.WHOLE:
+            return pa.int64()
+        case Kind.FLOAT:
+            return pa.float64()
+        case Kind.DECIMAL:
+            return pa.decimal256(76, column.scale)
+    return pa.string()
+
+
+def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
+    """The statistics of a block of texts, as tables in the order of the texts."""
+    import pyarrow as pa
+
+    lines = safe_lines(texts)
+    if lines is not None and not _has_huge_decimals(lines, wanted):
+        parsed = read_lines(with_numbers(lines, fields), fields, others="ignore")
+        if parsed is not None and parsed.num_rows == len(texts):
+            return [parsed]
+    if len(texts) <= _FEW:
+        return [pa.Table.from_pylist([_plain(text, wanted) for text in texts.to_pylist()], schema=fields)]
+    step = max(_FEW, -(-len(texts) // _PIECES))
+    return [table for start in range(0, len(texts), step) for table in _read(texts.slice(start, step), fields, wanted)]
+
+
+def _has_huge_decimals(lines: bytes, wanted: Sequence[_Wanted]) -> bool:
+    """True if a decimal has an exponent or more than 38 digits: Arrow's reader (26.0.1) lets them overflow."""
+    import pyarrow as pa
+
+    names = {one.path[-1] for one in wanted if one.column.kind is Kind.DECIMAL}
+    if not names:
+        return False
+    keys = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in sorted(names))
+    huge = rf'({keys})\s*:\s*"?[+-]?([0-9.]*[eE]|[0-9]{{39}})'
+    return bool(pc.match_substring_regex(pa.array([lines], pa.large_binary()), huge)[0].as_py())
+
+
+def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
+    """One text, value by value; what is not of its column's type is left out."""
+    try:
+        value = read_json(text)
+    except ValueError:
+        return {}
+    found: dict[str, Any] = {}
+    records = dig(value, ["numRecords"])
+    found["numRecords"] = records if _is_long(records) else None
+    for part in PER_COLUMN:
+        for one in wanted:
+            given = dig(value, (part, *one.path))
+            if part == NULL_COUNT:
+                given = given if _is_long(given) else None
+            elif one.has_bounds:
+                given = _plain_bound(one.column, given)
+            else:
+                continue
+            below = found.setdefault(part, {})
+            for name in one.path[:-1]:
+                below = below.setdefault(name, {})
+            below[one.path[-1]] = given
+    return found
+
+
+def _plain_bound(column: Column, given: Any) -> Any:
+    match column.kind:
+        case Kind.WHOLE:
+            return given if _is_long(given) else None
+        case Kind.FLOAT:
+            number = _plain_decimal(given) if not isinstance(given, str) else None
+            return float(number) if number is not None and abs(number) < Decimal(INFINITE) else None
+        case Kind.DECIMAL:
+            number = _plain_decimal(given)
+            return number if number is not None and fits(number, 38, column.scale) else None
+    return given if isinstance(given, str) and _has_bytes(given) else None
+
+
+def _plain_decimal(given: Any) -> Decimal | None:
+    """A number as JSON has it, or as text."""
+    if isinstance(given, str):
+        return exact_decimal(given)
+    return Decimal(given) if isinstance(given, int | Decimal) and not isinstance(given, bool) else None
+
+
+def _has_bytes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is int and _LEAST <= value <= _GREATEST
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def _bounds(one: _Wanted, table: Any) -> Bounds:
+    import pyarrow as pa
+
+    records, nulls = _leaf(table, ("numRecords",)), _leaf(table, (NULL_COUNT, *one.path))
+    is_sound = pc.and_(_known_and(pc.less_equal(0, nulls)), pc.invert(_known_and(pc.less(records, nulls))))
+    nulls = pc.if_else(is_sound, nulls, pa.scalar(None, pa.int64()))
+    if not one.has_bounds:
+        unknown = pa.nulls(table.num_rows)
+        return _with_nulls(one.column, unknown, unknown, records, nulls)
+    low, high = (_typed(one.column, _leaf(table, (part, *one.path))) for part in BOUNDS)
+    is_contrary = _known_and(pc.less(high, low))
+    # Where one number is wrong the others are not believed either.
+    is_contrary = pc.or_(is_contrary, _known_and(pc.less(records, _leaf(table, (NULL_COUNT, *one.path)))))
+    nothing = pa.scalar(None, low.type)
+    low, high = (pc.if_else(is_contrary, nothing, bound) for bound in (low, high))
+    nulls = pc.if_else(is_contrary, pa.scalar(None, pa.int64()), nulls)
+    return _with_nulls(one.column, *_widened(one.column, low, high), records, nulls)
+
+
+def _with_nulls(column: Column, low: Any, high: Any, records: Any, nulls: Any) -> Bounds:
+    """Bounds with what the number of nulls says: only that all rows are null, or none.
+
+    Whether a field of a null struct counts as null is each writer's own choice: for fields only `all` is believed.
+    """
+    is_all = _known_and(pc.and_(pc.equal(nulls, records), pc.less(0, nulls)))
+    has_bound = pc.or_(pc.is_valid(low), pc.is_valid(high))
+    has_values = pc.or_(pc.invert(is_all), has_bound)
+    may_be_null = pc.invert(_known_and(pc.equal(nulls, 0)))
+    return Bounds(low, high, constant(True, len(nulls)) if column.is_nested else may_be_null, has_values)
+
+
+def _leaf(table: Any, path: ColumnPath) -> Any:
+    column = table.column(path[0])
+    values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    for name in path[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
+    return values
+
+
+def _typed(column: Column, values: Any) -> Any:
+    """Bounds as they compare; null where they are not to be believed."""
+    import pyarrow as pa
+
+    match column.kind:
+        case Kind.FLOAT:
+            # NaN and the infinities are read as the largest doubles: neither bounds anything.
+            return pc.if_else(pc.less(pc.abs(values), INFINITE), values, pa.scalar(None, pa.float64()))
+        case Kind.DECIMAL:
+            limit = pa.scalar(Decimal((0, (1,), 38 - column.scale)), values.type)
+            fitting = pc.if_else(pc.less(pc.abs(values), limit), values, pa.scalar(None, values.type))
+            return pc.cast(fitting, pa.decimal256(39, column.scale))
+        case Kind.DATE:
+            return _times(values, _DAY, pa.date32(), _days_of)
+        case Kind.TIMESTAMP:
+            return _times(values, _ZONED, pa.timestamp("us", tz="UTC"), _instant_of)
+        case Kind.NTZ:
+            return _times(values, _ZONELESS, pa.timestamp("us"), _local_time_of)
+    return values
+
+
+def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
+    """Times as whole numbers: all at once where all are plain, else each different text by itself."""
+    import pyarrow as pa
+
+    if pc.all(_known_or_plain(texts, plain)).as_py():
+        try:
+            return _numbers(pc.cast(texts, kind))
+        except pa.ArrowException:
+            pass  # a day that its month has not
+    encoded = texts.dictionary_encode()
+    values = [None if text is None else parse(text) for text in encoded.dictionary.to_pylist()]
+    return pa.array(values, pa.int64()).take(encoded.indices)
+
+
+def _known_or_plain(texts: Any, plain: str) -> Any:
+    return pc.fill_null(pc.match_substring_regex(texts, plain), True)
+
+
+def _numbers(values: Any) -> Any:
+    import pyarrow as pa
+
+    return pc.cast(pc.cast(values, pa.int32()) if pa.types.is_date32(values.type) else values, pa.int64())
+
+
+def _days_of(text: str) -> int | None:
+    return parse_date(text)
+
+
+def _instant_of(text: str) -> int | None:
+    """A time with a zone; without one it is that of a writer nobody knows."""
+    moment = parse_moment(text)
+    if moment is None or not moment.has_zone or names_a_place(text):
+        return None
+    return moment.microseconds if _LEAST <= moment.microseconds <= _GREATEST else None
+
+
+def _local_time_of(text: str) -> int | None:
+    moment = parse_moment(text)
+    if moment is None or (moment.has_zone and not text.endswith("Z")):
+        return None
+    return moment.microseconds if _LEAST <= moment.microseconds <= _GREATEST else None
+
+
+def _widened(column: Column, low: Any, high: Any) -> tuple[Any, Any]:
+    """Bounds that hold whatever their writer cut or rounded."""
+    import pyarrow as pa
+
+    match column.kind:
+        case Kind.TIMESTAMP | Kind.NTZ:
+            nothing, cut = pa.scalar(None, pa.int64()), _CUT_MICROSECONDS
+            low = pc.if_else(pc.less(low, _LEAST + cut), nothing, low)
+            high = pc.if_else(pc.greater(high, _GREATEST - cut), nothing, high)
+            return pc.subtract(low, cut), pc.add(high, cut)
+        case Kind.FLOAT:
+            low_slack, high_slack = (
+                pc.add(pc.multiply(pc.abs(bound), _FLOAT_ULP), _FLOAT_LEAST) for bound in (low, high)
+            )
+            return pc.subtract(low, low_slack), pc.add(high, high_slack)
+        case Kind.DECIMAL:
+            return _wider_decimals(low, column.scale, pc.subtract), _wider_decimals(high, column.scale, pc.add)
+    return low, high
+
+
+def _wider_decimals(bound: Any, scale: int, apart: Any) -> Any:
+    """Decimals of more than 15 digits, moved by one part in 10^15."""
+    import pyarrow as pa
+
+    part = pa.scalar(Decimal((0, (1,), -_EXACT_DIGITS)), pa.decimal256(16, _EXACT_DIGITS))
+    slack = pc.multiply(pc.abs(bound), part)
+    limit = pa.scalar(Decimal((0, (1,), _EXACT_DIGITS - scale)), bound.type)
+    is_exact = pc.less(pc.abs(bound), limit)
+    nothing = pa.scalar(Decimal(0), slack.type)
+    return apart(bound, pc.if_else(is_exact, nothing, slack))
+
+
+def _known_and(found: Any) -> Any:
+    """An answer, no where there is none."""
+    return pc.fill_null(found, False)

@@ -1,0 +1,299 @@
+"""Literals of a predicate: what they mean, and casts of them.
+
+A number is exact whatever its spelling: 1e3 is 1000, and only next to a FLOAT or DOUBLE column it is a double. A
+timestamp without a zone is UTC.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from deltacli.delta.partition_text import Spelling, spelling_of
+from deltacli.delta.predicate.columns import Kind
+from deltacli.delta.predicate.refusals import refuse, refuse_value
+from deltacli.delta.schema.widening import canonical_name
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
+from deltacli.delta.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
+
+_SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
+_SUFFIX_TYPES = {"L": "long", "S": "short", "Y": "byte", "D": "double", "F": "float", "BD": "decimal"}
+_EXACT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9}))?")
+_MAX_DIGITS = 400
+"""More digits, or a larger exponent, than any number of a table has."""
+_NAMED_ZONE = re.compile(r"[A-Za-z]/|[A-Za-z]\Z")
+_TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
+_TYPED = {"date": "date", "timestamp": "timestamp", "timestamp_ltz": "timestamp", "timestamp_ntz": "timestamp_ntz"}
+_OTHER_TYPES = {"timestamp_ltz": "timestamp", "bool": "boolean"}
+
+
+class Literal(NamedTuple):
+    """A value of a predicate.
+
+    By kind: DECIMAL any number, as a Fraction, or a float that is NaN or infinite; DATE days, TIMESTAMP and NTZ
+    microseconds since the epoch; TEXT, BINARY and BOOLEAN as Python has them; OTHER is NULL.
+    """
+
+    kind: Kind
+    value: Any
+    node: Node
+    has_zone: bool = False
+
+    @property
+    def is_null(self) -> bool:
+        return self.kind is Kind.OTHER
+
+    @property
+    def shown(self) -> str:
+        """What it is, for an error."""
+        what = {Kind.DECIMAL: "a number", Kind.TEXT: "a string", Kind.BINARY: "binary", Kind.OTHER: "NULL"}
+        return what.get(self.kind) or f"a {self.kind.value}"
+
+
+class NoValueError(ValueError):
+    """A text that is no value of a type; the message finishes a sentence."""
+
+
+def literal_of(text: str, node: Node) -> Literal | None:
+    """The literal that a node is; None for other nodes. Raises UsageError for one without a value."""
+    try:
+        return _literal(text, node)
+    except NoValueError as fault:
+        raise refuse_value(text, node.position, str(fault)) from None
+
+
+def _literal(text: str, node: Node) -> Literal | None:
+    match node.form:
+        case Form.NULL:
+            return Literal(Kind.OTHER, None, node)
+        case Form.NUMBER:
+            return Literal(Kind.DECIMAL, _number(node.name), node)
+        case Form.TEXT:
+            return Literal(Kind.TEXT, require_text(node.value), node)
+        case Form.CONDITION if node.name in ("true", "false") and not node.parts:
+            return Literal(Kind.BOOLEAN, node.name == "true", node)
+        case Form.CAST:
+            inner = literal_of(text, node.parts[0])
+            return None if inner is None else _cast(text, node, inner)
+        case Form.VALUE if node.name in ("-", "+") and len(node.parts) == 1:
+            return _signed(text, node)
+        case Form.VALUE if node.name in _TYPED:
+            return from_text(require_text(node.parts[0].value), _TYPED[node.name], node)
+        case Form.VALUE if node.name == "x":
+            return _hexadecimal(node)
+    return None
+
+
+def require_text(text: str) -> str:
+    """A text that has bytes. Raises NoValueError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise NoValueError("the string holds half a character (a surrogate)") from None
+    return text
+
+
+def _signed(text: str, node: Node) -> Literal | None:
+    inner = literal_of(text, node.parts[0])
+    if inner is None or inner.kind not in (Kind.DECIMAL, Kind.OTHER):
+        return None
+    return inner._replace(value=-inner.value if node.name == "-" and not inner.is_null else inner.value, node=node)
+
+
+def _hexadecimal(node: Node) -> Literal:
+    digits = node.parts[0].value
+    if not re.fullmatch("[0-9a-fA-F]*", digits):
+        raise NoValueError(f"X'{digits}' is no hexadecimal number")
+    return Literal(Kind.BINARY, bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"), node)
+
+
+def _number(text: str) -> Fraction | float:
+    """A number as it is written: with a suffix as a value of that type."""
+    match = _SUFFIX.search(text)
+    if match is None:
+        return exact_number(text)
+    bare, name = text[: match.start()], _SUFFIX_TYPES[match[0].upper()]
+    if name in ("float", "double"):
+        return _floating(exact_number(bare), name, text)
+    if name in WHOLE_BITS and not bare.isdigit():
+        raise NoValueError(f"{text} is no {name}")
+    return exact_number(bare)
+
+
+def exact_number(text: str) -> Fraction:
+    """A number without a suffix. Raises NoValueError."""
+    match = _EXACT.fullmatch(text)
+    if match is None:
+        raise NoValueError(f"{_cut(text)} is no number")
+    if len(text) > _MAX_DIGITS or abs(int(match[1] or 0)) > _MAX_DIGITS:
+        raise NoValueError(f"{_cut(text)} has too many digits")
+    return Fraction(text)
+
+
+def nearest_double(number: Fraction | float) -> float:
+    """The double next to a number. Raises NoValueError where it is beyond all of them."""
+    try:
+        return float(number)
+    except OverflowError:
+        raise NoValueError("the number is too large for a double") from None
+
+
+def _floating(number: Fraction | float, name: str, text: str) -> Fraction | float:
+    """A number rounded to a float or a double."""
+    found = nearest_double(number)
+    if name == "float" and math.isfinite(found):
+        found = _single(found, text)
+    return Fraction(found) if math.isfinite(found) else found
+
+
+def _single(number: float, text: str) -> float:
+    import struct
+
+    try:
+        found: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        raise NoValueError(f"{_cut(text)} is too large for a float") from None
+    return found
+
+
+# -- texts as values of a type ----------------------------------------------------------------------------------------
+
+
+def from_text(text: str, type_name: str, node: Node) -> Literal:
+    """A text as a value of a type, as a cast makes it. Raises NoValueError."""
+    bare = text.strip()
+    match type_name:
+        case "string":
+            return Literal(Kind.TEXT, text, node)
+        case "binary":
+            return Literal(Kind.BINARY, text.encode(), node)
+        case "boolean":
+            return Literal(Kind.BOOLEAN, _boolean(bare), node)
+        case "date":
+            days = parse_date(bare)
+            if days is None:
+                raise NoValueError(f"'{_cut(text)}' is no date (yyyy-mm-dd)")
+            return Literal(Kind.DATE, days, node)
+        case "timestamp" | "timestamp_ntz":
+            return _moment(bare, type_name, node)
+        case "float" | "double":
+            return Literal(Kind.DECIMAL, _floating_text(bare, type_name), node)
+    if type_name in WHOLE_BITS:
+        if not re.fullmatch(r"[+-]?[0-9]{1,400}", bare):
+            raise NoValueError(f"'{_cut(text)}' is no integer")
+        return Literal(Kind.DECIMAL, Fraction(int(bare)), node)
+    return Literal(Kind.DECIMAL, exact_number(bare), node)
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() in _TRUE or text.lower() in _FALSE:
+        return text.lower() in _TRUE
+    raise NoValueError(f"'{_cut(text)}' is neither true nor false")
+
+
+def _moment(text: str, type_name: str, node: Node) -> Literal:
+    moment = parse_moment(text)
+    if moment is None:
+        raise NoValueError(f"'{_cut(text)}' is no timestamp (yyyy-mm-dd hh:mm:ss)")
+    if moment.has_zone and names_a_place(text):
+        raise NoValueError(f"'{_cut(text)}' names a time zone; write its offset, as in +02:00")
+    if moment.has_zone and type_name == "timestamp_ntz":
+        raise NoValueError(f"'{_cut(text)}' has a time zone, and a timestamp_ntz has none")
+    kind = Kind.NTZ if type_name == "timestamp_ntz" else Kind.TIMESTAMP
+    return Literal(kind, moment.microseconds, node, moment.has_zone)
+
+
+def names_a_place(text: str) -> bool:
+    """True if the zone of a timestamp is the name of a place, whose offset would have to be looked up."""
+    return bool(_NAMED_ZONE.search(text)) and not text.endswith(("Z", "UTC", "GMT"))
+
+
+def _floating_text(text: str, type_name: str) -> Fraction | float:
+    if text == "" or spelling_of(type_name, text) is Spelling.UNPARSABLE:
+        raise NoValueError(f"'{_cut(text)}' is no number")
+    bare = text.rstrip("fFdD") if text[-1:] in "fFdD" and text[-2:-1].isdigit() else text
+    if bare.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        return float(bare)
+    number = exact_number(bare.rstrip("."))
+    return _floating(number, type_name, text)
+
+
+# -- casts ------------------------------------------------------------------------------------------------------------
+
+
+def _cast(text: str, node: Node, inner: Literal) -> Literal:
+    """A literal as another type. A cast that has no value is an error, with TRY_CAST it is NULL."""
+    type_name = canonical_name(_OTHER_TYPES.get(node.name, node.name))
+    if type_name.startswith(("varchar(", "char(")):
+        type_name = "string"
+    if type_name not in _CAST_TYPES and not decimal_parts(type_name):
+        raise refuse(text, node.position, f"a cast to {node.name} is not possible")
+    if inner.is_null:
+        return inner._replace(node=node)
+    try:
+        return _converted(inner, type_name, node)
+    except NoValueError:
+        if node.word == "try_cast":
+            return Literal(Kind.OTHER, None, node)
+        raise
+
+
+_CAST_TYPES = frozenset(
+    {*WHOLE_BITS, "float", "double", "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz"}
+)
+
+
+def _converted(inner: Literal, type_name: str, node: Node) -> Literal:
+    if inner.kind is Kind.TEXT:
+        found = from_text(inner.value, type_name, node)
+        return _in_range(found, type_name, node) if found.kind is Kind.DECIMAL else found
+    if inner.kind is Kind.DECIMAL:
+        if type_name == "boolean":
+            return Literal(Kind.BOOLEAN, inner.value != 0, node)
+        if type_name in WHOLE_BITS or type_name in ("float", "double") or decimal_parts(type_name):
+            return _in_range(inner, type_name, node)
+    if inner.kind is Kind.BOOLEAN and (type_name in WHOLE_BITS or type_name in ("float", "double", "boolean")):
+        return inner if type_name == "boolean" else Literal(Kind.DECIMAL, Fraction(int(inner.value)), node)
+    if inner.kind is Kind.BOOLEAN and type_name == "string":
+        return Literal(Kind.TEXT, "true" if inner.value else "false", node)
+    if inner.kind is Kind.BINARY and type_name == "binary":
+        return inner._replace(node=node)
+    if inner.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.NTZ) and type_name in ("date", "timestamp", "timestamp_ntz"):
+        return _other_time(inner, type_name, node)
+    raise NoValueError(f"{inner.shown} can't be cast to {type_name} here")
+
+
+def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
+    """A number as one of a type: cut for integers, rounded half up for decimals, to the nearest for doubles."""
+    number = inner.value
+    if type_name in ("float", "double"):
+        return Literal(Kind.DECIMAL, _floating(number, type_name, "the number"), node)
+    if isinstance(number, float):
+        raise NoValueError(f"{number} is no {type_name}")
+    if type_name in WHOLE_BITS:
+        limit = 1 << (WHOLE_BITS[type_name] - 1)
+        whole = math.trunc(number)
+        if not -limit <= whole < limit:
+            raise NoValueError(f"the number is beyond a {type_name}")
+        return Literal(Kind.DECIMAL, Fraction(whole), node)
+    precision, scale = decimal_parts(type_name) or (38, 0)
+    scaled = math.floor(abs(number) * 10**scale + Fraction(1, 2))
+    if scaled >= 10**precision:
+        raise NoValueError(f"the number is beyond {type_name}")
+    return Literal(Kind.DECIMAL, Fraction(scaled if number >= 0 else -scaled, 10**scale), node)
+
+
+def _other_time(inner: Literal, type_name: str, node: Node) -> Literal:
+    if type_name == "date":
+        days = inner.value if inner.kind is Kind.DATE else inner.value // MICROSECONDS_A_DAY
+        return Literal(Kind.DATE, days, node)
+    kind = Kind.TIMESTAMP if type_name == "timestamp" else Kind.NTZ
+    microseconds = inner.value * MICROSECONDS_A_DAY if inner.kind is Kind.DATE else inner.value
+    return Literal(kind, microseconds, node)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:39]}…"

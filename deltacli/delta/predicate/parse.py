@@ -1,0 +1,377 @@
+"""A `where` text as a predicate over the rows of a table.
+
+Semantics are Spark's: three-valued, NaN equal to itself and above every other number, strings in the order of their
+UTF-8 bytes. Different on purpose: numbers next to integers and decimals are exact, also 1e3; a text next to a column
+is a value of the column's type or an error; the zone of a session is UTC.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnFinder, ColumnPath, Kind
+from deltacli.delta.predicate.conditions import (
+    And,
+    Compare,
+    CompareColumns,
+    CompareConditions,
+    Condition,
+    Constant,
+    Contained,
+    Flag,
+    IsNull,
+    Like,
+    Not,
+    Or,
+    Truth,
+    evaluate,
+)
+from deltacli.delta.predicate.limits import Order, limit_of
+from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
+from deltacli.delta.predicate.patterns import Pattern
+from deltacli.delta.predicate.refusals import refuse, refuse_value
+from deltacli.delta.schema.types import StructType
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.value_text import MICROSECONDS_A_DAY
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+Operand: TypeAlias = Column | Literal | Condition
+
+_COMPARISONS = {"==": "=", "!=": "<>", "!<": ">=", "!>": "<="}
+_ORDERS = {
+    "=": (Order.EQUAL, False),
+    "<>": (Order.EQUAL, True),
+    "<": (Order.LESS, False),
+    "<=": (Order.LESS_EQUAL, False),
+    ">": (Order.LESS_EQUAL, True),
+    ">=": (Order.LESS, True),
+}
+"""Comparison -> what is asked, and whether the answer is turned round."""
+_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_TRUTHS = {"true": True, "false": False, "unknown": None, "null": None}
+_MAX_DEPTH = 150
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A condition on the rows of a table. `columns`: the logical paths it looks at, as the schema spells them."""
+
+    text: str
+    columns: tuple[ColumnPath, ...]
+    condition: Condition
+
+    def matches(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
+        """True where the row is kept, never null.
+
+        The batch has at least the top-level columns used, under their logical names, in the table's Arrow types.
+        """
+        found: dict[Column, Any] = {}  # Any: Arrow arrays
+
+        def values(column: Column) -> Any:
+            if column not in found:
+                found[column] = _values_of(batch, column)
+            return found[column]
+
+        return pc.fill_null(evaluate(self.condition, values, batch.num_rows), False)
+
+
+def _values_of(batch: pyarrow.RecordBatch, column: Column) -> Any:
+    """The values of a column; a field of a struct that is null is null."""
+    import pyarrow as pa
+
+    values = batch.column(batch.schema.get_field_index(column.path[0]))
+    for name in column.path[1:]:
+        values = pc.struct_field(values, [values.type.get_field_index(name)])
+    kind = column.arrow_type
+    is_plain = column.kind not in (Kind.TEXT, Kind.BINARY) and not pa.types.is_dictionary(values.type)
+    return values if kind is None or is_plain else pc.cast(values, kind)
+
+
+def parse_predicate(text: str, schema: StructType) -> Predicate:
+    """Parse a predicate for the tables of a schema.
+
+    Raises UsageError (`usage.where`) that says what is not possible, and where.
+    """
+    expression = parse_expression(text)
+    if expression.fault is not None:
+        raise refuse(text, expression.stopped_at, expression.fault)
+    if expression.root is None:
+        raise _not_understood(text, expression.stopped_at)
+    finder = ColumnFinder(text, schema)
+    try:
+        condition = _Binder(text, finder).condition(expression.root)
+    except RecursionError:
+        raise refuse(text, 0, "it is nested too deeply") from None
+    return Predicate(text, tuple(finder.found), condition)
+
+
+def _not_understood(text: str, position: int) -> UsageError:
+    rest = text[position:].lower()
+    if rest.startswith(("select", "with", "values", "table")):
+        return refuse(text, position, "subqueries are not possible")
+    return refuse(text, position, "it is not understood")
+
+
+class _Binder:
+    """Makes conditions of the parts of an expression."""
+
+    def __init__(self, text: str, finder: ColumnFinder) -> None:
+        self._text = text
+        self._finder = finder
+        self._depth = 0
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def condition(self, node: Node) -> Condition:
+        """A part that must be true, false or null."""
+        return self._as_condition(self._operand(node), node)
+
+    def _as_condition(self, found: Operand, node: Node, what: str = "a condition is expected") -> Condition:
+        if isinstance(found, Column):
+            self._finder.require_comparable(found, node.position)
+            if found.kind is Kind.BOOLEAN:
+                return Flag(found)
+            raise self._refuse(node, f"{what}, and {found.name} is of type {found.type_name}")
+        if isinstance(found, Literal):
+            if found.is_null or found.kind is Kind.BOOLEAN:
+                return Constant(found.value)
+            raise self._refuse(node, f"{what}, and there is {found.shown}")
+        return found
+
+    def _operand(self, node: Node) -> Operand:
+        if node.form is Form.COLUMN:
+            return self._finder.find(node.path, node.position)
+        literal = literal_of(self._text, node)
+        if literal is not None:
+            return literal
+        if node.form is not Form.CONDITION or node.name in ("xor", "exists"):
+            raise self._refuse(node, _impossible(node))
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._refuse(node, "it is nested too deeply")
+        found = self._made(node)
+        self._depth -= 1
+        return found
+
+    def _made(self, node: Node) -> Condition:
+        match node.name:
+            case "not":
+                return Not(self.condition(node.parts[0]))
+            case "and":
+                return And(tuple(self.condition(part) for part in _chain(node)))
+            case "or":
+                return Or(tuple(self.condition(part) for part in _chain(node)))
+            case "is":
+                found = self._is(node)
+            case "in":
+                found = self._in(node)
+            case "between":
+                value, low, high = (self._operand(part) for part in node.parts)
+                found = And((self._compare(">=", value, low, node), self._compare("<=", value, high, node)))
+            case "like":
+                found = self._like(node)
+            case name if name in _COMPARISONS or name in _ORDERS or name == "<=>":
+                left, right = (self._operand(part) for part in node.parts)
+                return self._compare(_COMPARISONS.get(name, name), left, right, node)
+            case _:
+                raise self._refuse(node, _impossible(node))
+        return Not(found) if node.negated else found
+
+    def _is(self, node: Node) -> Condition:
+        found = self._operand(node.parts[0])
+        if node.word == "distinct":
+            return Not(self._compare("<=>", found, self._operand(node.parts[1]), node))
+        if node.word == "null":
+            return self._is_null(found)
+        return Truth(
+            self._as_condition(found, node, f"IS {node.word.upper()} asks for a condition"), _TRUTHS[node.word]
+        )
+
+    def _is_null(self, found: Operand) -> Condition:
+        if isinstance(found, Column):
+            return IsNull(found)
+        if isinstance(found, Literal):
+            return Constant(found.is_null)
+        return Truth(found, None)
+
+    def _in(self, node: Node) -> Condition:
+        value, *items = (self._operand(part) for part in node.parts)
+        if not items:
+            raise self._refuse(node, "IN has an empty list")
+        if isinstance(value, Column) and value.kind not in (Kind.BOOLEAN, Kind.FLOAT):
+            literals = [item for item in items if isinstance(item, Literal) and not item.is_null]
+            rest = [item for item in items if not isinstance(item, Literal) or item.is_null]
+            if len(literals) > 1:
+                self._finder.require_comparable(value, node.position)
+                limits = tuple(self._limit(value, literal) for literal in literals)
+                found = (Contained(value, limits), *(self._compare("=", value, item, node) for item in rest))
+                return found[0] if not rest else Or(found)
+        return Or(tuple(self._compare("=", value, item, node) for item in items))
+
+    def _like(self, node: Node) -> Condition:
+        if node.word:
+            raise self._refuse(node, f"LIKE {node.word.upper()} is not possible")
+        value, *texts = (self._operand(part) for part in node.parts)
+        if not isinstance(value, Column):
+            raise self._refuse(node, "LIKE asks for a column of strings on its left side")
+        self._finder.require_comparable(value, node.position)
+        if value.kind is not Kind.TEXT:
+            raise self._refuse(node, f"LIKE asks for strings, and {value.name} is of type {value.type_name}")
+        words = []
+        for text in texts:
+            if not isinstance(text, Literal) or text.kind not in (Kind.TEXT, Kind.OTHER):
+                raise self._refuse(node, "the pattern of LIKE, and its escape character, are no strings")
+            if text.is_null:
+                return Constant(None)
+            words.append(require_text(text.value))
+        if len(words) > 1 and len(words[1]) != 1:
+            raise self._refuse(node, "ESCAPE takes one character")
+        return Like(value, self._pattern(node, words))
+
+    def _pattern(self, node: Node, words: list[str]) -> Pattern:
+        import pyarrow as pa
+
+        try:
+            pattern = Pattern(*words)
+            pattern.match(pa.nulls(0, pa.string()))
+        except NoValueError as fault:
+            raise self._refuse(node, str(fault)) from None
+        except pa.ArrowInvalid:
+            raise self._refuse(node, "the pattern of LIKE is too long") from None
+        return pattern
+
+    # -- comparisons --------------------------------------------------------------------------------------------------
+
+    def _compare(self, name: str, left: Operand, right: Operand, node: Node) -> Condition:
+        for side in (left, right):
+            if isinstance(side, Column):
+                self._finder.require_comparable(side, node.position)
+        if name == "<=>":
+            return self._equal_or_null(left, right, node)
+        if _is_null_literal(left) or _is_null_literal(right):
+            return Constant(None)
+        if isinstance(left, Literal) and isinstance(right, Column):
+            left, right, name = right, left, _FLIPPED.get(name, name)
+        order, is_turned = _ORDERS[name]
+        found = self._ordered(order, left, right, node)
+        return Not(found) if is_turned else found
+
+    def _equal_or_null(self, left: Operand, right: Operand, node: Node) -> Condition:
+        if _is_null_literal(left):
+            return self._is_null(right)
+        if _is_null_literal(right):
+            return self._is_null(left)
+        equal = Truth(self._compare("=", left, right, node), True)
+        if isinstance(left, Literal) or isinstance(right, Literal):
+            return equal
+        return Or((equal, And((self._is_null(left), self._is_null(right)))))
+
+    def _ordered(self, order: Order, left: Operand, right: Operand, node: Node) -> Condition:
+        if _is_boolean(left) or _is_boolean(right):
+            sides = [
+                self._as_condition(self._boolean(side), node, "TRUE or FALSE is expected") for side in (left, right)
+            ]
+            return CompareConditions(sides[0], order, sides[1])
+        if isinstance(left, Column) and isinstance(right, Literal):
+            return Compare(left, order, self._limit(left, right))
+        if isinstance(left, Column) and isinstance(right, Column):
+            if _group(left.kind) != _group(right.kind):
+                reason = f"{left.name} is of type {left.type_name} and {right.name} of type {right.type_name}"
+                raise self._refuse(node, f"{reason}: they can't be compared")
+            return CompareColumns(left, order, right)
+        assert isinstance(left, Literal)
+        assert isinstance(right, Literal)
+        return Constant(self._fold(order, left, right, node))
+
+    def _limit(self, column: Column, literal: Literal) -> Any:  # Any: see `limits.Limit`
+        try:
+            return limit_of(column, literal)
+        except NoValueError as fault:
+            reason = (
+                str(fault) if column.name in str(fault) else f"{column.name} is of type {column.type_name}: {fault}"
+            )
+            raise refuse_value(self._text, literal.node.position, reason) from None
+
+    def _boolean(self, side: Operand) -> Operand:
+        """A text next to a boolean, as a boolean."""
+        if not isinstance(side, Literal) or side.kind is not Kind.TEXT:
+            return side
+        try:
+            return from_text(side.value, "boolean", side.node)
+        except NoValueError as fault:
+            raise refuse_value(self._text, side.node.position, str(fault)) from None
+
+    def _fold(self, order: Order, left: Literal, right: Literal, node: Node) -> bool:
+        if _group(left.kind) != _group(right.kind):
+            raise self._refuse(node, f"{left.shown} can't be compared with {right.shown}")
+        one, other = _sortable(left), _sortable(right)
+        match order:
+            case Order.LESS:
+                return bool(one < other)
+            case Order.LESS_EQUAL:
+                return bool(one <= other)
+        return bool(one == other)
+
+    def _refuse(self, node: Node, reason: str) -> UsageError:
+        return refuse(self._text, node.position, reason)
+
+
+def _chain(node: Node) -> list[Node]:
+    """The parts of `a and b and c`, which stands as `(a and b) and c`."""
+    parts, rest = [], node
+    while rest.form is Form.CONDITION and rest.name == node.name:
+        parts.append(rest.parts[1])
+        rest = rest.parts[0]
+    return [rest, *reversed(parts)]
+
+
+def _is_null_literal(side: Operand) -> bool:
+    return isinstance(side, Literal) and side.is_null
+
+
+def _is_boolean(side: Operand) -> bool:
+    return side.kind is Kind.BOOLEAN if isinstance(side, Column | Literal) else True
+
+
+def _group(kind: Kind) -> object:
+    """Kinds of one group compare with each other."""
+    return NUMBERS if kind in NUMBERS else TIMES if kind in TIMES else kind
+
+
+def _sortable(literal: Literal) -> Any:  # Any: something to compare
+    value = literal.value
+    if literal.kind is Kind.TEXT:
+        return value.encode()
+    if literal.kind is Kind.DATE:
+        return value * MICROSECONDS_A_DAY
+    return (value != value, value if value == value else 0) if literal.kind is Kind.DECIMAL else value  # noqa: PLR0124
+
+
+def _impossible(node: Node) -> str:
+    """What can't stand in a predicate, in words."""
+    match node.form, node.name:
+        case Form.CALL, name:
+            return f"functions are not possible, and {name}(…) is one"
+        case Form.CAST, name:
+            return f"only literals can be cast, and this is a cast of something else to {name}"
+        case Form.OTHER, "case":
+            return "CASE is not possible"
+        case Form.OTHER, "item":
+            return "elements of arrays and maps are not possible"
+        case Form.OTHER, "field":
+            return f"a field is named by its path, as in column.{node.word}"
+        case Form.VALUE, "row":
+            return "rows in brackets are not possible"
+        case Form.VALUE, "interval":
+            return "intervals are not possible"
+        case Form.VALUE, name if name in ("-", "+") and len(node.parts) == 1:
+            return f"arithmetic is not possible, and {name} stands before something that is no number"
+        case Form.VALUE, name if len(node.parts) == 2:
+            return f"arithmetic is not possible, and {name} is some"
+    return f"{node.name or 'this'} is not possible"

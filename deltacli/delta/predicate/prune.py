@@ -1,0 +1,143 @@
+"""Files that a predicate leaves unread: by their partition values, and by what their statistics say.
+
+A file is kept unless the predicate can't be true for any row of it. Spec: Per-file Statistics; Partition Value
+Serialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.checkpoint.parsed import parse_partition_values
+from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
+from deltacli.delta.predicate.conditions import columns_of
+from deltacli.delta.predicate.file_stats import read_bounds
+from deltacli.delta.predicate.parse import Predicate
+from deltacli.delta.predicate.possible import Exact, Known, constant, possible
+from deltacli.delta.regime import Regime
+from deltacli.delta.schema.types import StructType
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NAMED_ZONE = "[A-Za-z]/"
+
+
+class Pruned(NamedTuple):
+    """Which files have to be read, and which of the others fell by their partition values alone; never null."""
+
+    kept: Any  # Any: Arrow boolean arrays
+    by_partition: Any
+
+
+def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, regime: Regime) -> Pruned:
+    """Which of the files that whole add actions name may hold rows that a predicate keeps."""
+    count = adds.num_rows
+    columns = dict.fromkeys(columns_of(predicate.condition))
+    paths = {column: physical_path(regime, column.path) for column in columns}
+    partitions = {column: paths[column][0] for column in columns if _is_partition(regime, paths[column])}
+    others = {
+        column: path for column, path in paths.items() if column not in partitions and column.kind is not Kind.OTHER
+    }
+    values = _partition_source(adds, regime, partitions)
+    kept = possible(predicate.condition, lambda column: values(column) if column in partitions else None, count).true
+    by_partition = pc.invert(kept)
+    if others and pc.any(kept).as_py():
+        rows = pc.indices_nonzero(kept)
+        rest = adds if len(rows) == count else adds.take(rows)
+        kept = _kept_by_statistics(rest, predicate, regime, partitions, others)
+        kept = _spread(kept, rows, count)
+    return Pruned(kept, by_partition)
+
+
+def _kept_by_statistics(
+    adds: pyarrow.RecordBatch,
+    predicate: Predicate,
+    regime: Regime,
+    partitions: dict[Column, str],
+    others: dict[Column, ColumnPath],
+) -> Any:
+    bounds = read_bounds(adds.column("stats"), others)
+    values = _partition_source(adds, regime, partitions)
+    return possible(
+        predicate.condition,
+        lambda column: values(column) if column in partitions else bounds.get(column),
+        adds.num_rows,
+    ).true
+
+
+def _spread(kept: Any, rows: Any, count: int) -> Any:
+    """The answers for some rows among all; the others are not kept."""
+    import pyarrow as pa
+
+    if len(rows) == count:
+        return kept
+    return pc.is_in(pa.array(range(count), pa.uint64()), value_set=pc.cast(pc.filter(rows, kept), pa.uint64()))
+
+
+def physical_path(regime: Regime, path: ColumnPath) -> ColumnPath:
+    """The names by which files and statistics know a column."""
+    names, fields = [], regime.schema.fields if regime.schema else ()
+    for name in path:
+        field = next(field for field in fields if field.name == name)
+        names.append(regime.physical_name(field))
+        fields = field.data_type.fields if isinstance(field.data_type, StructType) else ()
+    return tuple(names)
+
+
+def _is_partition(regime: Regime, path: ColumnPath) -> bool:
+    return len(path) == 1 and path[0] in regime.partition_columns
+
+
+# -- partition values -------------------------------------------------------------------------------------------------
+
+
+def _partition_source(
+    adds: pyarrow.RecordBatch, regime: Regime, partitions: dict[Column, str]
+) -> Callable[[Column], Known]:
+    """Gives the partition values of a column, parsed when they are first asked for."""
+
+    @cache
+    def values(column: Column) -> Known:
+        return _partition_values(adds.column("partitionValues"), regime, column, partitions[column])
+
+    return values
+
+
+def _partition_values(maps: Any, regime: Regime, column: Column, name: str) -> Known:
+    """One partition column: its values where the texts say them beyond doubt."""
+    import pyarrow as pa
+
+    kind = column.arrow_type
+    if kind is None:
+        return None
+    texts = pc.map_lookup(maps, query_key=pa.scalar(name), occurrence="first")
+    parsed = parse_partition_values(maps, regime, pa.struct([(name, kind)]))
+    values = pc.struct_field(parsed, [0])
+    is_null = pc.and_(pc.is_null(texts), _names_key(maps, name, texts))
+    if column.kind not in (Kind.TEXT, Kind.BINARY):
+        # Null for every engine; of strings some say so and some do not.
+        is_null = pc.or_(is_null, pc.fill_null(pc.equal(texts, ""), False))
+    is_known = pc.or_(pc.is_valid(values), is_null)
+    if column.kind is Kind.TIMESTAMP:
+        is_known = pc.and_(is_known, pc.invert(pc.fill_null(pc.match_substring_regex(texts, _NAMED_ZONE), False)))
+    return Exact(values, is_known)
+
+
+def _names_key(maps: Any, name: str, texts: Any) -> Any:
+    """Which of the maps without a text have the key: null is a value, a key that is missing says nothing."""
+    import pyarrow as pa
+
+    count = len(texts)
+    if texts.null_count == 0:
+        return constant(False, count)
+    without = pc.indices_nonzero(pc.is_null(texts))
+    taken = maps.take(without)
+    lists = pa.ListArray.from_arrays(taken.offsets, taken.keys)
+    parents = pc.list_parent_indices(lists)
+    found = pc.filter(parents, pc.equal(pc.list_flatten(lists), name))
+    rows = without.take(pc.unique(found))
+    return pc.is_in(pa.array(range(count), pa.uint64()), value_set=pc.cast(rows, pa.uint64()))

@@ -1,0 +1,67 @@
+"""What a predicate can't say, as errors that show where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from deltacli.errors import UsageError
+
+CODE = "usage.where"
+POSSIBLE = (
+    "= == <> != < <= > >= <=>, AND, OR, NOT, [NOT] IN (…), [NOT] BETWEEN … AND …, [NOT] LIKE '…' [ESCAPE '…'], "
+    "IS [NOT] NULL, IS [NOT] TRUE, IS [NOT] FALSE, IS [NOT] DISTINCT FROM; columns, a.b, `a b`; numbers, 'text', TRUE, "
+    "FALSE, NULL, DATE '…', TIMESTAMP '…', TIMESTAMP_NTZ '…', X'…', CAST(literal AS type), literal::type"
+)
+_SHOWN_NAMES = 40
+_SHOWN_TEXT = 60
+
+
+def refuse(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
+    """The error for a part of a predicate that is not possible here."""
+    return UsageError(
+        f"the predicate can't be used: {reason}",
+        code=CODE,
+        facts={"where": _shown(text), "at": _place(text, position), "possible": POSSIBLE},
+        hint=hint,
+    )
+
+
+def refuse_value(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
+    """The error for a literal that can't be what it should be."""
+    return UsageError(
+        f"the predicate can't be used: {reason}",
+        code=CODE,
+        facts={"where": _shown(text), "at": _place(text, position)},
+        hint=hint,
+    )
+
+
+def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -> UsageError:
+    """The error for a name that is no column, with the names that are."""
+    found = list(names)
+    listed = ", ".join(name if name.isidentifier() else quoted(name) for name in found[:_SHOWN_NAMES])
+    more = f" and {len(found) - _SHOWN_NAMES} more" if len(found) > _SHOWN_NAMES else ""
+    return UsageError(
+        f"the predicate can't be used: {reason}",
+        code=CODE,
+        facts={"where": _shown(text), "at": _place(text, position), "columns": f"{listed}{more}" or "none"},
+        hint="names with blanks or dots stand in backticks: `a.b`",
+    )
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _place(text: str, position: int) -> str:
+    rest = text[position : position + _SHOWN_TEXT]
+    more = "…" if len(text) > position + _SHOWN_TEXT else ""
+    return f"character {position + 1}: {_shown(rest)}{more}" if rest else "the end"
+
+
+def _shown(text: str) -> str:
+    """A text for an error: one line, cut, without what no terminal can show."""
+    line = " ".join(text.split())
+    cut = line if len(line) <= 4 * _SHOWN_TEXT else f"{line[: 4 * _SHOWN_TEXT]}…"
+    return cut.encode("utf-8", "replace").decode("utf-8")
