@@ -139,7 +139,7 @@ class Scan:
 
         if self._selection.predicate is None:
             return pa.repeat(pa.scalar(True), adds.num_rows), pa.repeat(pa.scalar(False), adds.num_rows)
-        from deltacli.delta.predicate import prune_files
+        from deltacli.delta.predicate.prune import prune_files
 
         pruned = prune_files(adds, self._selection.predicate, self._snapshot.regime)
         return pruned.kept, pruned.by_partition

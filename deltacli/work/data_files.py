@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, FileColumns, absent
-from deltacli.delta.schema.types import StructField
+from deltacli.delta.schema.types import StructField, StructType
 from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.work.checkpoint_limits import BUFFER_BYTES, THRIFT_LIMITS
+from deltacli.work.checkpoint_limits import BUFFER_BYTES, THRIFT_LIMITS, read_footer
 from deltacli.work.deletion_vectors import Descriptor, read_vector
 from deltacli.work.table_files import TableFiles
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
     from deltacli.delta.predicate import Predicate
+    from deltacli.delta.predicate.row_groups import FileLeaf
 
 ROWS_A_BATCH = 32_768
 MAX_BATCH_BYTES = 64 << 20
@@ -92,25 +93,42 @@ def _facts(file: DataFile) -> dict[str, str]:
     return {"file": file.path} | version
 
 
-def open_data_file(files: TableFiles, file: DataFile) -> Any:  # Any: pyarrow.parquet.ParquetFile
-    """Open a data file as Parquet; on a far store what is read is fetched in few requests."""
+class OpenDataFile(NamedTuple):
+    """A data file that is open."""
+
+    parquet: Any  # Any: pyarrow.parquet.ParquetFile
+    source: Any  # Any: as in the storage port
+    is_near: bool
+
+
+@contextmanager
+def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
+    """Open a data file as Parquet; on a far store what is read is fetched in few requests. Every fault while it is open
+    is DataUnreadable.
+    """
     import pyarrow.parquet
 
     storage, path = files.locate(file.path)
-    return pyarrow.parquet.ParquetFile(
-        storage.open(path),
-        metadata=file.metadata,
-        pre_buffer=not storage.capabilities.cheap_listing,
-        buffer_size=BUFFER_BYTES if storage.capabilities.cheap_listing else 0,
-        coerce_int96_timestamp_unit="us",
-        **THRIFT_LIMITS,
-    )
+    is_near = storage.capabilities.cheap_listing
+    with (
+        data_faults(file),
+        storage.open(path) as source,
+        pyarrow.parquet.ParquetFile(
+            source,
+            metadata=file.metadata,
+            pre_buffer=not is_near,
+            buffer_size=BUFFER_BYTES if is_near else 0,
+            coerce_int96_timestamp_unit="us",
+            **THRIFT_LIMITS,
+        ) as parquet,
+    ):
+        yield OpenDataFile(parquet, source, is_near)
 
 
 def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:
     """The same file in up to `parts` pieces of whole row groups."""
-    with data_faults(file), open_data_file(files, file) as parquet:
-        metadata = parquet.metadata
+    with open_data_file(files, file) as opened:
+        metadata = opened.parquet.metadata
     groups = range(metadata.num_row_groups)
     step = max(1, -(-len(groups) // parts))
     starts = groups[::step] or [0]
@@ -119,15 +137,17 @@ def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:
 
 def read_rows(files: TableFiles, wanted: RowsWanted, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a file. Raises DataUnreadable, naming the file, the row group and the column at fault."""
-    with data_faults(file), open_data_file(files, file) as parquet:
-        yield from _Reader(files, wanted, file, parquet).batches()
+    with open_data_file(files, file) as opened:
+        yield from _Reader(files, wanted, file, opened).batches()
 
 
 class _Reader:
     """One open file."""
 
-    def __init__(self, files: TableFiles, wanted: RowsWanted, file: DataFile, parquet: Any) -> None:
-        self._files, self._wanted, self._file, self._parquet = files, wanted, file, parquet
+    def __init__(self, files: TableFiles, wanted: RowsWanted, file: DataFile, opened: OpenDataFile) -> None:
+        self._files, self._wanted, self._file = files, wanted, file
+        self._parquet, self._source, self._is_near = opened
+        parquet = opened.parquet
         columns = [column for column in wanted.columns if column.name not in file.constants]
         self._names = [column.name for column in columns]
         self._found = dict(zip(self._names, wanted.file_columns.find(parquet.schema_arrow, columns), strict=True))
@@ -159,8 +179,27 @@ class _Reader:
         return found[0], found[1]
 
     def _kept_groups(self) -> Sequence[int]:
-        groups = self._file.groups
-        return range(self._parquet.metadata.num_row_groups) if groups is None else groups
+        """The row groups of the piece that may hold rows which the condition keeps."""
+        predicate, count = self._wanted.predicate, self._parquet.metadata.num_row_groups
+        groups = range(count) if self._file.groups is None else self._file.groups
+        if predicate is None or (count == 1 and not self._is_near):
+            return groups  # the statistics in the log are as good as those of one row group
+        from deltacli.delta.predicate.row_groups import kept_row_groups
+
+        leaves = {path: self._leaf(path) for path in predicate.columns}
+        kept = set(kept_row_groups(predicate, self._parquet.metadata, leaves, read_footer(self._source)))
+        return [group for group in groups if group in kept]
+
+    def _leaf(self, path: Sequence[str]) -> FileLeaf:
+        """Where a column of the condition is in the file."""
+        from deltacli.delta.predicate.row_groups import FileLeaf
+
+        fields = fields_at(self._wanted.columns, path)
+        kind = fields[-1].data_type
+        if path[0] in self._file.constants:
+            return FileLeaf(None, None, kind, constant=self._file.constants[path[0]])
+        found = self._wanted.file_columns.leaf(self._parquet.schema_arrow, fields)
+        return FileLeaf(None, None, kind, absent=True) if found is None else FileLeaf(*found, kind)
 
     def _group(
         self, group: int, row_group: Any, start: int, excluded: DeletedRows | None, only: DeletedRows | None
@@ -237,6 +276,15 @@ class _Reader:
             return absent(raw.num_rows, raw.num_rows, kind, name)
         values = raw.column(self._positions.index(column.position))
         return values if column.convert is None else column.convert(values)
+
+
+def fields_at(columns: Sequence[StructField], path: Sequence[str]) -> list[StructField]:
+    """The fields along a path of logical names, from the top-level column on."""
+    found: list[StructField] = []
+    for name in path:
+        found.append(next(column for column in columns if column.name == name))
+        columns = found[-1].data_type.fields if isinstance(found[-1].data_type, StructType) else ()
+    return found
 
 
 def _mask(

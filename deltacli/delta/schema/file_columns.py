@@ -52,6 +52,23 @@ class FileColumns:
         firsts = _first_leaves(fields, 0)
         return [self._top(fields, firsts, column) for column in columns]
 
+    def leaf(self, schema: pyarrow.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
+        """The leaf of a column, or of a field within structs, and the Arrow type it has in the file; None where it
+        came after the file was written. `path` are the fields from the top-level column on.
+        """
+        fields, first = list(schema), 0
+        kind: Any = None
+        for depth, field in enumerate(path):
+            if depth and not _is_struct(kind):
+                return None
+            position = self._position(fields, field, ".".join(each.name for each in path[: depth + 1]))
+            if position < 0:
+                return None
+            first = _first_leaves(fields, first)[position]
+            kind = fields[position].type
+            fields = list(kind) if _is_struct(kind) else []
+        return first, kind
+
     def _top(self, fields: Sequence[Any], firsts: Sequence[int], column: StructField) -> FileColumn | None:
         position = self._position(fields, column, column.name)
         if position < 0 or _is_void(column.data_type):
@@ -180,6 +197,12 @@ def _first_leaves(fields: Sequence[Any], first: int) -> list[int]:
 
 def _is_void(data_type: DataType) -> bool:
     return data_type == PrimitiveType("void")
+
+
+def _is_struct(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_struct(kind))
 
 
 def _is_list(kind: Any) -> bool:
