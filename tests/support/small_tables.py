@@ -323,6 +323,8 @@ def reorder(steps: Steps) -> None:
 
 def widen(steps: Steps) -> None:
     """A leaf anywhere gets a wider type."""
+    if "typeWidening" not in steps.table.features:
+        return append(steps)
     possible = [
         (column, path, to)
         for column in every_field(steps.table.columns)
@@ -355,15 +357,18 @@ STEPS: dict[str, Callable[[Steps], None]] = {
 @st.composite
 def small_tables(draw: st.DrawFn, root: Path, *, feed: bool | None = None, most: int = 7) -> SmallTable:
     """A table in a directory: a schema, a first append, then up to `most` steps."""
+    features = ALL_FEATURES if draw(st.booleans()) else tuple(name for name in ALL_FEATURES if name != "typeWidening")
     steps = Steps(
-        SmallTable(root, (), mapping=draw(st.sampled_from(["none", "name", "id"])), features=ALL_FEATURES),
+        SmallTable(root, (), mapping=draw(st.sampled_from(["none", "name", "id"])), features=features),
         random.Random(draw(st.integers(0, 2**32 - 1))),
         draw,
     )
     table = steps.table
     if draw(st.booleans()) if feed is None else feed:
         table.configuration["delta.enableChangeDataFeed"] = "true"
-    table.configuration |= {"delta.enableDeletionVectors": "true", "delta.enableTypeWidening": "true"}
+    table.configuration["delta.enableDeletionVectors"] = "true"
+    if "typeWidening" in table.features:
+        table.configuration["delta.enableTypeWidening"] = "true"
     columns = [steps.column(steps.kind(), nullable=steps.maybe(0.8)) for _ in range(draw(st.integers(1, 4)))]
     partition = [steps.column(draw(st.sampled_from(LEAVES))) for _ in range(draw(st.sampled_from([0, 0, 1, 2])))]
     if steps.maybe(0.1):
