@@ -147,7 +147,7 @@ def to_bytes(table: pa.Table, look: Look) -> bytes:
     pq.write_table(
         table,
         sink,
-        row_group_size=look.group_rows,
+        row_group_size=table.num_rows or 1 if look.texts == "view" else look.group_rows,  # views can't be cut
         use_dictionary=look.dictionary,
         data_page_version=look.pages,
         compression=look.compression,
