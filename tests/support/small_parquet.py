@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.support.small_types import Array, Column, Map, Row, Struct, Type, Value, arrow_type, partition_value, shown
+from tests.support.small_types import Array, Column, Map, Row, Struct, Type, Value, arrow_type, shown
 
 FIELD_ID = "PARQUET:field_id"
 ELEMENT_IDS = 100_000
@@ -56,7 +56,7 @@ class Look:
     foreign_names: bool = False
     """The names in the file are not those of the schema: only ids find the columns."""
     materializes: bool = False
-    """Partition columns stand in the file, too."""
+    """Partition columns stand in the file, too, and lie: the log alone says their values."""
 
 
 def physical_type(kind: Type, look: Look, number: int = 0) -> pa.DataType:
@@ -130,7 +130,7 @@ def parquet(columns: Sequence[Column], rows: Sequence[Row], look: Look, **extra:
         if values and isinstance(values[0], PartitionText):
             if not look.materializes:
                 continue
-            values = [partition_value(value.text, str(column.type)) for value in values]
+            values = [None] * len(values)
         if column.type == "void" or (look.omits_nulls and column.nullable and not any(v is not None for v in values)):
             continue
         arrays.append(_array(column, values, look))
@@ -138,7 +138,14 @@ def parquet(columns: Sequence[Column], rows: Sequence[Row], look: Look, **extra:
         return parquet(columns, rows, replace(look, omits_nulls=False), **extra)
     random.Random(look.order).shuffle(arrays)
     arrays += [(pa.field(name, pa.string()), pa.array(texts, pa.string())) for name, texts in extra.items()]
-    return to_bytes(pa.table([array for _, array in arrays], schema=pa.schema([field for field, _ in arrays])), look)
+    table = pa.table([array for _, array in arrays], schema=pa.schema([field for field, _ in arrays]))
+    try:
+        return to_bytes(table, look)
+    except (pa.ArrowNotImplementedError, pa.ArrowIndexError):
+        # pyarrow can't cut views into pages, and fails on nested dictionaries without a value.
+        if look.texts == "string":
+            raise
+        return parquet(columns, rows, replace(look, texts="string"), **extra)
 
 
 def to_bytes(table: pa.Table, look: Look) -> bytes:
@@ -147,7 +154,7 @@ def to_bytes(table: pa.Table, look: Look) -> bytes:
     pq.write_table(
         table,
         sink,
-        row_group_size=table.num_rows or 1 if look.texts == "view" else look.group_rows,  # views can't be cut
+        row_group_size=look.group_rows,
         use_dictionary=look.dictionary,
         data_page_version=look.pages,
         compression=look.compression,

@@ -198,13 +198,13 @@ def update(steps: Steps) -> None:
             pairs.append((old, {**some_row(steps.chooser, steps.table.data_columns), **kept}))
     added = steps.files_of([new for _, new in pairs])
     news = [row for file in added for row in file.rows]
-    by_partition = sorted(range(len(pairs)), key=lambda place: _first(added, pairs[place][1], steps))
+    by_partition = sorted(range(len(pairs)), key=lambda place: _place(added, pairs[place][1], steps))
     updates = [(pairs[place][0], news[position]) for position, place in enumerate(by_partition)]
     found = vectors(steps, deleted)
     steps.table.mark(deleted, found, added=added, updates=updates, cdc=tells(steps), story="update by vector")
 
 
-def _first(added: Sequence[DataFile], row: Row, steps: Steps) -> int:
+def _place(added: Sequence[DataFile], row: Row, steps: Steps) -> int:
     """The file that a row went into."""
     for place, file in enumerate(added):
         if all(file.rows[0][number] == row[number] for number in steps.table.partition):
@@ -293,10 +293,25 @@ def rename(steps: Steps) -> None:
     return None
 
 
+def _first(column: Column) -> list[Struct]:
+    """The first struct that the type of a column holds, if any."""
+    return list(structs(column.type))[:1]
+
+
 def drop_column(steps: Steps) -> None:
     """A column goes; sometimes another takes its name at once."""
+    if not steps.table.mapped:
+        return add_column(steps)
+    holders = [column for column in every_field(steps.table.columns) if any(len(s.fields) > 1 for s in _first(column))]
+    if holders and steps.maybe(0.5):
+        holder = steps.chooser.choice(holders)
+        (struct,) = _first(holder)
+        left = [column for column in struct.fields if column.type == "void" or steps.maybe(0.4)]
+        left = left if any(column.type != "void" for column in left) else [steps.column(steps.kind(1)), *left]
+        steps.table.set_columns(with_column(steps.table.columns, with_fields(holder, left)), "drop fields")
+        return None
     droppable = [column for column in steps.table.data_columns if column.type != "void"]
-    if not steps.table.mapped or len(droppable) < 2:
+    if len(droppable) < 2:
         return add_column(steps)
     gone = steps.chooser.choice(droppable)
     columns = [column for column in steps.table.columns if column is not gone]
