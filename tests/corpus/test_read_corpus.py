@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from deltacli import open_table
+from deltacli.errors import DataUnreadable
 from deltacli.operations.scan import Scan
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
@@ -105,6 +107,78 @@ def test_a_million_rows_are_those_that_the_source_publishes(expected: Expected, 
     names = scan.schema.names
 
     assert count_rows(published, names) == count_rows(scan, names)
+
+
+MISSING, VECTOR_MISSING, SHREDDED = "data.file-missing", "dv.file-missing", "schema.unknown-type"
+
+REFUSED = {
+    # Table -> error code of reading the newest version that can be rebuilt. All of them name the file.
+    "delta-rs-err/table_a": MISSING,
+    "delta-rs-err/table_c": MISSING,
+    "delta-rs-err/table_g": MISSING,
+    "delta-rs/checkpoint_with_partitions": MISSING,
+    "delta-rs/latest_not_checkpointed": MISSING,
+    "delta-rs/spark-variant-stable-feature-checkpoint": MISSING,
+    "delta-rs/table-with-domain-metadata": MISSING,
+    "delta-rs/with_checkpoint_no_last_checkpoint": MISSING,
+    "derived/checkpoint-wrong-a": MISSING,
+    "derived/crc-wrong-a": SHREDDED,
+    "derived/only-checkpoint-a": MISSING,
+    "golden/checkpoint": MISSING,
+    "golden/corrupted-last-checkpoint": MISSING,
+    "golden/deltalog-commit-info": MISSING,
+    "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata": MISSING,
+    "golden/parquet-decimal-dictionaries-v1": MISSING,
+    "golden/update-deleted-directory": MISSING,
+    "kernel-java/spark-variant-stable-feature-checkpoint": MISSING,
+    "kernel-rs/300k-add-files-100-col-partitioned": MISSING,
+    "kernel-rs/app-txn-with-last-updated": MISSING,
+    "spark/partitioned-table-with-dv-large": VECTOR_MISSING,
+    "spark/table-with-dv-small": VECTOR_MISSING,
+    "spark/table-with-dv-special-char": VECTOR_MISSING,
+    "spark/variant-stats-nested-no-checkpoint": SHREDDED,
+    "spark/variant-stats-with-struct-no-checkpoint": SHREDDED,
+}
+
+LOG_REFUSED = {
+    "delta-rs-err/table_d",
+    "delta-rs-err/table_h",
+    "derived/unknown-reader-feature-a",
+    "golden/deltalog-invalid-protocol-version",
+}
+"""The log itself is refused: see `test_corpus`."""
+
+
+def sound_versions(table: CorpusTable) -> list[int]:
+    """The versions of a table that can be rebuilt, ascending."""
+    return [] if table.id in LOG_REFUSED else [found["version"] for found in table.versions if "error" not in found]
+
+
+TABLES = [table for table in corpus.tables() if sound_versions(table)]
+
+
+def each_table() -> pytest.MarkDecorator:
+    """One case a table; one that skips where there is no corpus."""
+    chosen = [pytest.param(table, id=table.id) for table in TABLES]
+    return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
+
+
+@each_table()
+def test_as_many_rows_as_the_manifest_knows_or_a_clear_refusal(table: CorpusTable, root: Path) -> None:
+    newest = sound_versions(table)[-1]
+    scan = open_table(str(table.path(root))).snapshot(version=newest).scan()
+
+    if (code := REFUSED.get(table.id)) is not None:
+        with pytest.raises(DataUnreadable) as raised:
+            list(scan)
+        named = raised.value.facts["file"]
+        assert (3, code) == (raised.value.exit_code, raised.value.code)
+        assert named in raised.value.message
+        assert code == SHREDDED or not (table.path(root) / unquote(named)).exists()
+        return
+    rows = sum(batch.num_rows for batch in scan)
+    known = next(found for found in table.versions if found["version"] == newest).get("rows")
+    assert known in (None, rows)
 
 
 def shifted(tables: list[pa.Table], micros: int | None) -> Iterator[pa.Table]:
