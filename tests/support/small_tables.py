@@ -70,7 +70,7 @@ class Steps:
 
     def kind(self, depth: int = 3) -> Type:
         """A type, nested up to a depth."""
-        form = self.draw(st.sampled_from(["leaf"] * 4 + (["struct", "array", "map"] if depth else [])))
+        form = self.draw(st.sampled_from(["leaf"] * 3 + (["struct", "struct", "array", "map"] if depth else [])))
         match form:
             case "struct":
                 count = self.draw(st.integers(1, 3))
@@ -155,7 +155,7 @@ class Steps:
 
 def append(steps: Steps) -> None:
     """A few files; without rows now and then."""
-    counts = [steps.chooser.choice((0, 1, 2, 3, 5)) for _ in range(steps.chooser.randint(1, 3))]
+    counts = [steps.chooser.choice((0, 1, 2, 3, 5, 8)) for _ in range(steps.chooser.randint(1, 3))]
     steps.table.append([steps.file(steps.rows(count)) for count in counts])
 
 
@@ -266,7 +266,7 @@ def add_column(steps: Steps) -> None:
     """A column, or a field in a struct, that older files lack."""
     holders = [column for column in every_field(steps.table.columns) if any(structs(column.type))]
     new = steps.column("void" if steps.maybe(0.1) else steps.kind(2))
-    if holders and steps.maybe(0.5):
+    if holders and steps.maybe(0.7):
         holder = steps.chooser.choice(holders)
         fields = list(next(structs(holder.type)).fields)
         fields.insert(steps.chooser.randint(0, len(fields)), new)
@@ -303,7 +303,7 @@ def drop_column(steps: Steps) -> None:
     if not steps.table.mapped:
         return add_column(steps)
     holders = [column for column in every_field(steps.table.columns) if any(len(s.fields) > 1 for s in _first(column))]
-    if holders and steps.maybe(0.5):
+    if holders and steps.maybe(0.7):
         holder = steps.chooser.choice(holders)
         (struct,) = _first(holder)
         left = [column for column in struct.fields if column.type == "void" or steps.maybe(0.4)]
@@ -325,7 +325,7 @@ def drop_column(steps: Steps) -> None:
 def reorder(steps: Steps) -> None:
     """Columns, or the fields of a struct, in another order."""
     holders = [column for column in every_field(steps.table.columns) if any(structs(column.type))]
-    if holders and steps.maybe(0.5):
+    if holders and steps.maybe(0.7):
         holder = steps.chooser.choice(holders)
         fields = list(next(structs(holder.type)).fields)
         steps.chooser.shuffle(fields)
@@ -353,24 +353,15 @@ def widen(steps: Steps) -> None:
     return None
 
 
-STEPS: dict[str, Callable[[Steps], None]] = {
-    "append": append,
-    "mark": mark,
-    "update": update,
-    "rewrite": rewrite,
-    "compact": compact,
-    "drop file": drop_file,
-    "add again": add_again,
-    "add column": add_column,
-    "rename": rename,
-    "drop column": drop_column,
-    "reorder": reorder,
-    "widen": widen,
-}
+STEPS: tuple[Callable[[Steps], None], ...] = (
+    append, mark, update, widen, rewrite, add_column, drop_column, rename, reorder, compact, drop_file, add_again,
+    mark, mark, update, widen,
+)  # fmt: skip
+"""What may happen to a table; what reading has to think about most is there more than once."""
 
 
 @st.composite
-def small_tables(draw: st.DrawFn, root: Path, *, feed: bool | None = None, most: int = 7) -> SmallTable:
+def small_tables(draw: st.DrawFn, root: Path, *, most: int = 7) -> SmallTable:
     """A table in a directory: a schema, a first append, then up to `most` steps."""
     features = ALL_FEATURES if draw(st.booleans()) else tuple(name for name in ALL_FEATURES if name != "typeWidening")
     steps = Steps(
@@ -379,7 +370,7 @@ def small_tables(draw: st.DrawFn, root: Path, *, feed: bool | None = None, most:
         draw,
     )
     table = steps.table
-    if draw(st.booleans()) if feed is None else feed:
+    if draw(st.sampled_from([True, True, False])):
         table.configuration["delta.enableChangeDataFeed"] = "true"
     table.configuration["delta.enableDeletionVectors"] = "true"
     if "typeWidening" in table.features:
@@ -390,6 +381,6 @@ def small_tables(draw: st.DrawFn, root: Path, *, feed: bool | None = None, most:
         columns.append(steps.column("void"))
     table.columns, table.partition = (*columns, *partition), tuple(column.number for column in partition)
     table.create()
-    for name in ["append", *draw(st.lists(st.sampled_from(list(STEPS)), max_size=most))]:
-        STEPS[name](steps)
+    for step in [append, *draw(st.lists(st.sampled_from(STEPS), min_size=min(3, most), max_size=most))]:
+        step(steps)
     return table
