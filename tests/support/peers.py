@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,15 @@ class PeerAnswer:
     crash: str | None = None
 
 
+@dataclass(frozen=True)
+class PeerRows:
+    """All rows of a version as the peer reads them, in an Arrow file; or why there are none."""
+
+    task: Task
+    place: Path | None
+    refusal: str | None = None
+
+
 def peer_python() -> str | None:
     """The interpreter of the environment that holds the peers; None where none is named or it does not exist."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
@@ -66,11 +76,29 @@ def ask(python: str, script: str, tasks: list[Task]) -> list[PeerAnswer]:
     return answers
 
 
-def _run(python: str, script: str, tasks: list[Task]) -> tuple[list[dict[str, Any]], str]:
+def ask_for_rows(python: str, script: str, tasks: list[Task], directory: Path) -> list[PeerRows]:
+    """Answer every task, in order; the rows go into files of a directory."""
+    answers: list[PeerRows] = []
+    while len(answers) < len(tasks):
+        remaining = tasks[len(answers) :]
+        places = [directory / f"{len(answers) + number}.arrow" for number in range(len(remaining))]
+        lines, end = _run(python, script, remaining, places)
+        for task, place, line in zip(remaining, places, lines, strict=False):
+            refusal = line.get("refused")
+            answers.append(PeerRows(task, None if refusal else place, refusal))
+        if len(lines) < len(remaining):
+            answers.append(PeerRows(remaining[len(lines)], None, refusal=f"crashed: {end}"))
+    return answers
+
+
+def _run(
+    python: str, script: str, tasks: list[Task], places: Sequence[Path] = ()
+) -> tuple[list[dict[str, Any]], str]:  # Any: JSON values
     """The whole lines a peer answered before it ended, and how it ended."""
-    text = "".join(
-        json.dumps({"table": task.table, "path": task.path, "version": task.version}) + "\n" for task in tasks
-    )
+    questions = [{"table": task.table, "path": task.path, "version": task.version} for task in tasks]
+    for question, place in zip(questions, places, strict=False):
+        question["to"] = str(place)
+    text = "".join(json.dumps(question) + "\n" for question in questions)
     try:
         done = subprocess.run(
             [python, str(SCRIPTS / script)], input=text.encode(), capture_output=True, check=False, timeout=_SECONDS
