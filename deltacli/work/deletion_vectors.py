@@ -68,7 +68,7 @@ def _stored(files: TableFiles, descriptor: Descriptor, path: str | None, text: s
         raise DataUnreadable(
             f"the file of a deletion vector does not exist: {place}",
             code="dv.file-missing",
-            facts={"file": place, "vector": unique_id(dict(descriptor))},
+            facts={"vector": unique_id(dict(descriptor))[:200], "in": place},
             hint="deltacli validate {table} --level storage",
         ) from fault
     if len(data) < size + 8:

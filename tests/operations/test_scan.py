@@ -1,0 +1,225 @@
+"""Scans of files that are not what the log says, or lie elsewhere: every row, or an error that names the thing."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.errors import DataUnreadable, UsageError
+from deltacli.operations.table import open_table
+from deltacli.storage import open_storage
+from tests.operations.test_far_tables import upload
+from tests.support.actions import Action
+from tests.support.builder import TableBuilder
+from tests.support.reading import open_at
+from tests.support.rows import parquet_bytes, schema_of, table_of
+from tests.support.s3 import S3Server
+from tests.support.small_vectors import inline, roaring64
+from tests.support.storage import FAR, RecordingStorage
+
+ROWS = pa.table({"id": pa.array(range(10), pa.int64()), "name": [f"name {number}" for number in range(10)]})
+VECTOR_FILE = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
+"""What the text of the sample in the protocol names."""
+
+
+def rows_of(builder: TableBuilder, **options: object) -> list[dict[str, object]]:
+    snapshot = open_at(builder.in_memory()).snapshot()
+    return [row for batch in snapshot.scan(**options) for row in batch.to_pylist()]  # type: ignore[arg-type]
+
+
+def refusal(builder: TableBuilder) -> DataUnreadable:
+    with pytest.raises(DataUnreadable) as refused:
+        rows_of(builder)
+    return refused.value
+
+
+def test_a_missing_file_is_named() -> None:
+    builder = table_of({"part-0.parquet": parquet_bytes(ROWS), "part%201.parquet": b""}, schema_of(ROWS))
+    builder.file("part 1.parquet", parquet_bytes(ROWS))
+    assert 20 == len(rows_of(builder))
+
+    del builder.files["part 1.parquet"]
+
+    error = refusal(builder)
+    assert ("data.file-missing", 3) == (error.code, error.exit_code)
+    assert "part%201.parquet does not exist" in error.message
+
+
+@pytest.mark.parametrize("kept", [0, 3, 100, -1, -8, -200])
+def test_a_truncated_file_is_named(kept: int) -> None:
+    error = refusal(table_of({"part-0.parquet": parquet_bytes(ROWS)[:kept]}, schema_of(ROWS)))
+
+    assert "data.not-parquet" == error.code
+    assert "part-0.parquet" == error.facts["file"]
+    assert error.facts["reason"]
+
+
+def test_a_damaged_page_is_named_by_file_row_group_and_column() -> None:
+    rows = pa.table({"id": pa.array(range(4_000), pa.int64()), "name": [f"name {number}" for number in range(4_000)]})
+    data = bytearray(parquet_bytes(rows, row_group_size=2_000, compression="zstd", use_dictionary=False))
+    chunk = pq.ParquetFile(io.BytesIO(bytes(data))).metadata.row_group(1).column(1)
+    start = chunk.data_page_offset
+    data[start + 60 : start + 400] = b"\xff" * 340
+
+    error = refusal(table_of({"part-0.parquet": bytes(data)}, schema_of(rows)))
+
+    assert ("part-0.parquet", "1", "name") == tuple(error.facts[name] for name in ("file", "row group", "column"))
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted"),
+    [
+        (pa.array([1, 2], pa.int64()), "integer"),
+        (pa.array([1.5, 2], pa.float64()), "float"),
+        (pa.array(["a", "b"]), "long"),
+        (pa.array([1, 2], pa.int64()), "double"),
+        (pa.array([1, 2], pa.timestamp("us", tz="UTC")), "timestamp_ntz"),
+        (pa.array([1, 2], pa.timestamp("us")), "date"),
+        (pa.array([300, 2], pa.int32()), "byte"),
+        (pa.array([b"\xff\xfe", b"a"], pa.binary()), "string"),
+        (pa.array([[1], [2]]), "string"),
+        (pa.array([{"a": 1}]), {"type": "array", "elementType": "long", "containsNull": True}),
+    ],
+)
+def test_a_type_that_the_table_does_not_have_is_refused_by_column(found: pa.Array, wanted: object) -> None:
+    rows = pa.table({"x": found})
+    field = {"name": "x", "type": wanted, "nullable": True, "metadata": {}}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+
+    error = refusal(table_of({"part-0.parquet": parquet_bytes(rows)}, schema))
+
+    assert ("data.type-mismatch", "x") == (error.code, error.facts["column"])
+    assert "part-0.parquet" in error.message
+
+
+def test_a_column_that_must_not_be_null_is_not_made_up() -> None:
+    schema = schema_of(ROWS.append_column("late", pa.array([1] * 10)), late=False)
+
+    error = refusal(table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema))
+
+    assert ("data.column-missing", "late") == (error.code, error.facts["column"])
+
+
+def vector_file(rows: list[int], **changes: int) -> tuple[Action, bytes]:
+    """A descriptor and its file; `changes` to size, sum or cardinality."""
+    data = roaring64(rows)
+    size = len(data) + changes.get("size", 0)
+    file = b"\x01" + struct.pack(">I", len(data)) + data + struct.pack(">I", zlib.crc32(data) + changes.get("sum", 0))
+    count = len(rows) + changes.get("cardinality", 0)
+    text = "ab^-aqEH.-t@S}K{vb[*k^"[2:]
+    return {
+        "storageType": "u",
+        "pathOrInlineDv": text,
+        "offset": 1,
+        "sizeInBytes": size,
+        "cardinality": count,
+    }, file
+
+
+def deleted(vector: Action, file: bytes | None) -> TableBuilder:
+    builder = table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema_of(ROWS), vectors={"part-0.parquet": vector})
+    return builder if file is None else builder.file(VECTOR_FILE, file)
+
+
+def test_rows_of_a_vector_are_left_out() -> None:
+    assert [0, 1, 2, 4, 6, 7, 8, 9] == [row["id"] for row in rows_of(deleted(*vector_file([3, 5])))]
+
+
+@pytest.mark.parametrize(
+    ("vector", "file", "code"),
+    [
+        (vector_file([3])[0], None, "dv.file-missing"),
+        (vector_file([3])[0], vector_file([3])[1][:-1], "dv.file-too-short"),
+        (*vector_file([3], sum=1), "dv.crc-mismatch"),
+        (*vector_file([3], size=-1), "dv.size-mismatch"),
+        (*vector_file([3], cardinality=1), "dv.cardinality-mismatch"),
+        (*vector_file([3, 10]), "dv.row-out-of-range"),
+        (inline([3]) | {"pathOrInlineDv": "no Z85 at all "}, None, "dv.bad-z85"),
+        (inline([3]) | {"storageType": "r"}, None, "dv.bad-descriptor"),
+        (inline([3]) | {"cardinality": 2}, None, "dv.cardinality-mismatch"),
+    ],
+)
+def test_a_vector_that_is_not_what_it_says_is_refused(vector: Action, file: bytes | None, code: str) -> None:
+    error = refusal(deleted(vector, file))
+
+    assert (code, 3) == (error.code, error.exit_code)
+    assert "part-0.parquet" == error.facts["file"]
+
+
+@pytest.mark.parametrize(
+    ("values", "code"),
+    [({"day": "20260109"}, "partition.unparsable"), ({"Tag": "2026-01-09"}, "partition.key-missing")],
+)
+def test_a_partition_value_that_is_none_is_not_null(values: dict[str, str | None], code: str) -> None:
+    schema = schema_of(ROWS.append_column("day", pa.array([None] * 10, pa.date32())))
+    files, told = {"part-0.parquet": parquet_bytes(ROWS)}, {"part-0.parquet": values}
+
+    error = refusal(table_of(files, schema, partition_columns=["day"], partition_values=told))
+
+    assert (code, "part-0.parquet") == (error.code, error.facts["file"])
+
+
+def test_files_outside_the_table_are_read_where_they_are(tmp_path: Path) -> None:
+    source, copy = tmp_path / "a source", tmp_path / "copy"
+    table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema_of(ROWS)).write(source)
+    outside = f"file://{source}/part-0.parquet".replace(" ", "%20")
+    builder = table_of({outside: b""}, schema_of(ROWS))
+    builder.files.clear()
+    builder = table_of({outside: parquet_bytes(ROWS)}, schema_of(ROWS))
+    del builder.files[outside]
+    builder.write(copy)
+
+    assert 10 == sum(batch.num_rows for batch in open_table(str(copy)).snapshot().scan())
+
+
+def test_a_table_on_s3_reads_as_on_a_disk(s3: S3Server) -> None:
+    rows = pa.table({"id": pa.array(range(50_000), pa.int64()), "wide": [f"{number:040}" for number in range(50_000)]})
+    files = {f"part-{n}.parquet": parquet_bytes(rows, row_group_size=10_000, use_dictionary=False) for n in range(3)}
+    vectors = {"part-1.parquet": inline(range(100, 20_100))}
+    storage = RecordingStorage(open_storage(upload(table_of(files, schema_of(rows), vectors=vectors), s3)))
+    before = len(s3.requests)
+
+    scan = open_at(storage).snapshot().scan(columns=["id"], where="id < 15000")
+    found = sorted(value for batch in scan for value in batch.column("id").to_pylist())
+
+    assert sorted([*range(15_000)] * 2 + [*range(100)]) == found
+    # Of each file its length, its footer twice and the columns of two row groups.
+    assert len(s3.requests) - before <= 20
+
+
+def test_a_limit_stops_reading() -> None:
+    files = {f"part-{number}.parquet": parquet_bytes(ROWS) for number in range(50)}
+    storage = RecordingStorage(table_of(files, schema_of(ROWS)).in_memory(), capabilities=FAR)
+
+    rows = [row for batch in open_at(storage).snapshot().scan(limit=15) for row in batch.to_pylist()]
+
+    assert 15 == len(rows)
+    assert len(storage.touched("open")) < 20
+    assert [] == [row for batch in open_at(storage).snapshot().scan(limit=0) for row in batch.to_pylist()]
+
+
+@pytest.mark.parametrize("columns", [["nobody"], [], ["id", "ID"]])
+def test_columns_that_can_not_be_given_are_a_usage_error(columns: list[str]) -> None:
+    builder = table_of({"part-0.parquet": parquet_bytes(ROWS)}, schema_of(ROWS))
+
+    with pytest.raises(UsageError) as refused:
+        rows_of(builder, columns=columns)
+
+    assert "usage.column" == refused.value.code
+
+
+def test_long_rows_are_read_few_at_a_time() -> None:
+    rows = pa.table({"text": pa.array([str(number) * 100_000 for number in range(10)] * 100)})
+    builder = table_of({"part-0.parquet": parquet_bytes(rows, use_dictionary=False)}, schema_of(rows))
+
+    batches = list(open_at(builder.in_memory()).snapshot().scan())
+
+    assert 1_000 == sum(batch.num_rows for batch in batches)
+    assert all(batch.nbytes < 100 << 20 for batch in batches)
