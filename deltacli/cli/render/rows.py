@@ -55,14 +55,15 @@ def write_rows(sink: BinaryIO, run: Run, rows: Rows, *, limit: int) -> Written:
     from deltacli.cli.options import OutputFormat
 
     written = Written()
-    batches = _sound(_cut(rows.batches, limit, written))
+    batches = _sound(cut(rows.batches, limit, written))
     match run.format:
         case OutputFormat.NDJSON:
-            blocks = json_blocks(batches, head=f'{{"type":"{rows.line}","{rows.line}":', end="}\n")
+            opening = f'{{"type":"{rows.line}","{rows.line}":{{'
+            blocks = json_blocks(batches, opening=opening, closing="}}\n")
             write_encoded_lines(sink, blocks, was_cut=lambda: written.was_cut)
         case OutputFormat.JSON:
             document = envelope(rows.kind, rows.table, complete=True) | dict(rows.about)
-            blocks = json_blocks(batches, head="", end=",\n")
+            blocks = json_blocks(batches, opening="{", closing="},\n")
             write_document_with_items(sink, document, blocks, was_cut=lambda: written.was_cut)
         case OutputFormat.CSV:
             write_csv_columns(sink, rows.schema.names, batches)
@@ -75,13 +76,13 @@ def write_rows(sink: BinaryIO, run: Run, rows: Rows, *, limit: int) -> Written:
     return written
 
 
-def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, head: str, end: str) -> Iterator[EncodedItems]:
-    """Yield the rows as JSON objects between `head` and `end`, a block a piece; they lie end to end."""
+def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
+    """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
     from deltacli.cli.render.values import json_objects
 
     for piece in _pieces(batches):
         fields = list(zip(piece.schema.names, piece.columns, strict=True))
-        yield _encoded(json_objects(fields, piece.num_rows, head=head, end=end))
+        yield _encoded(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
 
 
 def write_csv_columns(sink: BinaryIO, names: Sequence[str], batches: Iterable[pyarrow.RecordBatch]) -> None:
@@ -145,7 +146,7 @@ def _encoded(texts: pyarrow.StringArray) -> EncodedItems:
     return EncodedItems(len(texts), memoryview(texts.buffers()[2])[first:last])
 
 
-def _cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) -> Iterator[pyarrow.RecordBatch]:
+def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) -> Iterator[pyarrow.RecordBatch]:
     """The first `limit` rows (0: all), and whether there were more."""
     left = limit
     for batch in batches:

@@ -57,13 +57,13 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
 
 
 def json_objects(
-    fields: Sequence[tuple[str, pyarrow.Array]], rows: int, *, head: str = "", end: str = ""
+    fields: Sequence[tuple[str, pyarrow.Array]], rows: int, *, opening: str = "{", closing: str = "}"
 ) -> pyarrow.Array:
-    """Return `head{"name":value,…}end` for each row of columns, null values written as null."""
+    """Return an object for each row of columns, null values written as null: `"name":value,…` between two texts."""
     import pyarrow as pa
 
     parts: list[Any] = []  # Any: texts all rows share, and columns
-    shared = head + "{"
+    shared = opening
     for index, (name, column) in enumerate(fields):
         shared += f"{',' if index else ''}{dumps(name).decode()}:"
         column = _stored(column)
@@ -75,8 +75,8 @@ def json_objects(
             parts += [shared, text if text.null_count == 0 else pc.coalesce(text, pa.scalar("null"))]
             shared = ""
     if not fields:
-        return pa.repeat(f"{shared}}}{end}", rows)
-    return pc.binary_join_element_wise(*parts, f"{shared}}}{end}", "")
+        return pa.repeat(shared + closing, rows)
+    return pc.binary_join_element_wise(*parts, shared + closing, "")
 
 
 def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
