@@ -42,7 +42,7 @@ class Column(Generic[Row]):
     """Where the text does not fit, cut its beginning: file names tell themselves apart at the end."""
 
     def heading(self) -> str:
-        return self.title or self.name
+        return visible(self.title or self.name)
 
     def shown(self, row: Row) -> str:
         return for_screen(self.text(row) if self.text else exact(self.value(row)))
