@@ -58,7 +58,7 @@ def changes(
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
     """
     from deltacli.cli.render.rows import Rows, write_rows
-    from deltacli.delta.schema.of_arrow import table_schema
+    from deltacli.delta.schema.types import type_json
     from deltacli.operations.table import Table
     from deltacli.operations.time_travel import find_range
 
@@ -70,8 +70,8 @@ def changes(
     span = find_range(opened, begin, end)
     is_empty = span.first > span.last
     found = opened.changes(
-        span.last if is_empty else span.first,
-        span.last,
+        from_version=span.last if is_empty else span.first,
+        to_version=span.last,
         columns=chosen,
         where=where,
         limit=most + 1 if most else None,
@@ -79,7 +79,7 @@ def changes(
     about = {
         "fromVersion": span.first,
         "toVersion": span.last,
-        "columns": [{"name": field["name"], "type": field["type"]} for field in table_schema(found.schema)["fields"]],
+        "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
     }
     rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, () if is_empty else found, first=_CHANGE)
     with run.sink() as sink:
