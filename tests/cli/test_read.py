@@ -97,7 +97,7 @@ def test_a_table_without_rows_has_columns(sample: Path, tmp_path: Path) -> None:
 
 
 def test_explain_says_which_files_are_read_and_why_others_not(sample: Path, tmp_path: Path) -> None:
-    wanted = ("read", sample, "--explain", "--where", "day = '2026-01-02' AND trip > 1800")
+    wanted = ("read", sample, "--explain", "--where", "day = '2026-01-02' AND trip > 1840")
     document = deltacli(*wanted, "--json").document
     *lines, scan, end = map(json.loads, deltacli(*wanted, "--format", "ndjson").out.splitlines())
     rows = list(csv.DictReader(io.StringIO(deltacli(*wanted, "--format", "csv").out)))
@@ -145,11 +145,11 @@ def test_a_limit_of_files_leaves_the_totals_whole(sample: Path) -> None:
 
 def test_a_condition_chooses_rows(sample: Path) -> None:
     found = deltacli(
-        "read", sample, "--where", "day = '2026-01-02' AND trip > 1800", "--columns", "trip", "--json"
+        "read", sample, "--where", "day = '2026-01-02' AND trip > 1840", "--columns", "trip", "--json"
     ).document
     everything = deltacli("read", sample, "--json").document["items"]
 
-    expected = [row["trip"] for row in everything if row["day"] == "2026-01-02" and row["trip"] > 1800]
+    expected = [row["trip"] for row in everything if row["day"] == "2026-01-02" and row["trip"] > 1840]
     assert expected
     assert sorted(expected) == sorted(row["trip"] for row in found["items"])
 

@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
         ("tags", pa.list_(pa.string())),
     ]
 )
-TABLE = [
+TABLE: list[dict[str, Any]] = [
     {"id": 1, "name": "plain", "at": 0, "tags": ["a", 'b"']},
     {"id": 2, "name": "", "at": None, "tags": []},
     {"id": 3, "name": None, "at": 1, "tags": None},

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column, write_table
@@ -55,7 +56,7 @@ def write_rows(sink: BinaryIO, run: Run, rows: Rows, *, limit: int) -> Written:
     from deltacli.cli.options import OutputFormat
 
     written = Written()
-    batches = _sound(cut(rows.batches, limit, written))
+    batches = _begun(_sound(cut(rows.batches, limit, written)))
     match run.format:
         case OutputFormat.NDJSON:
             opening = f'{{"type":"{rows.line}","{rows.line}":{{'
@@ -178,6 +179,12 @@ def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
                 ) from fault
         if batch.num_rows:
             yield batch
+
+
+def _begun(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The same batches, the first of them read: a fault before it leaves nothing on stdout."""
+    first = next(batches, None)
+    return batches if first is None else chain([first], batches)
 
 
 def _pieces(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
