@@ -205,7 +205,13 @@ def test_a_data_file_that_is_gone_is_named_and_no_output_appears(sample: Path, t
         assert lost.name in done.err
         assert [table] == list(tmp_path.iterdir())
     broken = deltacli("read", table, "--format", "ndjson")
+    for path in table.glob("*/*.parquet"):
+        path.unlink()
+    empty = [deltacli("read", table, "--format", form).out for form in FORMATS[:4]]
+
+    assert '"type":"row"' in broken.out
     assert '"type":"end"' not in broken.out
+    assert ["", "", "", ""] == empty
 
 
 # Terminals

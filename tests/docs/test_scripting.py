@@ -1,5 +1,5 @@
-"""docs/scripting.md, validate.md, checkpoints.md and reading.md against the code: codes and rules are those of the source, and what
-they show runs.
+"""docs/scripting.md, validate.md, checkpoints.md and reading.md against the code: codes and rules are those of the
+source, and what they show runs.
 """
 
 from __future__ import annotations
