@@ -66,15 +66,15 @@ def _oldest_since(table: Table, listing: LogListing, timestamp_ms: int) -> int:
     try:
         return _newest_until(table, listing, timestamp_ms - 1) + 1
     except VersionAbsent as fault:
-        oldest = min(listing.commits)
-        if oldest == 0:
+        if 0 in listing.commits:
             return 0
+        oldest = min(listing.reconstructable, default=None)
         moment = format_timestamp(timestamp_ms)
         raise VersionAbsent(
-            f"the log does not reach back to {moment}: the commits before version {oldest} are gone",
+            f"the log does not reach back to {moment}: the oldest version that can be rebuilt is {oldest}",
             code=fault.code,
             facts=fault.facts,
-            hint=f"deltacli changes {{table}} --from {oldest}",
+            hint="deltacli history {table}" if oldest is None else f"deltacli changes {{table}} --from {oldest}",
         ) from fault
 
 

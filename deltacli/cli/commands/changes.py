@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.commands.read import WhereOption, note_what_is_missing, require_file, split_columns
 from deltacli.cli.options import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
+from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
 from deltacli.quantities import parse_timestamp
 
 if TYPE_CHECKING:
