@@ -5,13 +5,15 @@
 _deltacli_load() {
     case $1 in
         '')
-            commands='checkpoint;-;again;Write a checkpoint, so that readers replay less.
+            commands='changes;-;again;Read how the rows of a table changed between two versions.
+checkpoint;-;again;Write a checkpoint, so that readers replay less.
 history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Care for the log of a table itself.
+read;-;again;Read the rows of a table at a version.
 snapshot;-;again;Show the state of a table at a version.
 validate;-;again;Check tables against the rules of the protocol.
 '
-            options='--format;table json ndjson csv;once;Format of stdout.
+            options='--format;table json ndjson csv parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -28,6 +30,31 @@ validate;-;again;Check tables against the rules of the protocol.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
+            ;;
+        'changes ')
+            commands=''
+            options='--from;TEXT;once;The first version: a number, or the first one committed at or after T.
+--to;TEXT;once;The last version: a number, or the last one committed at or before T.
+--columns;TEXT;once;Only these columns, in this order.
+--where;TEXT;once;Only rows for which this condition is true.
+--limit;TEXT;once;Rows shown, 0 = all.
+--format;table json ndjson csv parquet;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
             ;;
         'checkpoint ')
             commands=''
@@ -90,7 +117,7 @@ crc;-;again;Write the version checksum that is missing, or compare the one there
 expire;-;again;Delete what of the log no kept version needs.
 restore;-;again;Put back what a backup has and the log of a table lacks.
 '
-            options='--format;table json ndjson csv;once;Format of stdout.
+            options='--format;table json ndjson csv parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -243,6 +270,32 @@ once;TEXT
 '
             arguments='once;DIRECTORY
 once;TEXT
+'
+            ;;
+        'read ')
+            commands=''
+            options='--columns;TEXT;once;Only these columns, in this order.
+--where;TEXT;once;Only rows for which this condition is true.
+--limit;TEXT;once;Rows shown, 0 = all.
+--version;TEXT;once;The snapshot of this version.
+--timestamp;TEXT;once;The newest version committed at or before T (RFC 3339; a date is midnight UTC).
+--explain;-;once;List the files instead that would be read, and why others not.
+--format;table json ndjson csv parquet;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
 '
             ;;
         'snapshot ')

@@ -30,6 +30,9 @@ _LINES = (
     "candidate",
     "checkpoint",
     "verification",
+    "row",
+    "change",
+    "scan",
 )
 
 
@@ -45,7 +48,9 @@ def render_schemas() -> dict[str, str]:
         "finding": _part_line(documents["deltacli.validate"], "finding", ("table",)),
         "summary": _summary_line(documents["deltacli.validate"]),
         "rule": _part_line(documents["deltacli.rules"], "rule", ()),
-        "file": _file_line(documents["deltacli.log-backup"], documents["deltacli.log-restore"]),
+        "file": _file_line(
+            documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
+        ),
         "log-backup": _whole_line(documents["deltacli.log-backup"], "log-backup", "what was copied"),
         "log-restore": _whole_line(documents["deltacli.log-restore"], "log-restore", "what was put back, or would be"),
         "log-crc": _whole_line(documents["deltacli.log-crc"], "log-crc", "a checksum file, written or compared"),
@@ -54,6 +59,9 @@ def render_schemas() -> dict[str, str]:
         "candidate": _part_line(documents["deltacli.log-expire"], "candidate", ()),
         "checkpoint": _whole_line(documents["deltacli.checkpoint"], "checkpoint", "a checkpoint, written or not due"),
         "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
+        "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
+        "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
+        "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
@@ -121,12 +129,20 @@ def _whole_line(document: Schema, kind: str, title: str) -> Schema:
     return _line(kind, title, properties, required, additionalProperties=False) | parts
 
 
-def _file_line(backup: Schema, restore: Schema) -> Schema:
-    """A file of a backup, whatever becomes of it."""
+def _row_line(document: Schema, kind: str, title: str) -> Schema:
+    """A row in a field of its own: a column may be called `type`."""
+    return _line(kind, title, {kind: document["$defs"][kind]}, [kind], additionalProperties=False)
+
+
+def _file_line(backup: Schema, restore: Schema, scan: Schema) -> Schema:
+    """A file of a backup, whatever becomes of it, or a file of a table and whether a scan reads it."""
     copied, restored = backup["$defs"]["file"], restore["$defs"]["file"]
     actions = [*copied["properties"]["action"]["enum"], *restored["properties"]["action"]["enum"]]
     properties = {**copied["properties"], "action": {**copied["properties"]["action"], "enum": actions}}
-    return _line("file", "a file of a backup", properties, copied["required"], additionalProperties=False)
+    scanned = scan["$defs"]["file"]
+    one_of = [{"required": copied["required"]}, {"required": scanned["required"]}]
+    both = properties | {name: schema for name, schema in scanned["properties"].items() if name not in properties}
+    return _line("file", "a file of a backup, or of a scan", both, [], additionalProperties=False, oneOf=one_of)
 
 
 def _field_line(document: Schema) -> Schema:

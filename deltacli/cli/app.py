@@ -44,6 +44,8 @@ Examples:
   deltacli history ./tbl                who changed it, when, how
   deltacli snapshot ./tbl               its state now
   deltacli snapshot ./tbl --version 3   its state then
+  deltacli read ./tbl --limit 5         its rows
+  deltacli changes ./tbl --from 3       what became of its rows since
   deltacli checkpoint ./tbl             so that readers replay less
   deltacli validate ./tbl               what is wrong with it
   deltacli log cat ./tbl 3              the raw actions of a version

@@ -29,7 +29,29 @@ DEFAULT_LIMIT = 20
 
 
 class OutputFormat(StrEnum):
-    """Every format of stdout; the last three only where a command has findings to tell."""
+    """Every format of stdout."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    PARQUET = "parquet"
+
+
+class CommonFormat(StrEnum):
+    """The formats of every command."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+
+
+class FindingFormat(StrEnum):
+    """The formats of a command that has findings to tell."""
 
     TABLE = "table"
     JSON = "json"
@@ -40,13 +62,14 @@ class OutputFormat(StrEnum):
     GITHUB = "github"
 
 
-class CommonFormat(StrEnum):
-    """The formats of every command."""
+class RowFormat(StrEnum):
+    """The formats of a command that gives rows of a table."""
 
     TABLE = "table"
     JSON = "json"
     NDJSON = "ndjson"
     CSV = "csv"
+    PARQUET = "parquet"
 
 
 class ColourChoice(StrEnum):

@@ -10,6 +10,7 @@ Path = tuple[str, ...]
 """The words that lead to a command, or to a group of commands; the root has none."""
 
 COMMANDS: Mapping[str, str] = {
+    "changes": "deltacli.cli.commands.changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
@@ -18,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "log crc": "deltacli.cli.commands.log.crc",
     "log expire": "deltacli.cli.commands.log.expire",
     "log restore": "deltacli.cli.commands.log.restore",
+    "read": "deltacli.cli.commands.read",
     "snapshot": "deltacli.cli.commands.snapshot",
     "validate": "deltacli.cli.commands.validate",
 }

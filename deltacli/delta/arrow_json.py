@@ -30,9 +30,9 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_map(kind):
         return _json_map(column)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
+        return join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return _quoted(_escaped(pc.cast(column, pa.string())))
+        return quoted(escaped(pc.cast(column, pa.string())))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return pc.cast(column, pa.string())
     if pa.types.is_floating(kind):
@@ -40,7 +40,7 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_timestamp(kind):
         text = pc.replace_substring(pc.cast(column, pa.string()), " ", "T")
         is_int96 = kind.unit == "ns" and kind.tz is None  # INT96 holds instants, but says so nowhere
-        return _quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
+        return quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())
     if pa.types.is_dictionary(kind):
@@ -50,7 +50,7 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
             [None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()],
             pa.string(),
         )
-    return _quoted(_escaped(pc.cast(column, pa.string())))  # dates and times
+    return quoted(escaped(pc.cast(column, pa.string())))  # dates and times
 
 
 def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:
@@ -68,7 +68,7 @@ def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
     parts = _field_parts(list(zip(names, column.flatten(), strict=True)))
     body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*_with_literals(parts, len(column)), ""), 1)
     text = pc.binary_join_element_wise("{", body, "}", "")
-    return text if column.null_count == 0 else _null_where_null(text, column)
+    return text if column.null_count == 0 else null_where_null(text, column)
 
 
 def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.Array]:
@@ -101,7 +101,7 @@ def _value_parts(column: pyarrow.Array) -> tuple[str, str | pyarrow.Array, str]:
         constant = _constant(column)
         return "", json_column(column) if constant is None else constant, ""
     inner = _escaped_objects(column)
-    return ('"', _escaped(column), '"') if inner is None else ('"{', inner, '}"')
+    return ('"', escaped(column), '"') if inner is None else ('"{', inner, '}"')
 
 
 def _constant(column: pyarrow.Array) -> str | None:
@@ -118,17 +118,17 @@ def _map_parts(column: pyarrow.MapArray) -> tuple[str, str | pyarrow.Array, str]
     """Maps without nulls in three; where all of them hold the same one key, only its value differs."""
     import pyarrow as pa
 
-    keys, values = _map_items(column)
+    keys, values = map_items(column)
     is_single = len(keys) == len(column) and pa.types.is_string(keys.type) and pa.types.is_string(values.type)
     if is_single and values.null_count == 0:
         key, ends = keys[0], column.offsets
         sizes = pc.subtract(ends.slice(1), ends.slice(0, len(column)))
         if pc.all(pc.and_(pc.equal(keys, key), pc.equal(sizes, 1))).as_py():
-            return f'{{{orjson.dumps(key.as_py()).decode()}:"', _escaped(values), '"}'
+            return f'{{{orjson.dumps(key.as_py()).decode()}:"', escaped(values), '"}'
     return "{", _map_entries(column), "}"
 
 
-def _map_items(column: pyarrow.MapArray) -> tuple[pyarrow.Array, pyarrow.Array]:
+def map_items(column: pyarrow.MapArray) -> tuple[pyarrow.Array, pyarrow.Array]:
     """The keys and values of a part of a map column."""
     first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
     return column.keys.slice(first, last - first), column.items.slice(first, last - first)
@@ -152,7 +152,7 @@ def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | py
 def _json_map(column: pyarrow.MapArray) -> pyarrow.Array:
     """`{"k":"v"}`; a null value is written, because it means something (a null partition value)."""
     text = pc.binary_join_element_wise("{", _map_entries(column), "}", "")
-    return text if column.null_count == 0 else _null_where_null(text, column)
+    return text if column.null_count == 0 else null_where_null(text, column)
 
 
 def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:
@@ -161,9 +161,9 @@ def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:
 
     if len(column) == 0:
         return pa.array([], pa.string())
-    keys, values = _map_items(column)
+    keys, values = map_items(column)
     if pa.types.is_string(keys.type) and pa.types.is_string(values.type) and values.null_count == 0:
-        entries = pc.binary_join_element_wise('"', _escaped(keys), '":"', _escaped(values), '"', "")
+        entries = pc.binary_join_element_wise('"', escaped(keys), '":"', escaped(values), '"', "")
     else:
         entries = pc.binary_join_element_wise(
             json_column(keys), pc.coalesce(json_column(values), pa.scalar("null")), ":"
@@ -172,16 +172,17 @@ def _map_entries(column: pyarrow.MapArray) -> pyarrow.Array:
     return pc.binary_join(pa.ListArray.from_arrays(relative, entries), ",")
 
 
-def _join_items(
+def join_items(
     items: pyarrow.Array, column: pyarrow.ListArray, start: str, end: str, *, null_item: str
 ) -> pyarrow.Array:
+    """Return each list with its items, which lie end to end as texts, between `start` and `end`."""
     import pyarrow as pa
 
     lengths = pc.cast(pc.fill_null(pc.list_value_length(column), 0), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cast(pc.cumulative_sum(lengths), pa.int32())])
     filled = pc.coalesce(items, pa.scalar(null_item))
     text = pc.binary_join_element_wise(start, pc.binary_join(pa.ListArray.from_arrays(offsets, filled), ","), end, "")
-    return text if column.null_count == 0 else _null_where_null(text, column)
+    return text if column.null_count == 0 else null_where_null(text, column)
 
 
 def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
@@ -196,8 +197,8 @@ def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
     return pc.if_else(finite, text, pc.if_else(pc.is_nan(column), '"NaN"', infinite))
 
 
-def _quoted(text: pyarrow.Array) -> pyarrow.Array:
-
+def quoted(text: pyarrow.Array) -> pyarrow.Array:
+    """Return each text between quotes; what must be escaped is already."""
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
@@ -206,7 +207,7 @@ def _escaped_objects(text: pyarrow.Array) -> pyarrow.Array | None:
     column.
 
     End to end such texts meet in `}{` and nowhere else, so that no separator has to be put between them: two thirds of
-    the time of `_escaped`. Where the pieces are as many as the texts, each is one text.
+    the time of `escaped`. Where the pieces are as many as the texts, each is one text.
     """
     if len(text) == 0 or text.null_count or not (text[0].as_py()[:1] == "{" == text[len(text) - 1].as_py()[:1]):
         return None
@@ -222,7 +223,7 @@ def _escaped_objects(text: pyarrow.Array) -> pyarrow.Array | None:
     return pieces if is_plain else None
 
 
-def _escaped(text: pyarrow.Array) -> pyarrow.Array:
+def escaped(text: pyarrow.Array) -> pyarrow.Array:
     """Escape quotes, backslashes and control characters; a column without any is handed back as it is.
 
     The column is escaped as one string, which orjson does at the speed of memory, with a separator that JSON leaves as
@@ -241,10 +242,11 @@ def _escaped(text: pyarrow.Array) -> pyarrow.Array:
     joined = pc.binary_join(whole, _SEPARATOR)
     escaped = orjson.dumps(_characters(joined))
     values = _split(escaped, 1, len(escaped) - 1, _SEPARATOR)
-    return values if text.null_count == 0 else _null_where_null(values, text)
+    return values if text.null_count == 0 else null_where_null(values, text)
 
 
-def _null_where_null(values: pyarrow.Array, column: pyarrow.Array) -> pyarrow.Array:
+def null_where_null(values: pyarrow.Array, column: pyarrow.Array) -> pyarrow.Array:
+    """Return the texts, null where another column of the same length is."""
     import pyarrow as pa
 
     return pc.if_else(pc.is_valid(column), values, pa.scalar(None, pa.string()))

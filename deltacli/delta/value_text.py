@@ -50,6 +50,29 @@ def parse_moment(text: str) -> Moment | None:
     return Moment(total, has_zone=match[8] is not None, is_date_only=False)
 
 
+def date_text(days: int) -> str:
+    """Write days since the epoch as a date: `2024-01-01`, `+10000-01-01` beyond four digits, `-0001-12-31`."""
+    shifted = days + 719_468  # a year that begins in March ends with the day that some years lack
+    era, of_era = divmod(shifted, 146_097)
+    year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153
+    day = of_year - (153 * month + 2) // 5 + 1
+    month, year = (month + 3, year + era * 400) if month < 10 else (month - 9, year + era * 400 + 1)
+    sign = "+" if year > 9999 else "-" if year < 0 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{day:02d}"
+
+
+def moment_text(microseconds: int) -> str:
+    """Write microseconds since the epoch as a time without zone: `2024-01-01T08:12:44`, with six digits of a fraction
+    where there is one.
+    """
+    days, rest = divmod(microseconds, MICROSECONDS_A_DAY)
+    seconds, fraction = divmod(rest, 1_000_000)
+    clock = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+    return f"{date_text(days)}T{clock}" + (f".{fraction:06d}" if fraction else "")
+
+
 def _offset_seconds(zone: str | None) -> int:
     if zone is None or zone[0] not in "+-":
         return 0

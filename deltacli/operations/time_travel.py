@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, parse_integer
 from deltacli.delta.segment import LogListing
 from deltacli.delta.state import has_in_commit_timestamps
 from deltacli.delta.timestamps import file_times
-from deltacli.errors import NotATable, Unreadable, VersionAbsent
+from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.log import Log, list_log
 from deltacli.quantities import format_timestamp
 from deltacli.work.provenance import read_provenance
@@ -23,11 +23,73 @@ def version_at(table: Table, timestamp_ms: int) -> int:
     Versions from the in-commit timestamps' enablement on are judged by these, older ones by file times made monotone.
     Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
     """
+    return _newest_until(table, _list_dated(table), timestamp_ms)
+
+
+class Moment(NamedTuple):
+    """A moment that stands for a version."""
+
+    timestamp_ms: int
+
+
+class VersionRange(NamedTuple):
+    """The first and the last version of a range; `first` is above `last` where none lies in it."""
+
+    first: int
+    last: int
+
+
+def find_range(table: Table, first: int | Moment, last: int | Moment | None) -> VersionRange:
+    """Return the versions from one end to another, or to the newest; a moment stands for the first version committed
+    at or after it, or for the last one at or before it.
+
+    Raises VersionAbsent where the log does not reach back so far that the first one is certain, or not to a version
+    that was asked for; UsageError for versions in the wrong order.
+    """
+    listing = _list_dated(table)
+    newest = listing.newest_version
+    for end in (first, last):
+        if isinstance(end, int) and end > newest:
+            raise VersionAbsent(
+                f"version {end} does not exist yet: the newest is {newest}", hint="deltacli history {table}"
+            )
+    if isinstance(first, int) and isinstance(last, int) and first > last:
+        raise UsageError(f"the range begins with version {first} and ends before it, with {last}")
+    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, Moment) else first
+    if last is None:
+        return VersionRange(begin, newest)
+    return VersionRange(begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, Moment) else last)
+
+
+def _oldest_since(table: Table, listing: LogListing, timestamp_ms: int) -> int:
+    """The oldest version committed at or after a moment; one above the newest where there is none."""
+    try:
+        return _newest_until(table, listing, timestamp_ms - 1) + 1
+    except VersionAbsent as fault:
+        if 0 in listing.commits:
+            return 0
+        oldest = min(listing.reconstructable, default=None)
+        moment = format_timestamp(timestamp_ms)
+        raise VersionAbsent(
+            f"the log does not reach back to {moment}: the oldest version that can be rebuilt is {oldest}",
+            code=fault.code,
+            facts=fault.facts,
+            hint="deltacli history {table}" if oldest is None else f"deltacli changes {{table}} --from {oldest}",
+        ) from fault
+
+
+def _list_dated(table: Table) -> LogListing:
+    """The log, listed from its start. Raises where there is no version, or none that has a time."""
     listing = list_log(table.storage, progress=table.progress)
     if listing.is_empty:
         raise NotATable("the log holds no commit and no complete checkpoint")
     if not listing.commits:
         raise VersionAbsent("no commit file is left, so no version has a time", code="table.timestamp-unknown")
+    return listing
+
+
+def _newest_until(table: Table, listing: LogListing, timestamp_ms: int) -> int:
+    """The newest version committed at or before a moment."""
     enabled_at = _enablement(table, listing)
     times = file_times(listing.commits)
     versions = sorted(listing.commits)

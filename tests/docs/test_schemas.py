@@ -34,6 +34,12 @@ DOCUMENTS = (
     "snapshot --files --tombstones",
     "snapshot --files --limit 1",
     "snapshot --files --columns path,stats",
+    "read",
+    "read --limit 3",
+    "read --explain",
+    "read --explain --limit 1",
+    "changes --from 0",
+    "changes --from 0 --to 2026-01-02 --limit 2",
 )
 
 TABLES = (

@@ -1,5 +1,5 @@
-"""docs/scripting.md, validate.md and checkpoints.md against the code: codes and rules are those of the source, and what
-they show runs.
+"""docs/scripting.md, validate.md, checkpoints.md and reading.md against the code: codes and rules are those of the
+source, and what they show runs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9-]*")
 VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
 CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE + CHECKPOINTS, re.DOTALL)
+READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE + CHECKPOINTS + READING, re.DOTALL)
 JUDGES = (
     "delta/rules/",
     "delta/sql/",
@@ -117,7 +118,7 @@ def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 15 == len(BLOCKS)
+    assert 20 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:
@@ -145,6 +146,14 @@ def test_every_option_of_validate_is_on_its_page() -> None:
     )
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
+
+
+def test_every_option_of_read_and_changes_is_on_its_page() -> None:
+    commands = [found for found in read_tree().walk() if found.path in (("read",), ("changes",))]
+    own = {name for found in commands for option in found.options for name in option.spellings if name.startswith("--")}
+
+    assert 2 == len(commands)
+    assert set() == {name for name in own - set(TAKES_VALUE) - {"--help"} if f"`{name}" not in READING}
 
 
 def test_every_option_of_checkpoint_is_on_its_page_and_the_cron_line_works(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from deltacli.cli.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options import (
     ColumnsOption,
     LimitOption,
@@ -21,7 +22,6 @@ from deltacli.cli.options import (
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.shell import again_without_limit, quoted_table
 from deltacli.errors import UsageError
-from deltacli.quantities import format_timestamp, parse_timestamp
 
 if TYPE_CHECKING:
     from deltacli.operations.snapshot import SnapshotSummary
@@ -65,13 +65,9 @@ def snapshot(
     """
     from deltacli.operations.table import Table
 
-    if version is not None and timestamp is not None:
-        raise UsageError("--version and --timestamp exclude each other")
-    if version is not None and version < 0:
-        raise UsageError(f"--version {version} is negative")
+    at_ms = parse_moment_of(version, timestamp)
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
-    at_ms = parse_timestamp(timestamp) if timestamp is not None else None
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     if files or tombstones:
         _list_files(
@@ -90,14 +86,14 @@ def snapshot(
         )
     if schema:
         found = opened.snapshot(version=version, timestamp_ms=at_ms)
-        _note_findings(run, found, at_ms)
+        note_findings(run, found, at_ms)
         with run.sink() as sink:
             _write_schema(sink, run, found)
         return
     from deltacli.operations.snapshot import summarize
 
     summary = summarize(opened, version=version, timestamp_ms=at_ms, digest=digest)
-    _note_findings(run, summary.snapshot, at_ms)
+    note_findings(run, summary.snapshot, at_ms)
     with run.sink() as sink:
         _write_summary(sink, run, summary, only_counts=counts)
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
@@ -119,7 +115,7 @@ def _list_files(
     listing = FileListing.choose(columns, files=files, tombstones=tombstones)
     most = run.limit(limit)
     found = rebuild()
-    _note_findings(run, found, at_ms)
+    note_findings(run, found, at_ms)
     with run.sink() as sink:
         was_cut = write_file_listing(sink, run, found, listing, limit=most)
     if was_cut:
@@ -194,15 +190,3 @@ def _write_schema(sink: BinaryIO, run: Run, found: Snapshot) -> None:
 def _field_line(field: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values
     """A field as a line: its `type` is what the line is, so the column's own is `dataType`."""
     return {"dataType" if name == "type" else name: value for name, value in field.items()}
-
-
-def _note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
-    """Say what had to be worked around, and when a moment lies after the newest version."""
-    from deltacli.operations.problems import EXPLAINED
-
-    for problem in found.problems:
-        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
-        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
-    is_newest = found.version == found.newest_version
-    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
-        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

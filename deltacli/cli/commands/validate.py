@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import OutputFormat, Run, invocation
+from deltacli.cli.options import FindingFormat, OutputFormat, Run, invocation
 from deltacli.cli.shell import again_with, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, UsageError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.base import Rule
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
-FORMATS = OutputFormat
+FORMATS = FindingFormat
 DEFAULT_MOST = 100
 _NAMED = 5
 

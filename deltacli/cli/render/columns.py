@@ -42,7 +42,7 @@ class Column(Generic[Row]):
     """Where the text does not fit, cut its beginning: file names tell themselves apart at the end."""
 
     def heading(self) -> str:
-        return self.title or self.name
+        return visible(self.title or self.name)
 
     def shown(self, row: Row) -> str:
         return for_screen(self.text(row) if self.text else exact(self.value(row)))
@@ -121,8 +121,9 @@ def write_table(
     note: Callable[[Row], str | None] | None = None,
     heading: bool = True,
     keep_empty: bool = False,
-) -> None:
-    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe, columns without any value left out.
+) -> list[str]:
+    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe, columns without any value left out
+    (but for `keep_empty`), and return the names of those shown.
 
     `note` gives a row that is one line of text instead.
     """
@@ -133,7 +134,7 @@ def write_table(
         texts = [[exact_line(column.value(row)) for column in chosen] for row in rows]
         widths = _natural_widths(chosen, texts)
     else:
-        chosen, texts, widths = _fit(columns, rows, terminal.width)
+        chosen, texts, widths = _fit(columns, rows, terminal.width, keep_empty=keep_empty)
     notes = [note(row) if note else None for row in rows]
     lines = [_heading(terminal, chosen, widths)] if chosen and heading else []
     for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
@@ -144,6 +145,7 @@ def write_table(
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
     if lines:
         sink.write(encoded("\n".join(lines) + "\n"))
+    return [column.name for column in chosen]
 
 
 def exact_line(value: object) -> str:
@@ -183,7 +185,7 @@ def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str
 
 
 def _fit(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], width: int
+    columns: Sequence[Column[Row]], rows: Sequence[Row], width: int, *, keep_empty: bool
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
     """Choose the columns that fit a screen by priority, leave out empty ones, shorten the last flexible ones, and
     return the cut texts.
@@ -193,7 +195,7 @@ def _fit(
     filled = [
         index
         for index, column in enumerate(columns)
-        if any(row[index] for row in texts) or (not rows and column.priority < 5)
+        if keep_empty or any(row[index] for row in texts) or (not rows and column.priority < 5)
     ]
     chosen: list[int] = []
     for index in sorted(filled, key=lambda i: columns[i].priority):

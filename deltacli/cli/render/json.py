@@ -41,16 +41,23 @@ class EncodedItems:
 
 
 def write_document_with_items(
-    sink: BinaryIO, document: Mapping[str, Any], blocks: Iterable[EncodedItems], *, was_cut: Callable[[], bool]
+    sink: BinaryIO,
+    document: Mapping[str, Any],
+    blocks: Iterable[EncodedItems],
+    *,
+    was_cut: Callable[[], bool],
+    after: Callable[[], Mapping[str, Any]] = dict,
 ) -> None:
-    """Write a document whose `items` arrive in blocks and are never held; `complete` follows them, when it is known."""
+    """Write a document whose `items` arrive in blocks and are never held; `complete` follows them, when it is known,
+    and so does what `after` counted meanwhile.
+    """
     sink.write(dumps({name: value for name, value in document.items() if name != "complete"})[:-1] + b',"items":[')
     separator = b"\n"
     for block in blocks:
         sink.write(separator)
         sink.write(block.data[:-2])
         separator = b",\n"
-    sink.write(b'\n],"complete":' + dumps(not was_cut()) + b"}\n")
+    sink.write(b"\n]," + dumps({"complete": not was_cut(), **after()})[1:] + b"\n")
 
 
 def write_lines(sink: BinaryIO, items: Iterable[Mapping[str, Any]], *, kind: str, complete: bool = True) -> None:

@@ -160,6 +160,29 @@ def simple_name(data_type: DataType) -> str:
             return "struct"
 
 
+def type_json(data_type: DataType) -> Any:  # Any: JSON values
+    """A type as it stands in a schemaString: `"long"`, `{"type":"array",…}`."""
+    match data_type:
+        case PrimitiveType(name):
+            return name
+        case ArrayType(element, contains_null):
+            return {"type": "array", "elementType": type_json(element), "containsNull": contains_null}
+        case MapType(key, value, value_contains_null):
+            parts = {"keyType": type_json(key), "valueType": type_json(value)}
+            return {"type": "map", **parts, "valueContainsNull": value_contains_null}
+        case StructType(fields):
+            return {"type": "struct", "fields": [_field_json(field) for field in fields]}
+
+
+def _field_json(field: StructField) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "name": field.name,
+        "type": type_json(field.data_type),
+        "nullable": field.nullable,
+        "metadata": dict(field.metadata),
+    }
+
+
 def walk(schema: StructType) -> Iterator[tuple[int, StructField]]:
     """Yield every field with its depth, parents first; parts of arrays and maps appear as `element`, `key` and
     `value` where they are structs.

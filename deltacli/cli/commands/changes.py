@@ -1,0 +1,99 @@
+"""`deltacli changes TABLE`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
+from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
+from deltacli.quantities import parse_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.operations.time_travel import Moment
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+FORMATS = RowFormat
+_CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
+
+
+def changes(
+    run: Run,
+    table: TableArgument,
+    first: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="V|T",
+            help="The first version: a number, or the first one committed at or after T.",
+            show_default=False,
+        ),
+    ],
+    last: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            metavar="V|T",
+            help="The last version: a number, or the last one committed at or before T.  [default: the newest]",
+            show_default=False,
+        ),
+    ] = None,
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+) -> None:
+    """Read how the rows of a table changed between two versions.
+
+    \b
+    Each row says what became of it (_change_type: insert, delete,
+    update_preimage, update_postimage), in which version (_commit_version) and
+    when (_commit_timestamp). Both ends belong to the range.
+
+    \b
+    Examples:
+      deltacli changes ./tbl --from 12
+      deltacli changes ./tbl --from 9 --to 9 --columns trip,day
+      deltacli changes ./tbl --from 2026-01-03 --to 2026-01-04 --format ndjson
+      deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
+    """
+    from deltacli.cli.render.rows import Rows, write_rows
+    from deltacli.delta.schema.types import type_json
+    from deltacli.operations.table import Table
+    from deltacli.operations.time_travel import find_range
+
+    begin, end = _parse_end(first), None if last is None else _parse_end(last)
+    require_file(run)
+    chosen = split_columns(columns)
+    most = run.limit(limit)
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    span = find_range(opened, begin, end)
+    is_empty = span.first > span.last
+    found = opened.changes(
+        from_version=span.last if is_empty else span.first,
+        to_version=span.last,
+        columns=chosen,
+        where=where,
+        limit=most + 1 if most else None,
+    )
+    about = {
+        "fromVersion": span.first,
+        "toVersion": span.last,
+        "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
+    }
+    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, () if is_empty else found, first=_CHANGE)
+    with run.sink() as sink:
+        written = write_rows(sink, run, rows, limit=most)
+    if is_empty:
+        run.note(f"note: no version lies in the range: it begins with {span.first} and ends with {span.last}")
+    for note in found.notes:
+        run.note(f"note: {note}")
+    note_what_is_missing(run, written, most)
+
+
+def _parse_end(text: str) -> int | Moment:
+    """A version where it is digits, else a time. Raises UsageError."""
+    from deltacli.operations.time_travel import Moment
+
+    digits = text.strip()
+    return int(digits) if digits.isascii() and digits.isdigit() else Moment(parse_timestamp(text))

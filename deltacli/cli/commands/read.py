@@ -1,0 +1,75 @@
+"""`deltacli read TABLE`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.chosen_version import note_findings, parse_moment_of
+from deltacli.cli.options import (
+    ColumnsOption,
+    LimitOption,
+    RowFormat,
+    Run,
+    TableArgument,
+    TimestampOption,
+    VersionOption,
+)
+from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
+
+EXIT_CODES = (0, 2, 3, 7, 70)
+FORMATS = RowFormat
+
+
+def read(
+    run: Run,
+    table: TableArgument,
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+    version: VersionOption = None,
+    timestamp: TimestampOption = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="List the files instead that would be read, and why others not.")
+    ] = False,
+) -> None:
+    """Read the rows of a table at a version.
+
+    \b
+    Rows come in no particular order, and every value is exact: decimals keep
+    their digits, times are ISO 8601, binary is hexadecimal. With --where, files
+    that can't hold a row for which it is true are not opened.
+
+    \b
+    Examples:
+      deltacli read ./tbl --limit 5
+      deltacli read ./tbl --columns trip,day --where "day = '2026-01-02'"
+      deltacli read ./tbl --version 12 --format ndjson | jq -c .row
+      deltacli read ./tbl --format parquet --output tbl.parquet
+      deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
+    """
+    from deltacli.cli.render.rows import Rows, write_rows
+    from deltacli.delta.schema.types import type_json
+    from deltacli.operations.table import Table
+
+    at_ms = parse_moment_of(version, timestamp)
+    require_file(run)
+    chosen = split_columns(columns)
+    most = run.limit(limit)
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    found = opened.snapshot(version=version, timestamp_ms=at_ms)
+    # One more row than is shown: whether there are more is known by that.
+    scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
+    note_findings(run, found, at_ms)
+    with run.sink() as sink:
+        if explain:
+            from deltacli.cli.render.scan_files import write_scan_files
+
+            written = write_scan_files(sink, run, opened.uri, scan, limit=most)
+        else:
+            types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
+            about = {"version": scan.version, "columns": types}
+            rows = Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan)
+            written = write_rows(sink, run, rows, limit=most)
+    note_what_is_missing(run, written, most)

@@ -1,0 +1,77 @@
+"""Rows as a Parquet file: streamed, in row groups of bounded size, whole or not there."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, BinaryIO
+
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ROWS_A_GROUP = 1 << 20
+_BYTES_A_GROUP = 64 << 20
+"""In memory; on the disk it is a third or less."""
+
+
+class _Tap(io.RawIOBase):
+    """A stream that can be shut: what is written afterwards goes nowhere."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self.is_shut = False
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        view = memoryview(data)  # type: ignore[arg-type]  # what Arrow hands over
+        if not self.is_shut:
+            self._sink.write(view)
+        return view.nbytes
+
+
+def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:
+    """Write batches of a schema as one file with Zstandard, which every reader of Delta tables knows.
+
+    Whatever goes wrong, no footer is written: into a pipe as well the result is whole or can't be opened. Raises
+    UsageError for a type that Parquet has not.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tap = _Tap(sink)
+    try:
+        writer = pq.ParquetWriter(tap, schema, compression="zstd")
+    except pa.ArrowNotImplementedError as fault:
+        raise _unwritable(fault) from fault
+    try:
+        held: list[pyarrow.RecordBatch] = []
+        rows = size = 0
+        for batch in batches:
+            held.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= _ROWS_A_GROUP or size >= _BYTES_A_GROUP:
+                most = min(_ROWS_A_GROUP, max(rows * _BYTES_A_GROUP // max(size, 1), 1))
+                writer.write_table(pa.Table.from_batches(held, schema), most)
+                held, rows, size = [], 0, 0
+        if held:
+            writer.write_table(pa.Table.from_batches(held, schema), _ROWS_A_GROUP)
+        writer.close()
+    except BaseException as fault:
+        tap.is_shut = True
+        writer.close()
+        if isinstance(fault, pa.ArrowNotImplementedError):
+            raise _unwritable(fault) from fault
+        raise
+
+
+def _unwritable(fault: Exception) -> UsageError:
+    return UsageError(
+        "these columns can't be written as Parquet",
+        code="usage.format",
+        facts={"reason": str(fault)},
+        hint="choose others with --columns, or --format ndjson",
+    )

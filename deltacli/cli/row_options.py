@@ -1,0 +1,52 @@
+"""What the commands that give rows of a table have in common: a condition, columns, and what is said at the end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options import OutputFormat, Run, invocation
+from deltacli.cli.shell import again_with, again_without_limit
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.rows import Written
+
+_NAMED = 5
+
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", metavar="SQL", help="Only rows for which this condition is true.", show_default=False),
+]
+
+
+def require_file(run: Run) -> None:
+    """Raise UsageError where Parquet would be written to nowhere, or to a terminal."""
+    if run.format is OutputFormat.PARQUET and (run.output is None or run.terminal.is_terminal):
+        raise UsageError(
+            "--format parquet needs a file to be written to",
+            code="usage.output",
+            hint=again_with(invocation.arguments, "--output", "rows.parquet"),
+        )
+
+
+def split_columns(columns: str | None) -> list[str] | None:
+    """The names of `--columns`. Raises UsageError where there is none."""
+    if columns is None:
+        return None
+    names = [name.strip() for name in columns.split(",") if name.strip()]
+    if not names:
+        raise UsageError("--columns names no column", code="usage.column", hint="deltacli snapshot {table} --schema")
+    return names
+
+
+def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
+    """Say which rows a limit cut, and for which columns the screen had no room."""
+    if written.left_out:
+        names = list(written.left_out)
+        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        again = again_with(invocation.arguments, "--format", "ndjson")
+        run.note(f"no room for {shown}: choose with --columns, or all of them: {again}")
+    if written.was_cut:
+        run.note(f"showing the first {limit:,}; all of them: {again_without_limit(invocation.arguments)}")

@@ -1,0 +1,117 @@
+"""`deltacli changes`: which versions a range is, and its rows in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.cli.term import cells
+from tests.cli.support import deltacli
+from tests.cli.test_documents import validate
+from tests.cli.test_read import on_screen
+
+CHANGE = ["_change_type", "_commit_version", "_commit_timestamp"]
+
+
+def test_every_format_holds_the_same_changes(sample: Path, tmp_path: Path) -> None:
+    wanted = ("changes", sample, "--from", "8", "--to", "10")
+    document = deltacli(*wanted, "--json").document
+    *lines, end = map(json.loads, deltacli(*wanted, "--format", "ndjson").out.splitlines())
+    rows = list(csv.DictReader(io.StringIO(deltacli(*wanted, "--format", "csv").out)))
+    deltacli(*wanted, "--format", "parquet", "--output", tmp_path / "x.parquet")
+    table = pq.read_table(tmp_path / "x.parquet")
+
+    validate(document, "deltacli.changes")
+    assert (8, 10) == (document["fromVersion"], document["toVersion"])
+    assert ["trip", "day", "ride", *CHANGE] == [column["name"] for column in document["columns"]] == table.schema.names
+    assert ["string", "long", "timestamp"] == [column["type"] for column in document["columns"][3:]]
+    assert [{"type": "change", "change": item} for item in document["items"]] == lines
+    assert {"type": "end", "complete": True, "count": len(lines)} == end
+    assert [item["trip"] for item in document["items"]] == [int(row["trip"]) for row in rows]
+    assert [item["trip"] for item in document["items"]] == table.column("trip").to_pylist()
+    found = {(item["_commit_version"], item["_change_type"], item["_commit_timestamp"]) for item in document["items"]}
+    assert {
+        (8, "insert", "2026-01-02T17:00:00Z"),
+        (9, "delete", "2026-01-02T21:00:00Z"),
+        (10, "insert", "2026-01-03T01:00:00Z"),
+    } == found
+    assert 120 + 200 + 90 == len(lines)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("13", None, (13, 14)),
+        (" 13 ", "13", (13, 13)),
+        ("2026-01-03T13:00:00Z", None, (13, 14)),
+        ("2026-01-03T12:59:59.999Z", None, (13, 14)),
+        ("2026-01-03T13:00:00.001Z", None, (14, 14)),
+        ("2020-01-01", "2026-01-01T09:00:00Z", (0, 0)),
+        ("10", "2026-01-03T12:00:00+02:00", (10, 12)),
+        ("2026-01-03T13:00:00.001Z", "2026-01-03T16:59:59Z", (14, 13)),
+        ("2027-01-01", None, (15, 14)),
+        ("14", "2026-01-03T09:00:00Z", (14, 12)),
+    ],
+)
+def test_an_end_is_a_version_or_a_moment(sample: Path, first: str, last: str | None, expected: tuple[int, int]) -> None:
+    done = deltacli("changes", sample, "--from", first, *(("--to", last) if last else ()), "--limit", "1", "--json")
+
+    assert (0, expected) == (done.code, (done.document["fromVersion"], done.document["toVersion"]))
+    validate(done.document, "deltacli.changes")
+    if expected[0] > expected[1]:
+        words = f"no version lies in the range: it begins with {expected[0]} and ends with {expected[1]}"
+        assert ([], True, words) == (done.document["items"], done.document["complete"], done.error["message"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "code"),
+    [
+        ((), 2, "usage"),
+        (("--from", "9", "--to", "8"), 2, "usage"),
+        (("--from", "soon"), 2, "usage.timestamp"),
+        (("--from", "-1"), 2, "usage.timestamp"),
+        (("--from", "15"), 3, "table.version-absent"),
+        (("--from", "0", "--to", "99"), 3, "table.version-absent"),
+        (("--from", "0", "--to", "2020-01-01"), 3, "table.timestamp-before-start"),
+        (("--from", "0", "--columns", "none"), 2, "usage.column"),
+        (("--from", "0", "--format", "parquet"), 2, "usage.output"),
+    ],
+)
+def test_a_range_that_cannot_be_meant_is_refused(
+    sample: Path, arguments: tuple[str, ...], exit_code: int, code: str
+) -> None:
+    done = deltacli("changes", sample, *arguments, "--log-format", "json")
+
+    assert (exit_code, code, "") == (done.code, done.error["code"], done.out)
+
+
+def test_changes_of_commits_that_are_gone_are_not_passed_over_in_silence(sample: Path, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    (table / "_delta_log").mkdir(parents=True)
+    for path in (sample / "_delta_log").iterdir():
+        if path.name >= f"{10:020d}":
+            (table / "_delta_log" / path.name).write_bytes(path.read_bytes())
+
+    done = deltacli("changes", table, "--from", "2026-01-01")
+
+    assert 3 == done.code
+    assert (
+        "the log does not reach back to 2026-01-01T00:00:00.000Z: the oldest version that can be rebuilt is 10"
+        in done.err
+    )
+    assert done.err.splitlines()[-1] == f"hint: deltacli changes {table} --from 10"
+
+
+def test_a_narrow_terminal_keeps_what_became_of_a_row(sample: Path) -> None:
+    code, seen = on_screen("changes", sample, "--from", "9", "--to", "9", "--no-pager", "--color", "never", width=60)
+
+    lines = seen.splitlines()
+    assert (0, []) == (code, [line for line in lines[:21] if cells(line) > 60])
+    assert CHANGE == lines[0].split()[-3:]
+    assert any(line.startswith("no room for ") for line in lines)
+    assert any(line.startswith("showing the first 20; all of them: ") for line in lines)
