@@ -84,14 +84,15 @@ class Version:
         """A row as this version shows it, in a form that can be counted."""
         by_name = {column.name: column for column in self.columns}
         chosen = self.columns if names is None else [by_name[name] for name in names]
-        return tuple(plain(_shown(row.get(column.number), column.type)) for column in chosen)
+        return tuple(plain(shown_value(row.get(column.number), column.type)) for column in chosen)
 
     def counted(self, names: Sequence[str] | None = None) -> Counter[tuple[object, ...]]:
         """The multiset of its rows."""
         return Counter(self.read_as(row, names) for row in self.rows)
 
 
-def _shown(value: object, kind: Type) -> object:
+def shown_value(value: object, kind: Type) -> object:
+    """A value of a row, or the text of a partition value, as a type shows it."""
     if isinstance(value, PartitionText):
         return shown(partition_value(value.text, str(kind)), kind)
     return shown(value, kind)
@@ -118,6 +119,9 @@ class SmallTable:
         logs = sorted((self.root / "_delta_log").glob("*.json"))
         commits = [log.read_text() if log.exists() else "" for log in logs]
         return "\n".join([f"<{self.mapping}, {self.features}>", *self.story, *commits])
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # Any: a printer of IPython's protocol
+        printer.text(repr(self))
 
     @property
     def mapped(self) -> bool:
