@@ -220,10 +220,13 @@ class SmallTable:
         *,
         data_change: bool,
         told: Sequence[Event] | None = None,
+        metadata: bool = False,
         story: str = "replace",
     ) -> None:
-        """Remove files and add others; `told` is what change files say instead of the files themselves."""
-        actions = []
+        """Remove files and add others; `told` is what change files say instead of the files themselves. With
+        `metadata` the same commit says what the table has become.
+        """
+        actions = [self._metadata()] if metadata else []
         events: list[Event] = []
         for path in paths:
             old = self.live.pop(path)
@@ -248,7 +251,7 @@ class SmallTable:
         self, deleted: Mapping[str, frozenset[int]], *, how: str, uuid: UUID, prefix: str = "",
         run_keys: frozenset[int] | None = frozenset(),
     ) -> dict[str, Descriptor | None]:  # fmt: skip
-        """Descriptors of vectors: `i`nline, or in one file with all others, found by `u` or `p`. None deletes nothing."""
+        """Descriptors of vectors: inline (`i`), or all in one file that `u` or `p` finds; None where nothing goes."""
         chosen = [path for path, rows in deleted.items() if rows]
         found: dict[str, Descriptor | None] = dict.fromkeys(deleted)
         if how == "i":
