@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -17,7 +16,7 @@ from deltacli.errors import DataUnreadable
 from deltacli.operations.scan import Scan
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
-from tests.support.row_counts import Rows, count_rows
+from tests.support.row_counts import count_rows
 
 LARGE = {"golden/parquet-decimal-dictionaries-v2"}
 """A million rows: compared in the long suite."""
@@ -91,7 +90,8 @@ def test_every_published_row_is_compared(root: Path) -> None:
 @each_expectation(large=False)
 def test_rows_are_those_that_the_source_publishes(expected: Expected, root: Path) -> None:
     """
-    Types are compared by value: expected files hold instants as INT96 or with another zone, and all columns as nullable.
+    Types are compared by value: expected files hold instants as INT96 or with another zone, and
+    all columns as nullable.
     """
     scan, published = scan_of(expected, root), expected.tables(root)
     names = scan.schema.names

@@ -48,7 +48,9 @@ class Known:
 SHREDDING = "the table lists variantShredding-preview, and is refused for it even where nothing is shredded"
 WIDENING = "the table lists typeWidening-preview, which the peer does not know"
 VARIANT = "the peer can't give variants out"
-ABSOLUTE = "a path is removed by its file: spelling: we compare canonical paths like Delta Spark, the peers compare text"
+ABSOLUTE = (
+    "a path is removed by its file: spelling: we compare canonical paths like Delta Spark, the peers compare text"
+)
 PADDED = "an inline vector ends in a group above 32 bits, which is no Z85: padding of the library that the peer uses"
 SHIFTED_IDS = "the peer looks up a partition column among the ids of the file; the published rows are ours"
 

@@ -1,234 +1,20 @@
-"""What reading has to get right, trap by trap: deletion vectors, partition values, names, physical types."""
+"""What reading has to get right, trap by trap: partition values, names, physical types."""
 
 from __future__ import annotations
 
-import json
-import random
-import struct
-from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from deltacli import open_table
-from deltacli.errors import DataUnreadable
-from tests.support.effort import examples
 from tests.support.small_parquet import FIELD_ID, Look
-from tests.support.small_tables import ALL_FEATURES
-from tests.support.small_types import Array, Column, Map, Struct, Type, Value, plain
-from tests.support.small_vectors import MAGIC, Descriptor, inline, roaring32, vector_file, vector_path, z85
+from tests.support.small_reading import column, error_of, new_table, read
+from tests.support.small_types import Array, Column, Map, Struct, Type, Value
 from tests.support.small_writer import DataFile, SmallTable
-
-UUID_OF_VECTOR = UUID("d2c639aa-8816-431a-aaf6-d3fe2512ff61")
-
-
-def column(name: str, kind: Type, number: int, *, physical: str | None = None, nullable: bool = True) -> Column:
-    return Column(name, kind, number, physical or name, nullable)
-
-
-def new_table(root: Path, *columns: Column, partition: tuple[int, ...] = (), mapping: str = "none") -> SmallTable:
-    return SmallTable(root, columns, partition, mapping=mapping, features=ALL_FEATURES).create()
-
-
-def read(table: SmallTable, version: int | None = None) -> list[tuple[Value, ...]]:
-    """The rows of a version, in the order of their plain forms."""
-    scan = open_table(str(table.root)).snapshot(version=version).scan()
-    rows = [tuple(row.values()) for batch in scan for row in batch.to_pylist()]
-    return sorted(rows, key=lambda row: repr(plain(row)))
-
-
-def error_of(table: SmallTable) -> DataUnreadable:
-    with pytest.raises(DataUnreadable) as raised:
-        read(table)
-    assert 3 == raised.value.exit_code
-    return raised.value
-
-
-# -- deletion vectors -------------------------------------------------------------------------------------------------
-
-
-def numbers(root: Path, rows: int = 6, *, directory: str = "") -> tuple[SmallTable, DataFile]:
-    """A table of one file of ascending numbers."""
-    table = new_table(root, column("id", "long", 1))
-    file = table.new_file([{1: number} for number in range(rows)], directory=directory)
-    table.append([file])
-    return table, file
-
-
-def delete(table: SmallTable, file: DataFile, rows: set[int], vector: Descriptor) -> None:
-    table.mark({file.path: frozenset(rows)}, {file.path: vector})
-
-
-def test_a_vector_without_an_offset_is_the_first_of_its_file(tmp_path: Path) -> None:
-    table, file = numbers(tmp_path)
-    stored = vector_file([[1, 2]])
-    table.put(vector_path(UUID_OF_VECTOR), stored.data)
-    vector = stored.relative(0, UUID_OF_VECTOR)
-    del vector["offset"]
-
-    delete(table, file, {1, 2}, vector)
-
-    assert [(0,), (3,), (4,), (5,)] == read(table)
-
-
-def test_a_vector_is_found_from_the_root_of_the_table_not_from_its_data_file(tmp_path: Path) -> None:
-    table, file = numbers(tmp_path, directory="p=1/q=2")
-    vectors = table.vectors({file.path: frozenset({5})}, how="u", uuid=UUID_OF_VECTOR, prefix="ab")
-
-    table.mark({file.path: frozenset({5})}, vectors)
-
-    assert 5 == len(read(table))
-
-
-def test_each_vector_of_a_file_belongs_to_its_own_data_file(tmp_path: Path) -> None:
-    table = new_table(tmp_path, column("id", "long", 1))
-    files = [table.new_file([{1: 10 * each + number} for number in range(3)]) for each in range(3)]
-    table.append(files)
-    deleted = {file.path: frozenset({place}) for place, file in enumerate(files)}
-
-    table.mark(deleted, table.vectors(deleted, how="u", uuid=UUID_OF_VECTOR))
-
-    assert [(1,), (10,), (12,), (2,), (20,), (21,)] == read(table)
-
-
-def test_vectors_count_where_the_property_that_allows_writing_them_is_off(tmp_path: Path) -> None:
-    table, file = numbers(tmp_path)
-    table.configuration["delta.enableDeletionVectors"] = "false"
-
-    delete(table, file, {0}, inline([0]))
-
-    assert 5 == len(read(table))
-
-
-def test_a_vector_may_delete_all_rows_and_give_some_back(tmp_path: Path) -> None:
-    table, file = numbers(tmp_path)
-
-    delete(table, file, set(range(6)), inline(range(6)))
-    delete(table, file, {0, 1, 2, 3, 4}, inline(range(5)))
-
-    assert [] == read(table, 2)
-    assert [(5,)] == read(table, 3)
-
-
-def test_the_older_layout_of_the_reference_implementation_is_read(tmp_path: Path) -> None:
-    table, file = numbers(tmp_path)
-    bitmap = roaring32([0, 4])
-    data = struct.pack("<III", MAGIC - 1, 1, len(bitmap)) + bitmap
-
-    delete(
-        table, file, {0, 4}, {"storageType": "i", "pathOrInlineDv": z85(data), "sizeInBytes": len(data), "cardinality": 2}
-    )  # fmt: skip
-
-    assert [(1,), (2,), (3,), (5,)] == read(table)
-
-
-Damage = Callable[[bytearray, Descriptor], None]
-
-
-def wrong_checksum(data: bytearray, _: Descriptor) -> None:
-    data[-1] ^= 1
-
-
-def wrong_bytes(data: bytearray, _: Descriptor) -> None:
-    data[-6] ^= 1
-
-
-def wrong_size(_: bytearray, vector: Descriptor) -> None:
-    vector["sizeInBytes"] -= 1
-
-
-def wrong_cardinality(_: bytearray, vector: Descriptor) -> None:
-    vector["cardinality"] += 1
-
-
-def too_short(data: bytearray, _: Descriptor) -> None:
-    del data[-3:]
-
-
-@pytest.mark.parametrize(
-    ("damage", "code"),
-    [
-        (wrong_checksum, "dv.crc-mismatch"),
-        (wrong_bytes, "dv.crc-mismatch"),
-        (wrong_size, "dv.size-mismatch"),
-        (wrong_cardinality, "dv.cardinality-mismatch"),
-        (too_short, "dv.file-too-short"),
-    ],
-)
-def test_no_row_is_given_out_where_a_vector_is_in_doubt(tmp_path: Path, damage: Damage, code: str) -> None:
-    table, file = numbers(tmp_path)
-    stored = vector_file([[1, 2]])
-    data, vector = bytearray(stored.data), stored.relative(0, UUID_OF_VECTOR)
-    damage(data, vector)
-    table.put(vector_path(UUID_OF_VECTOR), bytes(data))
-
-    delete(table, file, {1, 2}, vector)
-
-    error = error_of(table)
-    assert code == error.code
-    assert file.logged in error.message
-
-
-@pytest.mark.parametrize("row", [6, 2**32, 2**33 + 1])
-def test_a_vector_that_deletes_rows_the_file_does_not_have_is_refused(tmp_path: Path, row: int) -> None:
-    table, file = numbers(tmp_path)
-
-    delete(table, file, {1}, inline([1, row]))
-
-    assert "dv.row-out-of-range" == error_of(table).code
-
-
-@st.composite
-def row_sets(draw: st.DrawFn, rows: int) -> list[int]:
-    """Rows of a file as arrays, bitmaps and runs have them, in several containers or few."""
-    chooser = random.Random(draw(st.integers(0, 2**32 - 1)))
-    found: set[int] = set()
-    for _ in range(draw(st.integers(0, 4))):
-        start = chooser.randrange(rows)
-        end = min(rows, start + chooser.choice((1, 10, 5_000, 70_000)))
-        found |= set(range(start, end, chooser.choice((1, 1, 2, 7))))
-    found |= set(draw(st.lists(st.sampled_from([0, 4095, 65_535, 65_536, 131_071, 131_072, rows - 1]), max_size=3)))
-    return sorted(found)
-
-
-@given(st.data())
-@examples(25)
-def test_large_files_keep_the_rows_that_no_container_deletes(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    rows = 290_000
-    deleted = data.draw(row_sets(rows))
-    run_keys = data.draw(st.sampled_from([frozenset[int](), None, frozenset({0, 2}), frozenset({4})]))
-    table = new_table(tmp_path_factory.mktemp("large"), column("id", "long", 1))
-    group_rows = data.draw(st.sampled_from([rows, 65_536, 65_535, 100_000, 131_073]))
-    pq.write_table(pa.table({"id": pa.array(range(rows))}), table.root / "large.parquet", row_group_size=group_rows)
-    add: dict[str, Any] = {  # Any: JSON values
-        "path": "large.parquet",
-        "partitionValues": {},
-        "size": (table.root / "large.parquet").stat().st_size,
-        "modificationTime": 0,
-        "dataChange": True,
-        "stats": json.dumps({"numRecords": rows}),
-    }
-    if deleted:
-        stored = vector_file([deleted], run_keys=run_keys)
-        table.put(vector_path(UUID_OF_VECTOR), stored.data)
-        add["deletionVector"] = stored.relative(0, UUID_OF_VECTOR)
-    table.put(f"_delta_log/{1:020d}.json", json.dumps({"add": add}).encode())
-
-    batches = list(open_table(str(table.root)).snapshot().scan())
-
-    ids = sorted(number for batch in batches for number in batch.column("id").to_pylist())
-    assert sorted(set(range(rows)) - set(deleted)) == ids
-
 
 # -- partition values -------------------------------------------------------------------------------------------------
 
@@ -265,7 +51,11 @@ def partitioned(root: Path, kind: str, texts: dict[str, str | None]) -> SmallTab
         ("decimal(5,2)", "12", Decimal("12.00")),
         ("decimal(5,2)", "1.100", Decimal("1.10")),
         ("decimal(38,38)", "1E-38", Decimal("1E-38")),
-        ("decimal(38,0)", "-99999999999999999999999999999999999999", Decimal("-99999999999999999999999999999999999999")),
+        (
+            "decimal(38,0)",
+            "-99999999999999999999999999999999999999",
+            Decimal("-99999999999999999999999999999999999999"),
+        ),
         ("boolean", "TRUE", True),
         ("date", "1969-12-31", date(1969, 12, 31)),
         ("date", "0001-01-01", date(1, 1, 1)),
@@ -318,7 +108,9 @@ def test_a_partition_value_that_the_log_does_not_give_is_refused_not_null(tmp_pa
 def test_a_partition_value_of_date_became_a_timestamp_without_zone(tmp_path: Path) -> None:
     table = new_table(tmp_path, column("id", "long", 1), column("p", "date", 2), partition=(2,))
     table.append([table.new_file([{1: 1}], texts={2: "2020-01-01"})])
-    table.set_columns([table.columns[0], Column("p", "timestamp_ntz", 2, "p", True, (("date", "timestamp_ntz", ""),))], "")
+    table.set_columns(
+        [table.columns[0], Column("p", "timestamp_ntz", 2, "p", True, (("date", "timestamp_ntz", ""),))], ""
+    )
 
     assert [(1, date(2020, 1, 1))] == read(table, 1)
     assert [(1, datetime(2020, 1, 1))] == read(table, 2)
@@ -332,6 +124,20 @@ def test_a_partition_value_of_float_became_the_double_of_its_text_but_data_that_
 
     assert [(0.10000000149011612, 0.10000000149011612)] == read(table, 1)
     assert [(0.10000000149011612, 0.1)] == read(table, 2)
+
+
+def test_changes_read_removed_files_by_what_partitioned_the_table_before(tmp_path: Path) -> None:
+    table = new_table(tmp_path, column("a", "string", 1), column("b", "string", 2), partition=(2,))
+    old = table.new_file([{1: "x"}], texts={2: "y"})
+    table.append([old])
+    table.partition = (1,)
+    new = table.new_file([{2: "w"}], texts={1: "v"})
+    table.replace_files([old.path], [new], data_change=True, metadata=True)
+
+    for first in (0, 2):
+        changes = open_table(str(table.root)).changes(from_version=first, columns=["a", "b"])
+        rows = [tuple(row.values()) for batch in changes for row in batch.to_pylist()]
+        assert [("x", "y", "delete"), ("v", "w", "insert")] == [row[:3] for row in rows if row[3] == 2]
 
 
 # -- names and ids ----------------------------------------------------------------------------------------------------
@@ -362,6 +168,14 @@ def test_a_file_without_ids_is_read_by_physical_names(tmp_path: Path) -> None:
     put_table(table, pa.table({"a": [2], "x": [1]}))
 
     assert [(1, 2)] == read(table)
+
+
+def test_a_name_in_the_file_counts_for_nothing_where_it_has_another_id(tmp_path: Path) -> None:
+    table = new_table(tmp_path, column("a", "long", 1, physical="x"), column("b", "long", 2), mapping="id")
+    fields = [pa.field("x", pa.int64(), metadata={FIELD_ID: "7"}), pa.field("b", pa.int64(), metadata={FIELD_ID: "2"})]
+    put_table(table, pa.table([[1], [2]], schema=pa.schema(fields)))
+
+    assert [(None, 2)] == read(table)
 
 
 def test_names_decide_in_name_mode_whatever_the_ids_in_the_file(tmp_path: Path) -> None:

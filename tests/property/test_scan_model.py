@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from deltacli import open_table
 from deltacli.operations.version import Snapshot
 from tests.support.effort import examples
+from tests.support.small_conditions import some_condition
 from tests.support.small_tables import small_tables
 from tests.support.small_types import plain
 from tests.support.small_writer import SmallTable, Version
@@ -140,3 +142,36 @@ def test_a_limit_gives_as_many_rows_of_the_whole(data: st.DataObject) -> None:
 
         assert min(limit, whole.total()) == some.total()
         assert some <= whole
+
+
+def check_conditions(table: SmallTable, chooser: random.Random, count: int) -> None:
+    """What a condition keeps is what it is true of: no file and no row group too many is left unread."""
+    opened = open_table(str(table.root))
+    for _ in range(count):
+        number = chooser.randrange(len(table.versions))
+        version = table.versions[number]
+        condition = some_condition(chooser, version)
+        kept = [row for row in version.rows if condition.holds(row)]
+        events = [row for kind, row in version.events if kind == "insert" and condition.holds(row)]
+        inserted = f"({condition.text}) AND _change_type = 'insert'"
+
+        rows = counted(list(opened.snapshot(version=number).scan(where=condition.text)))
+        changes = opened.changes(from_version=number, to_version=number, where=inserted)
+
+        assert (condition.text, Counter(version.read_as(row) for row in kept)) == (condition.text, rows)
+        assert len(events) == sum(batch.num_rows for batch in changes)
+
+
+@given(st.data(), st.integers(0, 2**32 - 1))
+@examples(100)
+def test_a_condition_keeps_the_rows_that_it_is_true_of(data: st.DataObject, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        check_conditions(data.draw(small_tables(Path(root))), random.Random(seed), 8)
+
+
+@pytest.mark.long
+@given(st.data(), st.integers(0, 2**32 - 1))
+@settings(examples(100), max_examples=1_500)
+def test_a_condition_keeps_the_rows_that_it_is_true_of_for_minutes(data: st.DataObject, seed: int) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        check_conditions(data.draw(small_tables(Path(root))), random.Random(seed), 20)

@@ -22,7 +22,9 @@ def count_rows(tables: Iterable[Any], names: Sequence[str]) -> Rows:  # Any: tab
     found: Rows = Counter()
     for table in tables:
         columns = [_comparable(table.column(name)).to_pylist() for name in names]
-        found.update(plain(row) for row in zip(*columns, strict=True)) if columns else found.update([()] * table.num_rows)
+        found.update(plain(row) for row in zip(*columns, strict=True)) if columns else found.update(
+            [()] * table.num_rows
+        )
     return found
 
 

@@ -21,8 +21,8 @@ from tests.support.small_types import (
     every_field,
     leaves,
     structs,
-    wider,
     widened,
+    wider,
     with_column,
     with_fields,
 )
@@ -232,9 +232,7 @@ def rewrite(steps: Steps) -> None:
                 told.append(("delete", row))
     with_files = tells(steps) and bool(told)
     added = steps.files_of(rows)
-    steps.table.replace_files(
-        paths, added, data_change=True, told=told if with_files else None, story="copy on write"
-    )
+    steps.table.replace_files(paths, added, data_change=True, told=told if with_files else None, story="copy on write")
     return None
 
 

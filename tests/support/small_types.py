@@ -88,9 +88,7 @@ def arrow_type(kind: Type) -> pa.DataType:
         case Array(element, contains_null):
             return pa.list_(pa.field("element", arrow_type(element), contains_null))
         case Map(key, value, contains_null):
-            return pa.map_(
-                pa.field("key", arrow_type(key), False), pa.field("value", arrow_type(value), contains_null)
-            )
+            return pa.map_(pa.field("key", arrow_type(key), False), pa.field("value", arrow_type(value), contains_null))
         case str(name) if name.startswith("decimal"):
             return pa.decimal128(*decimal_of(name))
         case name:
@@ -127,7 +125,8 @@ def json_field(column: Column, mapped: bool) -> dict[str, object]:
         metadata |= {"delta.columnMapping.id": column.number, "delta.columnMapping.physicalName": column.physical}
     if column.changes:
         metadata["delta.typeChanges"] = [
-            {"fromType": old, "toType": new} | ({"fieldPath": path} if path else {}) for old, new, path in column.changes
+            {"fromType": old, "toType": new} | ({"fieldPath": path} if path else {})
+            for old, new, path in column.changes
         ]
     return {
         "name": column.name,
@@ -221,7 +220,7 @@ def wider(name: str) -> list[str]:
 
 
 def leaves(kind: Type, path: str = "") -> Iterator[tuple[str, str]]:
-    """(path inside arrays and maps, type) of the leaves that belong to the nearest field: not those of structs within."""
+    """(path inside arrays and maps, type) of the leaves of a field itself, not of those in structs within."""
     match kind:
         case Struct():
             return

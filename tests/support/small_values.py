@@ -64,8 +64,13 @@ TEXTS: dict[str, Sequence[str | None]] = {
         "9999-12-31 23:59:59.999999",
         "2024-02-29 00:00:00.5",
     ),
-    "timestamp_ntz": ("1969-12-31 23:59:59.999999", "2024-02-29 00:00:00", "0001-01-01 00:00:00", "2024-02-29 00:00:00.5"),
-}  # fmt: skip
+    "timestamp_ntz": (
+        "1969-12-31 23:59:59.999999",
+        "2024-02-29 00:00:00",
+        "0001-01-01 00:00:00",
+        "2024-02-29 00:00:00.5",
+    ),
+}
 
 
 def scalars(name: str, *, tame: bool = False) -> Sequence[Value]:
@@ -99,20 +104,17 @@ def some_value(chooser: random.Random, kind: Type, *, nullable: bool = True, tam
         case Struct(fields):
             return some_row(chooser, fields, tame=tame)
         case Array(element, contains_null):
-            return [some_value(chooser, element, nullable=contains_null, tame=tame) for _ in range(chooser.randrange(3))]
+            return [
+                some_value(chooser, element, nullable=contains_null, tame=tame) for _ in range(chooser.randrange(3))
+            ]
         case Map(key, value, contains_null):
             keys = [some_value(chooser, key, nullable=False, tame=tame) for _ in range(chooser.randrange(3))]
             unique = {plain(found): found for found in keys}
-            return [
-                (found, some_value(chooser, value, nullable=contains_null, tame=tame)) for found in unique.values()
-            ]
+            return [(found, some_value(chooser, value, nullable=contains_null, tame=tame)) for found in unique.values()]
         case name:
             return chooser.choice(scalars(name, tame=tame))
 
 
 def some_row(chooser: random.Random, columns: Sequence[Column], *, tame: bool = False) -> Row:
     """A row, or the value of a struct."""
-    return {
-        column.number: some_value(chooser, column.type, nullable=column.nullable, tame=tame) for column in columns
-    }
-
+    return {column.number: some_value(chooser, column.type, nullable=column.nullable, tame=tame) for column in columns}

@@ -21,7 +21,7 @@ Descriptor = dict[str, Any]  # Any: JSON values
 def z85(data: bytes) -> str:
     """Text of bytes, five characters for four of them; the end is filled up with zeros."""
     data += b"\0" * (-len(data) % 4)
-    text = []
+    text: list[str] = []
     for (word,) in struct.iter_unpack(">I", data):
         digits = []
         for _ in range(5):

@@ -84,14 +84,15 @@ class Version:
         """A row as this version shows it, in a form that can be counted."""
         by_name = {column.name: column for column in self.columns}
         chosen = self.columns if names is None else [by_name[name] for name in names]
-        return tuple(plain(_shown(row.get(column.number), column.type)) for column in chosen)
+        return tuple(plain(shown_value(row.get(column.number), column.type)) for column in chosen)
 
     def counted(self, names: Sequence[str] | None = None) -> Counter[tuple[object, ...]]:
         """The multiset of its rows."""
         return Counter(self.read_as(row, names) for row in self.rows)
 
 
-def _shown(value: object, kind: Type) -> object:
+def shown_value(value: object, kind: Type) -> object:
+    """A value of a row, or the text of a partition value, as a type shows it."""
     if isinstance(value, PartitionText):
         return shown(partition_value(value.text, str(kind)), kind)
     return shown(value, kind)
@@ -118,6 +119,9 @@ class SmallTable:
         logs = sorted((self.root / "_delta_log").glob("*.json"))
         commits = [log.read_text() if log.exists() else "" for log in logs]
         return "\n".join([f"<{self.mapping}, {self.features}>", *self.story, *commits])
+
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # Any: a printer of IPython's protocol
+        printer.text(repr(self))
 
     @property
     def mapped(self) -> bool:
@@ -216,10 +220,13 @@ class SmallTable:
         *,
         data_change: bool,
         told: Sequence[Event] | None = None,
+        metadata: bool = False,
         story: str = "replace",
     ) -> None:
-        """Remove files and add others; `told` is what change files say instead of the files themselves."""
-        actions = []
+        """Remove files and add others; `told` is what change files say instead of the files themselves. With
+        `metadata` the same commit says what the table has become.
+        """
+        actions = [self._metadata()] if metadata else []
         events: list[Event] = []
         for path in paths:
             old = self.live.pop(path)
@@ -244,7 +251,7 @@ class SmallTable:
         self, deleted: Mapping[str, frozenset[int]], *, how: str, uuid: UUID, prefix: str = "",
         run_keys: frozenset[int] | None = frozenset(),
     ) -> dict[str, Descriptor | None]:  # fmt: skip
-        """Descriptors of vectors: `i`nline, or in one file with all others, found by `u` or `p`. None deletes nothing."""
+        """Descriptors of vectors: inline (`i`), or all in one file that `u` or `p` finds; None where nothing goes."""
         chosen = [path for path, rows in deleted.items() if rows]
         found: dict[str, Descriptor | None] = dict.fromkeys(deleted)
         if how == "i":
