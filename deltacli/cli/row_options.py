@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from deltacli.cli.render.rows import Written
 
 _NAMED = 5
+_NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
 
 WhereOption = Annotated[
     str | None,
@@ -32,13 +34,18 @@ def require_file(run: Run) -> None:
 
 
 def split_columns(columns: str | None) -> list[str] | None:
-    """The names of `--columns`. Raises UsageError where there is none."""
+    """The names of `--columns`; one with a comma stands in backticks. Raises UsageError where there is none."""
     if columns is None:
         return None
-    names = [name.strip() for name in columns.split(",") if name.strip()]
+    found = (match.strip() for match in _NAME.findall(columns))
+    names = [_unquoted(name) for name in found if name]
     if not names:
         raise UsageError("--columns names no column", code="usage.column", hint="deltacli snapshot {table} --schema")
     return names
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == "`" == name[-1] else name
 
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:

@@ -89,6 +89,11 @@ class Changes:
         self._unrecorded: list[int] = []
 
     @property
+    def snapshot(self) -> Snapshot:
+        """The last version, whose columns these are."""
+        return self._end
+
+    @property
     def schema(self) -> pyarrow.Schema:
         """The Arrow schema of the batches: the columns, then `_change_type`, `_commit_version`, `_commit_timestamp`."""
         return self._wanted.schema

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.cli.row_options import split_columns
 from deltacli.cli.term import cells
 from tests.cli.pty_session import Session
 from tests.cli.support import deltacli
@@ -234,3 +235,17 @@ def test_explain_fits_a_terminal(sample: Path) -> None:
 
         assert (0, []) == (code, [line for line in seen.splitlines() if cells(line) > width])
         assert 20 == seen.count(".parquet")
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a, b", ["a", "b"]),
+        ("a,`x, y`,b", ["a", "x, y", "b"]),
+        ("`a``b`", ["a`b"]),
+        ("a`b,c", ["a`b", "c"]),
+        ("`", ["`"]),
+    ],
+)
+def test_a_column_with_a_comma_in_its_name_stands_in_backticks(text: str, names: list[str]) -> None:
+    assert names == split_columns(text)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.chosen_version import note_findings
 from deltacli.cli.options import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
 from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
 from deltacli.quantities import parse_timestamp
@@ -76,6 +77,7 @@ def changes(
         where=where,
         limit=most + 1 if most else None,
     )
+    note_findings(run, found.snapshot, None)
     about = {
         "fromVersion": span.first,
         "toVersion": span.last,
