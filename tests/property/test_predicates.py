@@ -129,6 +129,6 @@ def test_no_file_and_no_row_group_with_a_row_to_keep_is_left_out(seed: int) -> N
 
 @pytest.mark.long
 @given(SEEDS)
-@settings(examples(40), max_examples=600)
+@settings(examples(40), max_examples=250)
 def test_nothing_is_left_out_for_minutes(seed: int) -> None:
     check_files(seed)
