@@ -93,7 +93,7 @@ def kept(where: str, columns: Mapping[str, str | DataType], *stats: Any) -> list
     return found
 
 
-def stats(low: Any, high: Any, nulls: int | None = 0, records: int | None = 10, name: str = "c") -> dict[str, Any]:
+def stats(low: Any, high: Any, nulls: Any = 0, records: int | None = 10, name: str = "c") -> dict[str, Any]:
     """The statistics of a file with one column; None: left out."""
     parts = {"minValues": low, "maxValues": high, "nullCount": nulls}
     found: dict[str, Any] = {part: {name: value} for part, value in parts.items() if value is not None}

@@ -235,6 +235,7 @@ MIXED = schema_of({
     ("i = d", True), ("i < d", False), ("i <= f", True), ("f = d", False), ("f > d", True), ("f = v", False),
     ("f < v", True), ("y < t", True), ("t <= y", False), ("y <=> t", False), ("s = s", True), ("i in (7, d)", True),
     ("3 in (d, i)", True), ("v between i and f", False), ("f = f and v = v", True), ("v <= f", False),
+    ("f <= v", True), ("v <= v", True), ("v < v", False),
 ])  # fmt: skip
 def test_columns_next_to_columns(where: str, is_kept: bool) -> None:
     row = {
@@ -290,12 +291,23 @@ def test_a_null_struct_hides_what_its_field_holds() -> None:
     assert [True, False] == parse_predicate("a.b = 1", NAMES).matches(batch).to_pylist()
 
 
-def test_other_encodings_of_strings_are_read_as_well() -> None:
-    schema = schema_of({"c": "string"})
+@pytest.mark.parametrize(
+    "where", ["c in ('b', 'x')", "c = 'b'", "c >= 'b'", "c like '%b'", "c like 'b%'", "c = b", "c <=> 'b'"]
+)
+def test_other_encodings_of_strings_are_read_as_well(where: str) -> None:
+    schema = schema_of({"c": "string", "b": "string"})
     for values in (pa.array(["a", "b"]).dictionary_encode(), pa.array(["a", "b"], pa.large_string())):
-        batch = pa.RecordBatch.from_arrays([values], ["c"])
+        batch = pa.RecordBatch.from_arrays([values, pa.array(["b", "b"])], ["c", "b"])
 
-        assert [True, False] == parse_predicate("c in ('a', 'x')", schema).matches(batch).to_pylist()
+        assert [False, True] == parse_predicate(where, schema).matches(batch).to_pylist()
+
+
+def test_a_decimal_next_to_a_double_is_the_nearest_double() -> None:
+    schema = schema_of({"d": "decimal(38,16)", "v": "double"})
+    number = Decimal("-14096797295652133.6528702687156")
+    batch = batch_of(schema, [{"d": number, "v": float(number)}])
+
+    assert [True] == parse_predicate("d = v", schema).matches(batch).to_pylist()
 
 
 REFUSED = {

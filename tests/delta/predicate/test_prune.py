@@ -80,6 +80,7 @@ CUT = "a" * 32
     ("c > '2024-01-01 00:00:00.001'", "timestamp_ntz", stats("2023-01-01T00:00:00", "2024-01-01T00:00:00"), False),
     ("c > '2023-12-31 23:30:00'", "timestamp_ntz", stats("2023-01-01T00:00:00", "2024-01-01T00:00:00+01:00"), True),
     ("c > '294247-01-10 04:00:54.775'", "timestamp", stats(None, "294247-01-10T04:00:54.775Z"), True),
+    ("c < '-290308-12-21 19:59:05.225'", "timestamp", stats("-290308-12-21T19:59:05.224300Z", None), True),
     # floats: texts of floats, NaN, and words in the place of numbers
     ("c > 0.1 and c < 1", "double", stats(0.1, 0.1), True),
     ("c = CAST(0.1 AS FLOAT)", "double", stats(0.1, 0.1), True),
@@ -92,6 +93,7 @@ CUT = "a" * 32
     ("c < 'NaN'", "double", stats(1, 2), True),
     ("c = 7", "double", stats(1, "NaN"), True),
     ("c = 7", "double", stats(8, "NaN"), False),
+    ("c = 7", "double", stats("NaN", None), True),
     ("c = 'Infinity'", "double", stats(1, "Infinity"), True),
     ("c = 1.7976931348623157e308", "double", stats(1, 1.7976931348623157e308), True),
     ("c > 5", "double", stats(1, 2, nulls=10), True),
@@ -108,7 +110,9 @@ CUT = "a" * 32
     # what contradicts itself, or is no value of its type, is not believed
     ("c = 5", "long", stats(9, 1), True),
     ("c = 5", "long", stats(1, 4, nulls=11), True),
-    ("c is null", "long", stats(1, 4, nulls=-1), True),
+    ("c = 5", "long", stats(1, 4, nulls=-1), True),
+    ("c = 5", "long", stats(1, 4, nulls="0"), False),
+    ("c is null", "long", stats(1, 4, nulls="0"), True),
     ("c = 5", "long", stats(1, 4.0), True),
     ("c = 5", "long", stats(1, "4"), True),
     ("c = 5", "long", stats(1, 1 << 70), True),

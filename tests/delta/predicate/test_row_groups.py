@@ -163,6 +163,29 @@ def test_a_bound_of_another_length_than_its_type_is_not_believed(bound: bytes) -
     assert [0] == kept_row_groups(predicate, metadata, leaves, footer_of(data))
 
 
+ONE = struct.pack("<d", 1.0)
+TWO = struct.pack("<d", 2.0)
+NAN = struct.pack("<d", math.nan)
+CONTRADICTIONS = {
+    "NaN as a bound": ("c = 1.0", ONE, NAN),
+    "the greatest below the least": ("c = 1.0", b"\x08" + TWO + b"\x18\x08" + ONE, b"\x08" + ONE + b"\x18\x08" + TWO),
+    "all null, and yet with bounds": ("c is not null and c = 1.0", b"\x16\x00\x28", b"\x16\x04\x28"),
+    "more nulls than values": ("c = 9", b"\x16\x00\x28", b"\x16\x06\x28"),
+    "fewer nulls than none": ("c = 9", b"\x16\x00\x28", b"\x16\x01\x28"),
+}
+
+
+@pytest.mark.parametrize("what", CONTRADICTIONS)
+def test_a_footer_that_contradicts_itself_is_not_believed(what: str) -> None:
+    where, old, new = CONTRADICTIONS[what]
+    data = patched(file_of(pa.table({"c": [1.0, 2.0]})), old, new)
+    metadata = pa.parquet.read_metadata(io.BytesIO(data))
+    leaves: Leaves = {("c",): FileLeaf(0, pa.float64(), PrimitiveType("double"))}
+    predicate = parse_predicate(where, schema_of({"c": "double"}))
+
+    assert [0] == kept_row_groups(predicate, metadata, leaves, footer_of(data))
+
+
 def test_no_flipped_bit_of_a_footer_ends_the_process() -> None:
     table = pa.table({
         "i": pa.array([1, 2, 3, 4], pa.int32()), "s": ["a", "b", "c", "d"], "d": [1.0, 2, 3, 4],
