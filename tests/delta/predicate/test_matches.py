@@ -393,6 +393,19 @@ def test_an_unknown_column_comes_with_those_there_are() -> None:
     assert "a, `a.b`, Case, case, list, collated" == caught.value.facts["columns"]
 
 
+def test_a_batch_may_be_part_of_another_and_may_be_empty() -> None:
+    rows: list[dict[str, Any]] = [
+        {"a": None, "case": 1},
+        {"a": {"b": 1}},
+        {"a": {"b": None}},
+        {"a": {"b": 1}, "case": 2},
+    ]
+    batch, predicate = batch_of(NAMES, rows), parse_predicate("a.b = 1 and `case` is null", NAMES)
+
+    assert [True, False, False] == predicate.matches(batch.slice(1)).to_pylist()
+    assert [] == predicate.matches(batch.slice(4)).to_pylist()
+
+
 def test_a_thousand_alternatives_are_no_depth() -> None:
     where = " or ".join(f"c = {number}" for number in range(1000))
 
