@@ -112,3 +112,69 @@ def test_a_long_chain_is_no_deep_one() -> None:
     assert 20_000 == len(found.columns)
     assert found.root is not None
     assert Form.CONDITION is found.root.form
+
+
+@pytest.mark.parametrize(("text", "word", "negated"), [
+    ("a is null", "null", False),
+    ("a is not null", "null", True),
+    ("a IS NOT TRUE", "true", True),
+    ("a is false", "false", False),
+    ("a is unknown", "unknown", False),
+    ("a is not distinct from b", "distinct", True),
+    ("a is distinct from b", "distinct", False),
+    ("a not in (1)", "", True),
+    ("a in (1)", "", False),
+    ("a not between 1 and 2", "", True),
+    ("a not like 'x'", "", True),
+    ("a like any ('x')", "any", False),
+    ("try_cast(a as int)", "try_cast", False),
+    ("(a).b", "b", False),
+    ("a:b", "b", False),
+])  # fmt: skip
+def test_what_was_said_besides_the_operands_is_kept(text: str, word: str, negated: bool) -> None:
+    root = parse_expression(text).root
+
+    assert root is not None
+    assert (word, negated) == (root.word, root.negated)
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("'a'", "a"),
+    ("'it''s' \"\"\"\"", "it's\""),
+    (r"'\n\t\r\b\0\Z\\\'\"\x'", "\n\t\r\b\0\x1a\\'\"x"),
+    (r"'\%\_'", r"\%\_"),
+    (r"'\u00e9\U0001F600\101'", "é😀A"),
+    (r"'\uD83D\uDE00'", "😀"),
+    (r"'\uD83D'", "\ud83d"),
+    (r"r'\n' '\n'", "\\n\n"),
+    (r"'\U00110000'", "\ufffd"),
+])  # fmt: skip
+def test_a_string_is_what_its_escapes_mean(text: str, value: str) -> None:
+    root = parse_expression(text).root
+
+    assert root is not None
+    assert value == root.value
+
+
+def test_parts_know_where_they_begin() -> None:
+    expression = parse_expression("a = 1 and not f(b) or ( c in (date '2', -3))")
+
+    found = {(node.form.value, node.name or ".".join(node.path)): node.position for node in expression.nodes()}
+
+    assert {
+        ("condition", "or"): 0, ("condition", "and"): 0, ("condition", "="): 0, ("column", "a"): 0, ("number", "1"): 4,
+        ("condition", "not"): 10, ("call", "f"): 14, ("column", "b"): 16, ("condition", "in"): 22, ("column", "c"): 24,
+        ("value", "date"): 30, ("text", "2"): 35, ("value", "-"): 40, ("number", "3"): 41,
+    } == found  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "position"), [
+    ("a = ", 4), ("a = 'x", 4), ("a = (1", 4), ("a = 1)", 5), ("a # b", 2), ("a = 1 2", 6), ("a limit", 2),
+    ("a in (select 1)", 6), ("a /* b", 2),
+])  # fmt: skip
+def test_it_is_known_where_a_text_stops_making_sense(text: str, position: int) -> None:
+    assert position == parse_expression(text).stopped_at
+
+
+def test_an_exclamation_mark_is_not() -> None:
+    assert parse_expression("not a = b").root == parse_expression("!   a = b").root

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
@@ -47,11 +48,12 @@ _KINDS = {
 }
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True)
+class Column:
     """A column, or a field of a struct. `path`: logical names, as the schema spells them."""
 
     path: ColumnPath
-    data_type: DataType
+    data_type: DataType = field(compare=False)  # a struct has no hash
 
     @property
     def kind(self) -> Kind:
@@ -103,16 +105,16 @@ class ColumnFinder:
 
     def find(self, names: Sequence[str], position: int) -> Column:
         """The column at a path of names. Raises UsageError where there is none, or more than one."""
-        fields, path, field = self._schema.fields, [], None
+        fields, path, found = self._schema.fields, [], None
         for depth, name in enumerate(names):
-            if field is not None:
-                fields = self._fields_below(field, ".".join(names[:depth]), name, position)
-            field = self._field(fields, name, names[:depth], position)
-            path.append(field.name)
-        assert field is not None
-        column = Column(tuple(path), field.data_type)
+            if found is not None:
+                fields = self._fields_below(found, ".".join(names[:depth]), name, position)
+            found = self._field(fields, name, names[:depth], position)
+            path.append(found.name)
+        assert found is not None
+        column = Column(tuple(path), found.data_type)
         self.found[column.path] = column
-        if COLLATIONS in field.metadata:
+        if COLLATIONS in found.metadata:
             self._collated.add(column.path)
         return column
 
@@ -126,22 +128,22 @@ class ColumnFinder:
             hint = f"name a field of it: {column.name}.field" if isinstance(column.data_type, StructType) else None
             raise refuse(self._text, position, reason, hint=hint)
 
-    def _fields_below(self, field: StructField, above: str, name: str, position: int) -> tuple[StructField, ...]:
-        if not isinstance(field.data_type, StructType):
-            type_name = simple_name(field.data_type)
+    def _fields_below(self, parent: StructField, above: str, name: str, position: int) -> tuple[StructField, ...]:
+        if not isinstance(parent.data_type, StructType):
+            type_name = simple_name(parent.data_type)
             reason = f"{above} is of type {type_name} and has no field {name}"
             raise refuse_column(self._text, position, reason, (column.name for column in self._schema.fields))
-        return field.data_type.fields
+        return parent.data_type.fields
 
     def _field(self, fields: tuple[StructField, ...], name: str, above: Sequence[str], position: int) -> StructField:
-        exact = [field for field in fields if field.name == name]
+        exact = [one for one in fields if one.name == name]
         if len(exact) == 1:
             return exact[0]
-        alike = [field for field in fields if field.name.lower() == name.lower()]
+        alike = [one for one in fields if one.name.lower() == name.lower()]
         if len(alike) == 1:
             return alike[0]
         place = f" in {'.'.join(above)}" if above else ""
         reason = f"there is no column {name}{place}"
         if alike:
-            reason = f"{name}{place} may be any of the columns {', '.join(field.name for field in alike)}"
-        raise refuse_column(self._text, position, reason, (field.name for field in fields))
+            reason = f"{name}{place} may be any of the columns {', '.join(one.name for one in alike)}"
+        raise refuse_column(self._text, position, reason, (one.name for one in fields))

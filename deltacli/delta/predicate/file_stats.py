@@ -7,8 +7,6 @@ through a double. What can't be read, or contradicts itself, is not known.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -104,7 +102,7 @@ def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
     import pyarrow as pa
 
     lines = safe_lines(texts)
-    if lines is not None and not _has_huge_decimals(lines, wanted):
+    if lines is not None:
         parsed = read_lines(with_numbers(lines, fields), fields, others="ignore")
         if parsed is not None and parsed.num_rows == len(texts):
             return [parsed]
@@ -112,18 +110,6 @@ def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
         return [pa.Table.from_pylist([_plain(text, wanted) for text in texts.to_pylist()], schema=fields)]
     step = max(_FEW, -(-len(texts) // _PIECES))
     return [table for start in range(0, len(texts), step) for table in _read(texts.slice(start, step), fields, wanted)]
-
-
-def _has_huge_decimals(lines: bytes, wanted: Sequence[_Wanted]) -> bool:
-    """True if a decimal has an exponent or more than 38 digits: Arrow's reader (26.0.1) lets them overflow."""
-    import pyarrow as pa
-
-    names = {one.path[-1] for one in wanted if one.column.kind is Kind.DECIMAL}
-    if not names:
-        return False
-    keys = "|".join(re.escape(json.dumps(name, ensure_ascii=False)) for name in sorted(names))
-    huge = rf'({keys})\s*:\s*"?[+-]?([0-9.]*[eE]|[0-9]{{39}})'
-    return bool(pc.match_substring_regex(pa.array([lines], pa.large_binary()), huge)[0].as_py())
 
 
 def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
@@ -190,18 +176,14 @@ def _bounds(one: _Wanted, table: Any) -> Bounds:
     import pyarrow as pa
 
     records, nulls = _leaf(table, ("numRecords",)), _leaf(table, (NULL_COUNT, *one.path))
-    is_sound = pc.and_(_known_and(pc.less_equal(0, nulls)), pc.invert(_known_and(pc.less(records, nulls))))
-    nulls = pc.if_else(is_sound, nulls, pa.scalar(None, pa.int64()))
+    # Where one number is wrong the others are not believed either.
+    is_wrong = pc.or_(_known_and(pc.less(nulls, 0)), _known_and(pc.less(records, nulls)))
     if not one.has_bounds:
-        unknown = pa.nulls(table.num_rows)
+        nulls, unknown = _unless(is_wrong, nulls), pa.nulls(table.num_rows)
         return _with_nulls(one.column, unknown, unknown, records, nulls)
     low, high = (_typed(one.column, _leaf(table, (part, *one.path))) for part in BOUNDS)
-    is_contrary = _known_and(pc.less(high, low))
-    # Where one number is wrong the others are not believed either.
-    is_contrary = pc.or_(is_contrary, _known_and(pc.less(records, _leaf(table, (NULL_COUNT, *one.path)))))
-    nothing = pa.scalar(None, low.type)
-    low, high = (pc.if_else(is_contrary, nothing, bound) for bound in (low, high))
-    nulls = pc.if_else(is_contrary, pa.scalar(None, pa.int64()), nulls)
+    is_wrong = pc.or_(is_wrong, _known_and(pc.less(high, low)))
+    low, high, nulls = (_unless(is_wrong, values) for values in (low, high, nulls))
     return _with_nulls(one.column, *_widened(one.column, low, high), records, nulls)
 
 
@@ -234,6 +216,7 @@ def _typed(column: Column, values: Any) -> Any:
             # NaN and the infinities are read as the largest doubles: neither bounds anything.
             return pc.if_else(pc.less(pc.abs(values), INFINITE), values, pa.scalar(None, pa.float64()))
         case Kind.DECIMAL:
+            # Of a text with an exponent Arrow's reader (26.0.1) makes any number; what fits no decimal is none.
             limit = pa.scalar(Decimal((0, (1,), 38 - column.scale)), values.type)
             fitting = pc.if_else(pc.less(pc.abs(values), limit), values, pa.scalar(None, values.type))
             return pc.cast(fitting, pa.decimal256(39, column.scale))
@@ -319,6 +302,12 @@ def _wider_decimals(bound: Any, scale: int, apart: Any) -> Any:
     is_exact = pc.less(pc.abs(bound), limit)
     nothing = pa.scalar(Decimal(0), slack.type)
     return apart(bound, pc.if_else(is_exact, nothing, slack))
+
+
+def _unless(is_wrong: Any, values: Any) -> Any:
+    import pyarrow as pa
+
+    return pc.if_else(is_wrong, pa.scalar(None, values.type), values)
 
 
 def _known_and(found: Any) -> Any:

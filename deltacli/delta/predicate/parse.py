@@ -294,7 +294,9 @@ class _Binder:
             return limit_of(column, literal)
         except NoValueError as fault:
             reason = (
-                str(fault) if column.name in str(fault) else f"{column.name} is of type {column.type_name}: {fault}"
+                str(fault)
+                if str(fault).startswith(f"{column.name} is ")
+                else f"{column.name} is of type {column.type_name}: {fault}"
             )
             raise refuse_value(self._text, literal.node.position, reason) from None
 

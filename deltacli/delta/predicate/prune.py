@@ -47,7 +47,7 @@ def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, regime: Regime)
     by_partition = pc.invert(kept)
     if others and pc.any(kept).as_py():
         rows = pc.indices_nonzero(kept)
-        rest = adds if len(rows) == count else adds.take(rows)
+        rest = adds if len(rows) == count else adds.select(["partitionValues", "stats"]).take(rows)
         kept = _kept_by_statistics(rest, predicate, regime, partitions, others)
         kept = _spread(kept, rows, count)
     return Pruned(kept, by_partition)

@@ -113,11 +113,11 @@ class _FooterReader:
         return str(self._schema.column(index).physical_type)
 
     def statistics(self, index: int) -> Sequence[LeafStatistics]:
-        """What the footer says of a leaf in each row group; nothing of one within a list, or whose name is not its own
-        (a name may hold a point).
+        """What the footer says of a leaf in each row group; nothing of one whose name is not its own (a name may hold a
+        point).
         """
         leaf = self._schema.column(index)
-        if self._uses[leaf.path] > 1 or leaf.max_repetition_level > 0:
+        if self._uses[leaf.path] > 1:
             return [LeafStatistics()] * self.count
         return read_statistics(self._footer, leaf.path, self.count)
 

@@ -57,12 +57,7 @@ def regime_of(schema: StructType, partitions: Sequence[str] = (), *, is_mapped: 
     configuration = {"delta.columnMapping.mode": "name"} if is_mapped else {}
     metadata = Metadata("id", None, None, "parquet", {}, None, tuple(partitions), configuration, None)
     features = ["columnMapping"] if is_mapped else []
-    protocol = Protocol.from_action({
-        "minReaderVersion": 3,
-        "minWriterVersion": 7,
-        "readerFeatures": features,
-        "writerFeatures": features,
-    })
+    protocol = Protocol(3, 7, tuple(features), tuple(features))
     return Regime(protocol=protocol, metadata=metadata, schema=schema)
 
 
@@ -98,7 +93,7 @@ def kept(where: str, columns: Mapping[str, str | DataType], *stats: Any) -> list
     return found
 
 
-def stats(low: Any, high: Any, nulls: int | None = 0, records: int | None = 10, name: str = "c") -> dict[str, Any]:
+def stats(low: Any, high: Any, nulls: Any = 0, records: int | None = 10, name: str = "c") -> dict[str, Any]:
     """The statistics of a file with one column; None: left out."""
     parts = {"minValues": low, "maxValues": high, "nullCount": nulls}
     found: dict[str, Any] = {part: {name: value} for part, value in parts.items() if value is not None}
