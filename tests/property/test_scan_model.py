@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
@@ -144,6 +145,9 @@ def test_a_limit_gives_as_many_rows_of_the_whole(data: st.DataObject) -> None:
         assert some <= whole
 
 
+REASONS = (None, "partition", "statistics")
+
+
 def check_conditions(table: SmallTable, chooser: random.Random, count: int) -> None:
     """What a condition keeps is what it is true of: no file and no row group too many is left unread."""
     opened = open_table(str(table.root))
@@ -155,10 +159,14 @@ def check_conditions(table: SmallTable, chooser: random.Random, count: int) -> N
         events = [row for kind, row in version.events if kind == "insert" and condition.holds(row)]
         inserted = f"({condition.text}) AND _change_type = 'insert'"
 
-        rows = counted(list(opened.snapshot(version=number).scan(where=condition.text)))
+        scan = opened.snapshot(version=number).scan(where=condition.text)
+        rows = counted(list(scan))
+        files = [tuple(row.values()) for batch in scan.files() for row in batch.to_pylist()]
         changes = opened.changes(from_version=number, to_version=number, where=inserted)
 
         assert (condition.text, Counter(version.read_as(row) for row in kept)) == (condition.text, rows)
+        assert version.files == sorted((unquote(path), size) for path, size, *_ in files)
+        assert all((reason is None) == kept and reason in REASONS for *_, kept, reason in files)
         assert len(events) == sum(batch.num_rows for batch in changes)
 
 

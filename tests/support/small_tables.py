@@ -41,6 +41,7 @@ DIRECTORIES = ("", "", "p=lie", "p=lie/q=__HIVE_DEFAULT_PARTITION__", "a b%20c=�
 FILE_NAMES = ("", "", "a b {}.parquet", "%41{}.parquet", "é+=&{}.parquet")
 ALL_FEATURES = (
     "deletionVectors", "columnMapping", "typeWidening", "timestampNtz", "changeDataFeed", "appendOnly", "invariants",
+    "inCommitTimestamp",
 )  # fmt: skip
 
 
@@ -363,13 +364,21 @@ def small_tables(draw: st.DrawFn, root: Path, *, most: int = 7) -> SmallTable:
     """A table in a directory: a schema, a first append, then up to `most` steps."""
     features = ALL_FEATURES if draw(st.booleans()) else tuple(name for name in ALL_FEATURES if name != "typeWidening")
     steps = Steps(
-        SmallTable(root, (), mapping=draw(st.sampled_from(["none", "name", "id"])), features=features),
+        SmallTable(
+            root / draw(st.sampled_from(["t", "t b%20é+#"])),
+            (),
+            mapping=draw(st.sampled_from(["none", "name", "id"])),
+            features=features,
+        ),
         random.Random(draw(st.integers(0, 2**32 - 1))),
         draw,
     )
     table = steps.table
     if draw(st.sampled_from([True, True, False])):
         table.configuration["delta.enableChangeDataFeed"] = "true"
+    if draw(st.booleans()):
+        table.configuration["delta.enableInCommitTimestamps"] = "true"
+    table.bare_removes = draw(st.booleans())
     table.configuration["delta.enableDeletionVectors"] = "true"
     if "typeWidening" in table.features:
         table.configuration["delta.enableTypeWidening"] = "true"

@@ -74,6 +74,8 @@ class Version:
     partition: frozenset[int]
     rows: tuple[Row, ...]
     events: tuple[Event, ...]
+    files: list[tuple[str, int]]
+    """Path, decoded, and size of each file, ordered."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -111,6 +113,8 @@ class SmallTable:
     live: dict[str, Live] = field(default_factory=dict)
     removed: dict[str, Live] = field(default_factory=dict)
     versions: list[Version] = field(default_factory=list)
+    bare_removes: bool = False
+    """Removes say no more than they must: no partition values, no size."""
     story: list[str] = field(default_factory=list)
     files: int = 0
 
@@ -303,13 +307,17 @@ class SmallTable:
 
     def _commit(self, actions: Sequence[Action], events: Sequence[Event], *, story: str) -> None:
         version = len(self.versions)
-        info: Action = {"commitInfo": {"timestamp": self.commit_ms(version), "operation": story}}
-        lines = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in [info, *actions])
+        info: Action = {"timestamp": self.commit_ms(version), "operation": story}
+        file_ms = self.commit_ms(version)
+        if self.configuration.get("delta.enableInCommitTimestamps") == "true":
+            info["inCommitTimestamp"], file_ms = file_ms, EPOCH_MS - 1_000_000
+        lines = "".join(json.dumps(action, ensure_ascii=False) + "\n" for action in [{"commitInfo": info}, *actions])
         path = f"_delta_log/{version:020d}.json"
         self.put(path, lines.encode())
-        os.utime(self.root / path, ns=(self.commit_ms(version) * 1_000_000,) * 2)
+        os.utime(self.root / path, ns=(file_ms * 1_000_000,) * 2)
         rows = tuple(row for live in self.live.values() for row in live.rows)
-        self.versions.append(Version(self.columns, frozenset(self.partition), rows, tuple(events)))
+        files = sorted((live.file.path, live.file.size) for live in self.live.values())
+        self.versions.append(Version(self.columns, frozenset(self.partition), rows, tuple(events), files))
         self.story.append(f"{version}: {story}")
 
     def _protocol(self) -> Action:
@@ -361,10 +369,9 @@ class SmallTable:
             "path": live.file.logged,
             "deletionTimestamp": self.commit_ms(len(self.versions)),
             "dataChange": data_change,
-            "extendedFileMetadata": True,
-            "partitionValues": dict(live.file.texts),
-            "size": live.file.size,
         }
+        if not self.bare_removes:
+            remove |= {"extendedFileMetadata": True, "partitionValues": dict(live.file.texts), "size": live.file.size}
         if live.vector is not None:
             remove["deletionVector"] = live.vector
         return {"remove": remove}
