@@ -193,9 +193,10 @@ def _columns():  # type: ignore[no-untyped-def]
         {
             "id": whole,
             "account": pc.bit_wise_and(whole, 0xFFFFF).cast(pa.int32()),
-            "amount": pc.divide(whole, 100).cast(pa.decimal128(19, 0)).cast(pa.decimal128(21, 2)).cast(
-                pa.decimal128(12, 2)
-            ),
+            "amount": pc.divide(whole, 100)
+            .cast(pa.decimal128(19, 0))
+            .cast(pa.decimal128(21, 2))
+            .cast(pa.decimal128(12, 2)),
             "score": numbers,
             "ratio": pc.random(ROWS_A_FILE, initializer=2),
             "moment": pc.add(pc.multiply(whole, 1_000_000), 500).cast(pa.timestamp("us", tz="UTC")),
@@ -247,8 +248,7 @@ def _vector(table: Path) -> dict[str, object]:
 
 def _commit(table: Path, protocol: dict[str, object], adds: list[dict[str, object]]) -> None:
     fields = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in zip(NAMES, TYPES, strict=True)
+        {"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in zip(NAMES, TYPES, strict=True)
     ]
     metadata = {
         "id": "8b8a9a1e-0000-4000-8000-000000000001",
