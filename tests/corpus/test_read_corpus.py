@@ -171,7 +171,8 @@ def test_as_many_rows_as_the_manifest_knows_or_a_clear_refusal(table: CorpusTabl
     if (code := REFUSED.get(table.id)) is not None:
         with pytest.raises(DataUnreadable) as raised:
             list(scan)
-        named = raised.value.facts["file"]
+        facts = raised.value.facts
+        named = facts.get("in", facts["file"])
         assert (3, code) == (raised.value.exit_code, raised.value.code)
         assert named in raised.value.message
         assert code == SHREDDED or not (table.path(root) / unquote(named)).exists()
