@@ -27,6 +27,23 @@ def decode_z85(text: str) -> bytes | None:
     return bytes(found)
 
 
+def decode_padded_z85(text: str) -> bytes | None:
+    """Return the bytes of a text whose last group may stand for fewer than four, or None where it spells none.
+
+    Z85 knows no such group. A library that the Rust kernel uses writes `##093` for two bytes: as many `#` as bytes are
+    missing, and the rest in base 85. No other text can begin a group with `#`, which would not fit into 32 bits.
+    """
+    head, tail = text[:-5], text[-5:]
+    missing = len(tail) - len(tail.lstrip("#"))
+    if not 1 <= missing <= 3:
+        return decode_z85(text)
+    start, number = decode_z85(head), 0
+    for character in tail[missing:]:
+        number = number * 85 + _VALUES.get(character, 1 << 32)
+    left = 4 - missing
+    return None if start is None or number >> (8 * left) else start + number.to_bytes(left, "big")
+
+
 def vector_file(path_or_inline: str) -> str | None:
     """The path, relative to the table, of the file that a `u` descriptor names; None where the text names none."""
     if len(path_or_inline) < UUID_LENGTH:

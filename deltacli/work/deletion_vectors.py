@@ -8,7 +8,7 @@ from typing import Any
 
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.roaring import BitmapFaultError, DeletedRows, parse_bitmap
-from deltacli.delta.z85 import decode_z85, vector_file
+from deltacli.delta.z85 import decode_padded_z85, vector_file
 from deltacli.errors import DataUnreadable, FileMissing
 from deltacli.work.table_files import TableFiles
 
@@ -48,7 +48,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
 
 def _inline(descriptor: Descriptor, text: str) -> bytes:
     """The bytes of an inline vector; writers fill up the text to whole groups of five characters."""
-    data, size = decode_z85(text), descriptor.get("sizeInBytes")
+    data, size = decode_padded_z85(text), descriptor.get("sizeInBytes")
     if data is None:
         raise _fault(descriptor, "its descriptor", "dv.bad-z85", "its text is no Z85")
     return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data

@@ -51,7 +51,6 @@ VARIANT = "the peer can't give variants out"
 ABSOLUTE = (
     "a path is removed by its file: spelling: we compare canonical paths like Delta Spark, the peers compare text"
 )
-PADDED = "an inline vector ends in a group above 32 bits, which is no Z85: padding of the library that the peer uses"
 SHIFTED_IDS = "the peer looks up a partition column among the ids of the file; the published rows are ours"
 
 DIFFERENCES = (
@@ -66,7 +65,6 @@ DIFFERENCES = (
             ("golden/canonicalized-paths-normal-a", "refuses", "1", NO_SCHEMA),
             ("golden/canonicalized-paths-special-b", "refuses", "1", NO_SCHEMA),
             ("kernel-java/catalog-owned-preview", "refuses", "0", CATALOG),
-            ("kernel-rs/cdf-table-with-dv", "reads", "5", PADDED),
             ("kernel-rs-golden/canonicalized-paths-normal-a", "refuses", "1", ABSOLUTE),
             ("kernel-rs-golden/canonicalized-paths-special-b", "refuses", "1", ABSOLUTE),
             ("kernel-rs-uc/catalog_managed_0", "refuses", "0", CATALOG),

@@ -223,3 +223,22 @@ def test_long_rows_are_read_few_at_a_time() -> None:
 
     assert 1_000 == sum(batch.num_rows for batch in batches)
     assert all(batch.nbytes < 100 << 20 for batch in batches)
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("^Bg9^0rr910000000000iXQKl0rr91000315c8Xg000f5", None),
+        ("^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##093", [3]),
+        ("^Bg9^0rr910000000000iXQKl0rr91000005c8Xg##zzz", None),
+    ],
+)
+def test_an_inline_vector_may_end_in_a_short_group_as_one_kernel_writes_it(text: str, rows: list[int] | None) -> None:
+    vector = inline([3]) | {"pathOrInlineDv": text, "sizeInBytes": 34}
+
+    if rows is None:
+        assert refusal(deleted(vector, None)).code.startswith("dv.")
+    else:
+        assert [number for number in range(10) if number not in rows] == [
+            row["id"] for row in rows_of(deleted(vector, None))
+        ]
