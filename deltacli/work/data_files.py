@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli import arrow_compute as pc
 from deltacli.delta.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumn, FileColumns, absent
+from deltacli.delta.schema.required import column_with_null
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.work.checkpoint_limits import BUFFER_BYTES, THRIFT_LIMITS, read_footer
+from deltacli.work.checkpoint_limits import THRIFT_LIMITS, read_footer
 from deltacli.work.deletion_vectors import Descriptor, read_vector
 from deltacli.work.table_files import TableFiles
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
     from deltacli.delta.predicate.row_groups import FileLeaf
 
 ROWS_A_BATCH = 32_768
-SMALL_FILE_BYTES = 32 << 20
-"""Column chunks of smaller files are read whole, which is a tenth faster."""
+BUFFER_BYTES = 128 << 10
+"""Column chunks go through a buffer, so that a large one is never held; a larger buffer is a tenth slower."""
 MAX_BATCH_BYTES = 64 << 20
 """What a batch may take, by the mean of its row group: fewer rows are read at a time where they are long."""
 
@@ -119,7 +120,7 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
             source,
             metadata=file.metadata,
             pre_buffer=not is_near,
-            buffer_size=0 if not is_near or (file.size_bytes or SMALL_FILE_BYTES) < SMALL_FILE_BYTES else BUFFER_BYTES,
+            buffer_size=BUFFER_BYTES if is_near else 0,
             coerce_int96_timestamp_unit="us",
             **THRIFT_LIMITS,
         ) as parquet,
@@ -262,9 +263,12 @@ class _Reader:
             mask = matches if mask is None else pc.and_(mask, matches)
         if wanted.schema is not wanted.whole_schema:
             whole = whole.select(wanted.schema.names)
-        if mask is None or mask.true_count == len(mask):
-            return whole
-        return pc.filter(whole, mask)
+        kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
+        if (column := column_with_null(kept)) is not None:
+            raise DataUnreadable(
+                f"column {column} is NOT NULL, and holds a null", code="notnull.violated", facts={"column": column}
+            )
+        return kept
 
     def _column(self, raw: pyarrow.RecordBatch, kind: Any) -> Any:  # Any: an Arrow field, an Arrow array
         import pyarrow as pa

@@ -85,14 +85,14 @@ class FileColumns:
             fields = [field if known is None else None for field, known in zip(fields, ids, strict=True)]
         name = self._physical_name(column)
         names = [None if field is None else field.name for field in fields]
-        if name in names:
-            return names.index(name)
-        folded = name.casefold()
-        alike = [index for index, other in enumerate(names) if other is not None and other.casefold() == folded]
+        alike = [index for index, other in enumerate(names) if other == name]
+        if not alike:
+            folded = name.casefold()
+            alike = [index for index, other in enumerate(names) if other is not None and other.casefold() == folded]
         if len(alike) > 1:
             spelled = ", ".join(str(names[index]) for index in alike)
             raise DataUnreadable(
-                f"column {path} can't be told from others that differ in case alone",
+                f"column {path} can't be told from others of the same name in the file",
                 code="data.case-mismatch",
                 facts={"column": path, "in the file": spelled},
             )
@@ -208,7 +208,16 @@ def _is_struct(kind: Any) -> bool:
 def _is_list(kind: Any) -> bool:
     import pyarrow as pa
 
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+    types = pa.types
+    return any(
+        (
+            types.is_list(kind),
+            types.is_large_list(kind),
+            types.is_fixed_size_list(kind),
+            types.is_list_view(kind),
+            types.is_large_list_view(kind),
+        )
+    )
 
 
 def _same(kind: Any, wanted: Any) -> bool:

@@ -1,0 +1,57 @@
+"""Nulls where the schema allows none. Spec: Struct Field (nullable); Array Type (containsNull); Map Type."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def column_with_null(batch: pyarrow.RecordBatch) -> str | None:
+    """The path of a column or nested field that must not be null, and is in some row; None where all is well.
+
+    A field within a struct, or an element within a list, that is null itself is not asked for.
+    """
+    for field, values in zip(batch.schema, batch.columns, strict=True):
+        if _asks(field) and (found := _null_at(values, field, field.name)) is not None:
+            return found
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _asks(field: Any) -> bool:  # Any: an Arrow field
+    """True if the field, or one within it, must not be null."""
+    return not field.nullable or any(_asks(child) for child in _children(field.type))
+
+
+def _children(kind: Any) -> list[Any]:
+    """The fields within a type, without the keys of maps, which are never null."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        return list(kind)
+    if pa.types.is_map(kind):
+        return [kind.item_field]
+    return [kind.value_field] if pa.types.is_list(kind) else []
+
+
+def _null_at(values: Any, field: Any, path: str) -> str | None:
+    import pyarrow as pa
+
+    if not field.nullable and values.null_count:
+        return path
+    for position, child in enumerate(_children(field.type)):
+        if not _asks(child):
+            continue
+        if pa.types.is_struct(field.type):
+            present = values.drop_null() if values.null_count else values
+            inner, place = present.field(position), f"{path}.{child.name}"
+        elif pa.types.is_map(field.type):
+            inner, place = pa.ListArray.from_arrays(values.offsets, values.items).flatten(), f"{path}.value"
+        else:
+            inner, place = values.flatten(), f"{path}.element"
+        if (found := _null_at(inner, child, place)) is not None:
+            return found
+    return None
