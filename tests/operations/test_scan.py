@@ -242,3 +242,59 @@ def test_an_inline_vector_may_end_in_a_short_group_as_one_kernel_writes_it(text:
         assert [number for number in range(10) if number not in rows] == [
             row["id"] for row in rows_of(deleted(vector, None))
         ]
+
+
+NESTED = pa.struct([pa.field("inner", pa.int64())])
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "column"),
+    [
+        (pa.array([1, None]), "long", "a"),
+        (
+            pa.array([{"inner": 1}, None, {"inner": None}], NESTED),
+            {"type": "struct", "fields": [{"name": "inner", "type": "long", "nullable": False, "metadata": {}}]},
+            "a.inner",
+        ),
+        (pa.array([[1], [1, None]]), {"type": "array", "elementType": "long", "containsNull": False}, "a.element"),
+        (
+            pa.array([[("k", 1)], [("k", None)]], pa.map_(pa.string(), pa.int64())),
+            {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": False},
+            "a.value",
+        ),
+    ],
+)
+def test_a_null_where_the_schema_allows_none_is_an_error(values: pa.Array, kind: object, column: str) -> None:
+    field = {"name": "a", "type": kind, "nullable": kind != "long", "metadata": {}}
+    schema = json.dumps({"type": "struct", "fields": [field]})
+    without = table_of({"part-0.parquet": parquet_bytes(pa.table({"a": values.slice(0, 1)}))}, schema)
+
+    error = refusal(table_of({"part-0.parquet": parquet_bytes(pa.table({"a": values}))}, schema))
+
+    assert ("notnull.violated", column) == (error.code, error.facts["column"])
+    assert values.slice(0, 1).to_pylist() == [row["a"] for row in rows_of(without)]
+
+
+def test_a_name_that_a_file_has_twice_is_refused() -> None:
+    rows = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
+
+    error = refusal(table_of({"part-0.parquet": parquet_bytes(rows)}, schema_of(rows.select([0]))))
+
+    assert ("data.case-mismatch", "id") == (error.code, error.facts["column"])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_view(pa.int64()), pa.large_list(pa.int32()), pa.list_(pa.int64(), 2), pa.large_list_view(pa.int8())],
+)
+def test_lists_in_every_form_of_arrow_are_lists(kind: pa.DataType) -> None:
+    rows = pa.table({"a": pa.array([[1, 2], None, [3, 4]], kind)})
+    field = {
+        "name": "a",
+        "type": {"type": "array", "elementType": "long", "containsNull": True},
+        "nullable": True,
+        "metadata": {},
+    }
+    builder = table_of({"part-0.parquet": parquet_bytes(rows)}, json.dumps({"type": "struct", "fields": [field]}))
+
+    assert [[1, 2], None, [3, 4]] == [row["a"] for row in rows_of(builder)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
@@ -277,17 +278,24 @@ def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: 
 def _list_of(inner: Convert | None, wanted: Any) -> Convert:
     import pyarrow as pa
 
-    from deltacli import arrow_compute as pc
-
     def convert(values: Any) -> Any:
         if not pa.types.is_list(values.type):
-            values = pc.cast(values, pa.list_(values.type.value_type))
+            values = _as_list(values)
         elements = _converted(inner, values.values)
         return pa.Array.from_buffers(
             wanted, len(values), values.buffers()[:2], offset=values.offset, children=[elements]
         )
 
     return convert
+
+
+def _as_list(values: Any) -> Any:
+    """A list of another form as the plain one; the cast of views of lists of pyarrow 26.0.1 forgets an offset."""
+    import pyarrow as pa
+
+    lengths = pc.cast(pc.if_else(values.is_valid(), pc.list_value_length(values), 0), pa.int32())
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+    return pa.ListArray.from_arrays(offsets, values.flatten(), mask=values.is_null())
 
 
 def _map_of(key: Convert | None, item: Convert | None, wanted: Any) -> Convert:
