@@ -133,7 +133,8 @@ def _compare(name: str, table: str, where: str, peers: dict[str, str], options: 
 def _run(command: list[str]) -> Measured | None:
     """Run a process to its end; None where it fails."""
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    environment = {"ARROW_DEFAULT_MEMORY_POOL": "jemalloc", **os.environ}  # as the command line sets it
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     said = process.stdout.read()
     _, status, usage = os.wait4(process.pid, 0)
@@ -164,7 +165,7 @@ def _make_tables(plain: Path, deleted: Path, files: int) -> None:
         os.link(path, deleted / path.name)
         first = number * ROWS_A_FILE
         bounds = {"numRecords": ROWS_A_FILE, "minValues": {"id": first}, "maxValues": {"id": first + ROWS_A_FILE - 1}}
-        stats = json.dumps(bounds | {"nullCount": {"id": 0}})
+        stats = _compact(bounds | {"nullCount": {"id": 0}})
         adds.append(
             {
                 "path": path.name,
@@ -253,14 +254,19 @@ def _commit(table: Path, protocol: dict[str, object], adds: list[dict[str, objec
     metadata = {
         "id": "8b8a9a1e-0000-4000-8000-000000000001",
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": json.dumps({"type": "struct", "fields": fields}),
+        "schemaString": _compact({"type": "struct", "fields": fields}),
         "partitionColumns": [],
         "configuration": {},
         "createdTime": 0,
     }
     actions = [{"protocol": protocol}, {"metaData": metadata}, *({"add": add} for add in adds)]
     name = table / "_delta_log" / "00000000000000000000.json"
-    name.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    name.write_text("".join(_compact(action) + "\n" for action in actions))
+
+
+def _compact(value: object) -> str:
+    """JSON without blanks, as the usual writers write it."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def _options() -> argparse.Namespace:

@@ -31,7 +31,7 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -
     if pc.match_substring_regex(whole, _TOP_LEVEL_NULL)[0].as_py():
         return None
     try:
-        whole.cast(pyarrow.large_string())  # checks that it is UTF-8; the reader looks only at the fields it keeps
+        pc.cast(whole, pyarrow.large_string())  # checks that it is UTF-8; the reader looks only at the fields it keeps
         return pyarrow.json.read_json(
             pyarrow.BufferReader(buffer),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.checkpoint.parsed import parse_partition_values
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
@@ -27,6 +26,8 @@ def partition_columns(actions: pyarrow.RecordBatch, regime: Regime, wanted: Sequ
 
     if not wanted or not actions.num_rows:
         return {}
+    from deltacli.delta.checkpoint.parsed import parse_partition_values
+
     maps = actions.column("partitionValues")
     columns = {name: regime.partition_columns[name] for name in wanted}
     kind = pa.struct(

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.regime import Regime
-from deltacli.delta.rules.views import FilesView
 from deltacli.delta.stats_schema import (
     PER_COLUMN,
     ColumnPath,
@@ -30,6 +29,8 @@ from deltacli.delta.stats_values import SPELLED_FLOATS, StatsFault, read_json, r
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.delta.rules.views import FilesView
 
 _FEW = 64
 """Texts that are not worth another try of Arrow's reader."""

@@ -21,7 +21,8 @@ from deltacli.delta.stats import num_records_column
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.work.data_files import DataFile, RowsWanted, read_rows, split_file
+from deltacli.work.data_files import DataFile, RowsWanted, split_file
+from deltacli.work.row_reader import read_rows
 from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
