@@ -185,10 +185,21 @@ class _Columns:
             for first in range(0, rows, size):
                 yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
             return
+        found = 0
         try:
-            yield from self._reader.iter_batches(size, [group], self._leaves, use_threads=False)
+            for batch in self._reader.iter_batches(size, [group], self._leaves, use_threads=False):
+                found += batch.num_rows
+                if found > rows:
+                    break
+                yield batch
         except (pa.ArrowException, OSError) as fault:
             raise self._damaged(group, fault) from fault
+        if found != rows:  # Arrow stops where the pages end, and says nothing
+            names = ", ".join(self.schema.names[:5])
+            raise DataUnreadable(
+                f"row group {group} has {rows} rows, and its pages hold {'more' if found > rows else found}",
+                facts={"row group": str(group), "columns": names},
+            )
 
     def values(self, raw: pyarrow.RecordBatch) -> dict[str, Any]:
         """The columns as the table has them, by name."""

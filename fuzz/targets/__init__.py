@@ -15,6 +15,9 @@ TARGETS: Mapping[str, str] = {
     "hints": "fuzz.targets.hints",
     "page-headers": "fuzz.targets.page_headers",
     "checkpoints": "fuzz.targets.checkpoints",
+    "bitmaps": "fuzz.targets.bitmaps",
+    "conditions": "fuzz.targets.conditions",
+    "data-files": "fuzz.targets.data_files",
 }
 """Target -> its module."""
 

@@ -298,3 +298,16 @@ def test_lists_in_every_form_of_arrow_are_lists(kind: pa.DataType) -> None:
     builder = table_of({"part-0.parquet": parquet_bytes(rows)}, json.dumps({"type": "struct", "fields": [field]}))
 
     assert [[1, 2], None, [3, 4]] == [row["a"] for row in rows_of(builder)]
+
+
+def test_pages_that_hold_fewer_rows_than_the_footer_says_are_no_end() -> None:
+    rows = pa.table({"id": pa.array(range(100), pa.int64())})
+    data = bytearray(parquet_bytes(rows, use_dictionary=False, compression="none"))
+    start = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).data_page_offset
+    position = data.index(b"\x15\xc8\x01", start)  # the header of the only page: 100 values, in Thrift's spelling
+    data[position : position + 3] = b"\x15\xe4\x00"  # 50, as long
+
+    for where in (None, "id < 10"):
+        with pytest.raises(DataUnreadable) as refused:
+            rows_of(table_of({"part-0.parquet": bytes(data)}, schema_of(rows)), where=where)
+        assert "0" == refused.value.facts["row group"]
