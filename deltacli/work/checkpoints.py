@@ -157,7 +157,18 @@ class OpenParquet(NamedTuple):
         if self.is_near:
             require_sound(self.file.metadata, group, columns)
             rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
-        yield from self.file.iter_batches(batch_size=rows, row_groups=[group], columns=columns, use_threads=False)
+        found, expected = 0, self.file.metadata.row_group(group).num_rows
+        for batch in self.file.iter_batches(batch_size=rows, row_groups=[group], columns=columns, use_threads=False):
+            found += batch.num_rows
+            yield batch
+        if found != expected:  # Arrow stops where the pages end, and says nothing
+            raise CheckpointUnreadable(
+                f"{self.path} can't be read as a checkpoint",
+                facts={
+                    "file": self.path,
+                    "reason": f"row group {group} has {expected} rows, and its pages hold {found}",
+                },
+            )
 
 
 @contextmanager

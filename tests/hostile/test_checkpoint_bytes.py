@@ -156,3 +156,20 @@ def test_text_that_the_file_calls_views_is_text() -> None:
     assert [(row["path"], {"k": "v"}, stats)] == [
         (item["path"], item["partitionValues"], item["stats"]) for item in found
     ]
+
+
+def test_a_row_group_whose_pages_end_early_is_not_a_smaller_table() -> None:
+    builder = TableBuilder().commits(100).checkpoint(shape=Shape(compression="none"))
+    name = f"{LOG}/{builder.newest:020d}.checkpoint.parquet"
+    builder.damaged(damage.head_cleaned(builder.newest + 1))
+    data = builder.files[name].data
+    rows = pq.ParquetFile(io.BytesIO(data)).metadata.num_rows
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    told, more = (b"\x16" + bytes([2 * count & 0x7F | 0x80, 2 * count >> 7]) for count in (rows, rows + 20))
+    assert told in data[end:]
+    builder.file(name, data[:end] + data[end:].replace(told, more))
+
+    with pytest.raises(CheckpointUnreadable, match=name):
+        open_built(builder).snapshot().counts()
+    with pytest.raises(CheckpointUnreadable, match=name):
+        list(open_built(builder).snapshot().files())
