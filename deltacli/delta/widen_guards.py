@@ -223,7 +223,7 @@ def _fits(node: Node, to_type: str | None, *, is_cast: bool = False) -> bool:
     if to_type is None:
         return False
     sign = ""
-    if node.form is Form.VALUE and node.name in ("-", "+"):
+    if node.form is Form.VALUE and node.name in ("-", "+") and len(node.parts) == 1:
         sign, node = node.name, node.parts[0]
     if node.form is Form.NUMBER:
         return to_type != "timestamp_ntz" and parses(to_type, sign + _SUFFIX.sub("", node.name))
