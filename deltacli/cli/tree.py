@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, str] = {
     "read": "deltacli.cli.commands.read",
     "snapshot": "deltacli.cli.commands.snapshot",
     "validate": "deltacli.cli.commands.validate",
+    "widen-type": "deltacli.cli.commands.widen_type",
 }
 """Command -> the module that holds a function named like its last word, EXIT_CODES, and FORMATS where they are its own.
 

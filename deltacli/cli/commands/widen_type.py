@@ -1,0 +1,106 @@
+"""`deltacli widen-type TABLE COLUMN TYPE …`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.consent import require_consent
+from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.shell import quoted_table
+from deltacli.errors import EXIT_FINDINGS
+from deltacli.quantities import plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.widen_type import WideningOutcome
+
+EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
+_CSV = ("column", "fromType", "toType", "allowed")
+
+Changes = Annotated[
+    list[str],
+    typer.Argument(metavar="COLUMN TYPE …", help="Columns with their new types, in pairs.", show_default=False),
+]
+Enable = Annotated[bool, typer.Option("--enable", help="Set delta.enableTypeWidening where it is not true.")]
+Upgrade = Annotated[
+    bool,
+    typer.Option("--upgrade-protocol", help="Add the features that are missing; clients without them lose access."),
+]
+CheckFiles = Annotated[
+    bool, typer.Option("--check-files", help="Look into every data file before: refuse where one has another type.")
+]
+Check = Annotated[bool, typer.Option("--check", help="Change nothing: exit 1 if a change is due, 4 if it is refused.")]
+
+
+def widen_type(
+    run: Run,
+    table: TableArgument,
+    changes: Changes,
+    enable: Enable = False,
+    upgrade_protocol: Upgrade = False,
+    check_files: CheckFiles = False,
+    check: Check = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Give columns wider types without rewriting data, in one commit.
+
+    \b
+    A column is a path: a.b, m.key, m.value, xs.element; names with dots stand in
+    backticks. A type is that of SQL or of the schema: bigint, decimal(20,2). Only
+    changes that every reader of the feature can follow are made: whole numbers to
+    wider ones, decimals or doubles, float to double, date to timestamp_ntz,
+    decimals to wider ones. The plan tells which clients lose access.
+
+    \b
+    Examples:
+      deltacli widen-type ./tbl id bigint --dry-run
+      deltacli widen-type ./tbl ride.fare "decimal(20,2)" --yes
+      deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
+      deltacli widen-type ./tbl xs.element long --check      (in CI)
+    """
+    from deltacli.operations.table import Table
+    from deltacli.operations.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
+
+    request = WidenRequest.parse(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other)
+    if yes and not (dry_run or check):
+        _finish(run, table, execute_widen_type(opened, request))
+        return
+    planned = plan_widen_type(opened, request, with_impact=not check)
+    if dry_run or check or planned.plan.is_noop or planned.refusals:
+        _write(run, planned, dry_run=dry_run or check or bool(planned.refusals))
+        if planned.refusals:
+            raise refusal_error(planned.refusals)
+        if check and not planned.plan.is_noop:
+            raise typer.Exit(EXIT_FINDINGS)
+        if dry_run and not planned.plan.is_noop and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+            run.note("next: the same command with --yes in place of --dry-run")
+        return
+    due = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in planned.plan.due)
+    what = f"widen {plural(len(planned.plan.due), 'column')} of {opened.uri}: {due}"
+    require_consent(run, what, yes=yes, show_plan=lambda: _write(run, planned, dry_run=True))
+    _finish(run, table, execute_widen_type(opened, request))
+
+
+def _finish(run: Run, table: str, outcome: WideningOutcome) -> None:
+    _write(run, outcome, dry_run=False)
+    if outcome.committed_version is not None and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(f"next: deltacli checkpoint {quoted_table(table)}")
+
+
+def _write(run: Run, outcome: WideningOutcome, *, dry_run: bool) -> None:
+    from deltacli.cli.render.widening import widening_sections
+
+    content = outcome.as_json(dry_run=dry_run)
+    write_outcome(
+        run,
+        "widen-type",
+        outcome.table.uri,
+        content,
+        lambda: widening_sections(outcome, dry_run=dry_run),
+        rows=content["changes"],
+        columns=_CSV,
+    )

@@ -1,0 +1,87 @@
+"""What widening columns would do, or did, for the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.state import Section
+from deltacli.cli.term import Style
+from deltacli.quantities import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.delta.clients import ClientAccess
+    from deltacli.delta.commit_lines import Action
+    from deltacli.operations.widen_type import WideningOutcome
+
+
+def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:
+    """The sections of a plan, or of what was done; those with nothing to say are left out."""
+    plan = outcome.plan
+    if plan.is_noop:
+        columns = ", ".join(f"{change.column} is {change.to_type}" for change in plan.changes)
+        return [Section("nothing to do", [f"{outcome.table.uri}, version {outcome.read_version}: {columns}"])]
+    sections = [
+        Section("table", [outcome.table.uri]),
+        Section("columns", [f"{change.column}  {change.from_type} -> {change.to_type}" for change in plan.due]),
+        Section("commit", [_commit(outcome, dry_run=dry_run)]),
+        Section("protocol", list(_protocol(outcome)), is_cut=False),
+        Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
+        Section("clients", [_client(client) for client in outcome.clients]),
+        Section("files", list(_files(outcome))),
+        Section("then", list(_consequences()), is_cut=False),
+        Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM, is_cut=False),
+        Section("refused", list(_refusals(outcome)), Style.PROBLEM, is_cut=False),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _commit(outcome: WideningOutcome, *, dry_run: bool) -> str:
+    if outcome.committed_version is not None:
+        return f"version {outcome.committed_version}, committed"
+    if outcome.refusals:
+        return "none: it is refused"
+    return f"version {outcome.read_version + 1}, would be committed" if dry_run else "none"
+
+
+def _protocol(outcome: WideningOutcome) -> Iterator[str]:
+    plan = outcome.plan
+    if plan.protocol_after is None:
+        return
+    yield f"{_versions(plan.protocol_before)} -> {_versions(plan.protocol_after)}"
+    if plan.added_features:
+        yield f"added: {', '.join(plan.added_features)}"
+
+
+def _versions(protocol: Action) -> str:
+    return f"reader {protocol.get('minReaderVersion')}, writer {protocol.get('minWriterVersion')}"
+
+
+def _client(client: ClientAccess) -> str:
+    if not client.reads:
+        verdict = "loses access: no version is known to read it"
+    elif client.writes:
+        verdict = f"reads and writes it from {client.since}"
+    else:
+        verdict = f"reads it from {client.since}, and does not write it"
+    return f"{client.name}: {verdict} ({client.feature}; {client.source}, {client.as_of})"
+
+
+def _files(outcome: WideningOutcome) -> Iterator[str]:
+    if outcome.impact is None:
+        return
+    files = outcome.impact.files
+    rows = "" if files.rows is None else f", {plural(files.rows, 'row')}"
+    yield f"{plural(files.count, 'file')}, {format_size(files.size_bytes)}{rows} keep the older types"
+    if outcome.impact.partition_values is not None:
+        yield f"{plural(outcome.impact.partition_values, 'partition value')} will be read in the new type"
+
+
+def _consequences() -> Iterator[str]:
+    yield "writers that began before the commit fail, and have to begin anew"
+    yield "streaming readers stop at it, and have to be restarted with the new schema"
+
+
+def _refusals(outcome: WideningOutcome) -> Iterator[str]:
+    for refusal in outcome.refusals:
+        yield f"{refusal.message} [{refusal.code}]; {refusal.way_out}"
