@@ -5,7 +5,7 @@ A table of facts, each with its source and the day it was looked at; what nobody
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,48 +32,56 @@ KNOWN: tuple[Knowledge, ...] = (
     Knowledge("deltalake (delta-rs)", "typeWidening", None, None, "measured: 1.6.6 refuses", "2026-08"),
     Knowledge("deltalake (delta-rs)", "typeWidening-preview", None, None, "measured: 1.6.6 refuses", "2026-08"),
     Knowledge("duckdb delta", "typeWidening", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
+    Knowledge("duckdb delta", "timestampNtz", "1.5.5", None, "measured: 1.5.5 reads, and does not write", "2026-11"),
     Knowledge("polars", "typeWidening", None, None, "measured: 2.1 refuses", "2026-08"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:
-    """Whether some version of a client reads and writes a table that supports a feature, and from which on."""
+    """Whether some version of a client reads and writes a table with more features (None: nobody has said), from which
+    version on it does what it does, and who says so.
+    """
 
     name: str
-    feature: str
-    reads: bool
-    writes: bool
+    reads: bool | None
+    writes: bool | None
     since: str | None
-    source: str
-    as_of: str
+    sources: tuple[str, ...]
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         return {
             "name": self.name,
-            "feature": self.feature,
             "reads": self.reads,
             "writes": self.writes,
             "from": self.since,
-            "source": self.source,
-            "asOf": self.as_of,
+            "sources": list(self.sources),
         }
 
 
-def access_of(added: Sequence[str], before: Collection[str]) -> tuple[ClientAccess, ...]:
-    """What becomes of each known client where features are added; those that were supported before change nothing."""
-    return tuple(
-        ClientAccess(
-            known.client,
-            known.feature,
-            known.read_from is not None,
-            known.write_from is not None,
-            known.read_from,
-            known.source,
-            known.as_of,
-        )
-        for feature in added
-        if feature not in before
-        for known in KNOWN
-        if known.feature == feature
-    )
+def access_of(added: Sequence[str]) -> tuple[ClientAccess, ...]:
+    """What becomes of each client of which something is known, where all these features are added."""
+    clients = dict.fromkeys(known.client for known in KNOWN if known.feature in added)
+    return tuple(_access(client, added) for client in clients)
+
+
+def _access(client: str, added: Sequence[str]) -> ClientAccess:
+    by_feature = {known.feature: known for known in KNOWN if known.client == client}
+    found = [by_feature.get(feature) for feature in added]
+    told = [known for known in found if known is not None]
+    reads = _all_of([None if known is None else known.read_from is not None for known in found])
+    writes = _all_of([None if known is None else known.write_from is not None for known in found])
+    versions = [known.read_from for known in told if known.read_from is not None]
+    since = max(versions, key=_numbers) if reads and versions else None
+    return ClientAccess(client, reads, writes, since, tuple(f"{known.source} ({known.as_of})" for known in told))
+
+
+def _all_of(answers: Sequence[bool | None]) -> bool | None:
+    """False where one is, else None where one is not known."""
+    if False in answers:
+        return False
+    return None if None in answers else True
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from deltacli.operations.checkpoint import CheckpointResult
     from deltacli.operations.history import History
     from deltacli.operations.validate import Validation
+    from deltacli.operations.widen_type import WideningOutcome
 
 
 def open_table(
@@ -177,6 +178,27 @@ class Table:
             force=force,
         )
         return write_checkpoint(plan_checkpoint(self, request), dry_run=dry_run)
+
+    def widen_type(
+        self,
+        *changes: tuple[str, str],
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        check_files: bool = False,
+    ) -> WideningOutcome:
+        """Give columns wider types in one commit, and return what was done: pairs of a column path and a type.
+
+        `enable` consents to set `delta.enableTypeWidening`, `upgrade_protocol` to add the features that are missing,
+        `check_files` looks into every data file before. `committed_version` is None where every column has its type.
+
+        Raises UsageError for columns and types that are none; Refused, with nothing changed, where a guard stops it
+        (`widen.*`) or the protocol forbids to write; ConflictLost, OutcomeUnknown as every commit; and what `snapshot`
+        raises. Spec: Type Widening.
+        """
+        from deltacli.operations.widen_type import WidenRequest, execute_widen_type
+
+        request = WidenRequest(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
+        return execute_widen_type(self, request)
 
     def rebuild(
         self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})

@@ -14,7 +14,6 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.counts import FileCounts
 from deltacli.delta.schema.exact_json import read_exactly
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.state import read_protocol
 from deltacli.delta.widen import PlannedChange, WideningPlan, plan_widening
 from deltacli.delta.widen_guards import Refusal
 from deltacli.errors import DataUnreadable, Refused, UsageError
@@ -212,10 +211,7 @@ def _described(change: PlannedChange, metadata: Action) -> dict[str, Any]:  # An
 
 def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
     """What the change means for known clients; nothing where the protocol stays as it is."""
-    if plan.protocol_after is None:
-        return ()
-    before = read_protocol(plan.protocol_before, "the protocol").supported_features
-    return access_of(plan.added_features, before)
+    return () if plan.protocol_after is None else access_of(plan.added_features)
 
 
 def _impact(snapshot: Snapshot, plan: WideningPlan) -> WideningImpact:

@@ -27,7 +27,7 @@ def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Sectio
         Section("commit", [_commit(outcome, dry_run=dry_run)]),
         Section("protocol", list(_protocol(outcome)), is_cut=False),
         Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
-        Section("clients", [_client(client) for client in outcome.clients]),
+        Section("clients", [_client(client) for client in outcome.clients], is_cut=False),
         Section("files", list(_files(outcome))),
         Section("then", list(_consequences()), is_cut=False),
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM, is_cut=False),
@@ -58,13 +58,15 @@ def _versions(protocol: Action) -> str:
 
 
 def _client(client: ClientAccess) -> str:
-    if not client.reads:
+    if client.reads is None:
+        verdict = "not known"
+    elif not client.reads:
         verdict = "loses access: no version is known to read it"
     elif client.writes:
         verdict = f"reads and writes it from {client.since}"
     else:
         verdict = f"reads it from {client.since}, and does not write it"
-    return f"{client.name}: {verdict} ({client.feature}; {client.source}, {client.as_of})"
+    return f"{client.name}: {verdict}"
 
 
 def _files(outcome: WideningOutcome) -> Iterator[str]:
