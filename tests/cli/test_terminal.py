@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -12,6 +13,8 @@ import sys
 import termios
 from pathlib import Path
 
+from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.term import Terminal
 from tests.cli.support import ROOT, deltacli
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -52,6 +55,23 @@ def test_every_line_fits_the_terminal_at_every_width(sample: Path) -> None:
             assert 0 == code
             assert lines
             assert [] == [line for line in lines if len(ESCAPE.sub("", line)) > width]
+
+
+def test_prose_goes_on_below_between_words_and_what_has_none_anywhere() -> None:
+    section = Section("why", ["one two three four", "x" * 25, "a " + "y" * 20], is_cut=False)
+    sink = io.BytesIO()
+
+    write_sections(sink, Terminal(is_terminal=True, width=16, colour=False), [section])
+
+    assert [
+        "why  one two",
+        "     three four",
+        f"     {'x' * 11}",
+        f"     {'x' * 11}",
+        "     xxx",
+        f"     a {'y' * 9}",
+        f"     {'y' * 11}",
+    ] == sink.getvalue().decode().splitlines()
 
 
 def test_a_terminal_gets_ages_colour_a_limit_and_the_next_command(sample: Path) -> None:

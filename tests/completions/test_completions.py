@@ -103,6 +103,14 @@ def test_a_table_is_a_directory_and_a_file_any_file(matches: Matches) -> None:
     assert ["my file"] == matches("deltacli snapshot tbl --output my\\ f")
 
 
+def test_columns_and_types_are_no_files(matches: Matches) -> None:
+    assert ["my table", "tbl"] == matches("deltacli widen-type ")
+    for line in ("deltacli widen-type tbl ", "deltacli widen-type tbl my", "deltacli widen-type tbl id long co"):
+        assert [] == [name for name in matches(line) if not name.startswith("-")]
+    assert ["--enable"] == matches("deltacli widen-type tbl id long --en")
+    assert [] == matches("deltacli widen-type tbl --enable id long --en")
+
+
 def test_one_table_is_enough(matches: Matches) -> None:
     assert [] == [name for name in matches("deltacli history tbl ") if not name.startswith("-")]
 

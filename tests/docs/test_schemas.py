@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,49 @@ def test_real_tables_match(name: str, capsysbinary: Capture) -> None:
 
     for command in DOCUMENTS:
         assert [] == check_output(table.path(corpus.unpacked()), command, capsysbinary), command
+
+
+WIDENINGS = (
+    "ride.fare decimal(10,2)",
+    "ride.fare decimal(10,2) --check",
+    "ride.fare decimal(8,2)",
+    "ride.fare decimal(10,2) day timestamp_ntz trip decimal(20,0) --enable --upgrade-protocol --dry-run",
+    "ride.fare decimal(10,2) day timestamp_ntz --enable --upgrade-protocol --check-files --dry-run",
+    "ride.fare decimal(10,2) day timestamp_ntz --enable --upgrade-protocol --yes",
+    "trip double day timestamp_ntz ride.city binary --dry-run",
+    "trip text",
+    "nothing long",
+)
+
+
+@pytest.mark.parametrize("words", WIDENINGS)
+def test_what_widening_types_says_matches(words: str, sample: Path, tmp_path: Path, capsysbinary: Capture) -> None:
+    found = []
+    for form in ("json", "ndjson"):
+        shutil.copytree(sample, tmp_path / form)
+        code = run(["widen-type", str(tmp_path / form), *words.split(), "--format", form])
+        out, err = (stream.decode() for stream in capsysbinary.readouterr())
+        found += [fault for line in err.splitlines() for fault in line_faults(json.loads(line))]
+        found += [fault for line in out.splitlines() if form == "ndjson" for fault in line_faults(json.loads(line))]
+        found += faults(json.loads(out), "deltacli.widen-type") if form == "json" and out else []
+        found += [] if bool(out) == (code != 2) else [f"exit {code} with {out[:80]!r} on stdout"]
+
+    assert [] == found
+
+
+def test_a_damaged_plan_of_wider_types_is_refused(sample: Path, capsysbinary: Capture) -> None:
+    run(["widen-type", str(sample), "trip", "double", "day", "timestamp_ntz", "--dry-run", "--json"])
+    document = json.loads(capsysbinary.readouterr().out)
+    of_protocols = {f"{name}.{listed}" for name in PROTOCOLS for listed in ("readerFeatures", "writerFeatures")}
+
+    assert {"impact"} | of_protocols >= survivors(document, "removed")
+    assert set() == survivors(document, "mistyped")
+    assert {f"{name}.{field}" for name in PROTOCOLS for field in VERSIONS_AND_FEATURES} >= survivors(document, "joined")
+
+
+PROTOCOLS = ("protocolBefore", "protocolAfter")
+VERSIONS_AND_FEATURES = ("minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures")
+"""Beside these a protocol in the log may have fields that nobody knows."""
 
 
 def check_findings(table: Path, capture: Capture) -> list[str]:
