@@ -107,8 +107,8 @@ def test_columns_and_types_are_no_files(matches: Matches) -> None:
     assert ["my table", "tbl"] == matches("deltacli widen-type ")
     for line in ("deltacli widen-type tbl ", "deltacli widen-type tbl my", "deltacli widen-type tbl id long co"):
         assert [] == [name for name in matches(line) if not name.startswith("-")]
-    assert ["--enable"] == matches("deltacli widen-type tbl id long --en")
-    assert [] == matches("deltacli widen-type tbl --enable id long --en")
+    assert ["--check", "--check-files"] == matches("deltacli widen-type tbl id long --che")
+    assert [] == matches("deltacli widen-type tbl --enable id long --ena")
 
 
 def test_one_table_is_enough(matches: Matches) -> None:
