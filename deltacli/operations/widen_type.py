@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -47,7 +48,7 @@ class WidenRequest:
                 "columns and types come in pairs",
                 code="usage.column",
                 facts={"found": " ".join(words) or "nothing"},
-                hint="deltacli widen-type {table} amount decimal(20,2) id bigint",
+                hint="deltacli widen-type {table} amount 'decimal(20,2)' id bigint",
             )
         return cls(tuple(zip(words[::2], words[1::2], strict=True)), **options)
 
@@ -160,7 +161,7 @@ def refusal_error(refusals: Sequence[Refusal]) -> Refused:
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest) -> WideningPlan:
-    return plan_widening(
+    plan = plan_widening(
         snapshot.regime,
         snapshot.metadata.as_action(),
         request.changes,
@@ -169,6 +170,14 @@ def _plan(snapshot: Snapshot, request: WidenRequest) -> WideningPlan:
         upgrade_protocol=request.upgrade_protocol,
         partition_values=partial(_partition_values, snapshot),
     )
+    uri = snapshot.table.uri
+    changes = tuple(replace(change, refusals=_addressed(change.refusals, uri)) for change in plan.changes)
+    return replace(plan, changes=changes, refusals=_addressed(plan.refusals, uri))
+
+
+def _addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
+    """Refusals whose commands name the table."""
+    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
 def _partition_values(snapshot: Snapshot, name: str) -> Iterable[str | None]:
