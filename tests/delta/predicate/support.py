@@ -57,14 +57,12 @@ def regime_of(schema: StructType, partitions: Sequence[str] = (), *, is_mapped: 
     configuration = {"delta.columnMapping.mode": "name"} if is_mapped else {}
     metadata = Metadata("id", None, None, "parquet", {}, None, tuple(partitions), configuration, None)
     features = ["columnMapping"] if is_mapped else []
-    protocol = Protocol.from_action(
-        {
-            "minReaderVersion": 3,
-            "minWriterVersion": 7,
-            "readerFeatures": features,
-            "writerFeatures": features,
-        }
-    )
+    protocol = Protocol.from_action({
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": features,
+        "writerFeatures": features,
+    })
     return Regime(protocol=protocol, metadata=metadata, schema=schema)
 
 
