@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from deltacli.delta.rules.base import Severity
 from deltacli.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
+from deltacli.operations.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import NOW_MS, UNWRITABLE, WRITABLE
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE
@@ -49,11 +51,11 @@ GUARDED: dict[str, dict[str, str]] = {
 }
 
 NOTHING_TO_WIDEN = {
-    # Tables whose columns are all as wide as they can be; the first column is asked for all the same.
+    # Tables whose columns are all as wide as they can be, and what becomes of a wish for the first one.
     "delta-rs/delta-0.8.0-partitioned": "widen.not-allowed",
     "delta-rs/table_with_column_mapping": "widen.not-allowed",
     "golden/data-reader-escaped-chars": "widen.not-allowed",
-    "golden/data-reader-nullable-field-invalid-schema-key": "widen.not-allowed",
+    "golden/data-reader-nullable-field-invalid-schema-key": "usage.column",
 }
 
 REFUSED = {
@@ -73,13 +75,16 @@ REFUSED = {
     "golden/deltalog-state-reconstruction-from-checkpoint-missing-metadata": "schema.bad-json",
     "golden/deltalog-state-reconstruction-without-protocol": "protocol.missing",
     "golden/update-deleted-directory": "schema.bad-json",
-    "kernel-java/catalog-owned-preview": "protocol.catalog-managed",
-    "kernel-rs-uc/catalog_managed_0": "protocol.catalog-managed",
+    "kernel-java/catalog-owned-preview": "catalog.managed",
+    "kernel-rs-uc/catalog_managed_0": "catalog.managed",
     "kernel-rs/crc-malformed": "log.not-a-table",
 }
 
 ALLOWED_INFOS = {"history.writer-mix"}
 """Observations that a widened table may have for the first time: another engine has written to it."""
+
+NEW_FINDINGS: dict[str, set[str]] = {}
+"""Table -> what `validate` finds from the commit on, and why."""
 
 CHOSEN = [table for table in (*WRITABLE, *UNWRITABLE) if table.id not in HUGE | NO_LOG]
 WHOLLY_GUARDED = GUARDED.keys() - {"dat/check_constraints"}
@@ -148,7 +153,9 @@ def test_rows_stay_and_their_values_have_the_wider_types(table: CorpusTable, roo
     assert before.version + 1 == version == after.version
     expected = widened_schema(schema, chosen, version if is_of_preview else None)
     assert expected == json.loads(after.metadata.schema_string or "")
-    assert after.regime.features >= before.regime.features | {"typeWidening-preview" if is_of_preview else "typeWidening"}
+    assert after.regime.features >= before.regime.features | {
+        "typeWidening-preview" if is_of_preview else "typeWidening"
+    }
     assert after.metadata.as_action()["configuration"]["delta.enableTypeWidening"] == "true"
     widened = after.scan().schema
     assert [one.arrow_type for one in chosen] == [arrow_type_at(widened, one.steps) for one in chosen]
@@ -157,7 +164,7 @@ def test_rows_stay_and_their_values_have_the_wider_types(table: CorpusTable, roo
     old = opened.snapshot(version=before.version)
     assert (before.scan().schema, schema) == (old.scan().schema, json.loads(old.metadata.schema_string or ""))
     assert rows == rows_of(table, old)
-    assert set() == rules_of(opened, infos=False) - found
+    assert NEW_FINDINGS.get(table.id, set()) == rules_of(opened, infos=False) - found
     assert set() == rules_of(opened, infos=True) - seen - ALLOWED_INFOS
 
 
@@ -180,29 +187,48 @@ def test_tables_that_can_not_be_widened_are_refused_by_reason(table: CorpusTable
     opened = open_copy(table, root, tmp_path / "t")
     before = digest_of(tmp_path / "t" / "_delta_log")
 
-    with pytest.raises(DeltacliError) as raised:
-        widen(opened, wish_of(table))
+    request = WidenRequest((wish_of(table),), enable=True, upgrade_protocol=True)
+    codes = [code_of(lambda: execute_widen_type(opened, request)), code_of(lambda: planned(opened, request))]
 
-    assert (REFUSED | NOTHING_TO_WIDEN)[table.id] == raised.value.code
+    assert [(REFUSED | NOTHING_TO_WIDEN)[table.id]] * 2 == codes
     assert before == digest_of(tmp_path / "t" / "_delta_log")
+
+
+def planned(opened: Table, request: WidenRequest) -> None:
+    """Plan, and raise what refuses the plan."""
+    refusals = plan_widen_type(opened, request, with_impact=False).refusals
+    if refusals:
+        raise refusal_error(refusals)
+
+
+def code_of(action: Callable[[], object]) -> str:
+    with pytest.raises(DeltacliError) as raised:
+        action()
+    return raised.value.code
 
 
 def wish_of(table: CorpusTable) -> tuple[str, str]:
     """A change of the first column that can be widened, or of the first at all."""
-    text = next((one["schema"] for one in table.entry.get("metadatas", []) if one.get("schema")), None)
-    schema = {"type": "struct", "fields": []} if text is None else json.loads(text)
+    texts = [one["schema"] for one in reversed(table.entry.get("metadatas", [])) if one.get("schema")]
+    schema = json.loads(texts[0]) if texts else {"type": "struct", "fields": []}
     first = schema["fields"][0]["name"] if schema["fields"] else "id"
     return next((one.change for one in candidates(schema, ())), (f"`{first}`", "long"))
 
 
 def test_every_table_is_widened_or_refused(root: Path) -> None:
-    kinds: Counter[tuple[str, str]] = Counter()
+    kinds: dict[str, Counter[str]] = {"top": Counter(), "nested": Counter(), "partition": Counter()}
     for table in WIDENED:
         state = next(version for version in reversed(table.versions) if "error" not in version)
         metadata = table.entry["metadatas"][state["metadata"]]
         found = candidates(json.loads(metadata["schema"]), metadata["partitionColumns"])
-        kinds.update(one.kind for one in found if one.path not in GUARDED.get(table.id, {}))
+        for one in found:
+            kinds[one.place][one.kind] += one.path not in GUARDED.get(table.id, {})
 
     assert (194, 188) == (len(corpus.tables()), len(CHOSEN))
-    assert (0, 0, 0) == (len(WIDENED), len(REFUSED), len(NOTHING_TO_WIDEN))
-    assert {} == dict(kinds)
+    assert (161, 5, 18, 4) == (len(WIDENED), len(WHOLLY_GUARDED), len(REFUSED), len(NOTHING_TO_WIDEN))
+    assert len(CHOSEN) == len(WIDENED) + len(WHOLLY_GUARDED) + len(REFUSED) + len(NOTHING_TO_WIDEN)
+    assert {
+        "top": {"byte": 7, "short": 9, "integer": 74, "long": 81, "decimal": 13, "float": 7, "date": 28},
+        "nested": {"byte": 2, "short": 3, "integer": 12, "long": 9, "decimal": 2, "float": 2},
+        "partition": {"byte": 1, "short": 1, "integer": 9, "long": 3, "decimal": 1, "float": 1, "date": 1},
+    } == kinds

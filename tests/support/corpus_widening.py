@@ -55,10 +55,14 @@ class Candidate:
     inside: tuple[str, ...]
 
     @property
-    def kind(self) -> tuple[str, str]:
-        """The type without its digits, and where it stands."""
-        place = "partition" if self.is_partition else "nested" if len(self.steps) > 1 else "top"
-        return self.from_type.split("(")[0], place
+    def kind(self) -> str:
+        """The type without its digits."""
+        return self.from_type.split("(")[0]
+
+    @property
+    def place(self) -> str:
+        """Where it stands."""
+        return "partition" if self.is_partition else "nested" if len(self.steps) > 1 else "top"
 
     @property
     def change(self) -> tuple[str, str]:
@@ -67,14 +71,14 @@ class Candidate:
 
 
 def candidates(schema: Json, partition_columns: Sequence[str]) -> list[Candidate]:
-    """The first part of each kind that has a wider type."""
+    """The first part of each kind and place that has a wider type."""
     found: dict[tuple[str, str], Candidate] = {}
     for steps, path, field, inside, type_name in _leaves(schema, (), "", (), ()):
         wider = wider_type(type_name)
         if wider is not None:
             is_partition = len(steps) == 1 and steps[0] in partition_columns
             candidate = Candidate(steps, path, type_name, *wider, is_partition, field, inside)
-            found.setdefault(candidate.kind, candidate)
+            found.setdefault((candidate.kind, candidate.place), candidate)
     return list(found.values())
 
 
@@ -99,9 +103,7 @@ def _leaves(
         for number, child in enumerate(kind["fields"]):
             name, place = child["name"], (*at, "fields", number)
             word = name if re.fullmatch(r"\w+", name) else "`" + name.replace("`", "``") + "`"
-            yield from _leaves(
-                child["type"], (*steps, name), f"{path}.{word}".lstrip("."), place, (), (*place, "type")
-            )
+            yield from _leaves(child["type"], (*steps, name), f"{path}.{word}".lstrip("."), place, (), (*place, "type"))
     else:
         for key, word in _INSIDE.items():
             if key in kind:
@@ -165,7 +167,9 @@ def _within(kind: pa.DataType, steps: Sequence[str], change: Change) -> Change:
     if pa.types.is_map(kind):
         is_key = steps[0] == "key"
         inner = _within(kind.key_type if is_key else kind.item_type, steps[1:], change)
-        pair: Change = (lambda found: (inner(found[0]), found[1])) if is_key else (lambda found: (found[0], inner(found[1])))
+        pair: Change = (
+            (lambda found: (inner(found[0]), found[1])) if is_key else (lambda found: (found[0], inner(found[1])))
+        )
     else:
         pair = _within(kind.value_type, steps[1:], change)
     return lambda value: None if value is None else ("list", *map(pair, value[1:]))
