@@ -256,6 +256,11 @@ class _Sender:
         )
 
 
+def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
+    """Raise Refused where a request could not be committed after a version; for plans that commit nothing."""
+    require_allowed(request, _base(snapshot, request))
+
+
 def _base(snapshot: Snapshot, request: CommitRequest) -> Base:
     """The version that a request was made from, with its time where the new commit carries one.
 
