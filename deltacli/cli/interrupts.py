@@ -157,3 +157,14 @@ def _send_again(number: int) -> None:
     again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
     again.daemon = True
     again.start()
+
+
+@contextlib.contextmanager
+def telling_commit() -> Iterator[None]:
+    """Let an interruption say what became of a commit that was in flight."""
+    try:
+        yield
+    except Interrupted as interruption:
+        notes = getattr(interruption, "__notes__", None)
+        interruption.outcome = notes[0] if notes else interruption.outcome
+        raise

@@ -18,7 +18,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.widen import PlannedChange, WideningPlan, plan_widening
 from deltacli.delta.widen_guards import Refusal
 from deltacli.errors import DataUnreadable, Refused, UsageError
-from deltacli.operations.commit import Committed, NothingToDo, commit
+from deltacli.operations.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.scan import data_files
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
@@ -120,6 +120,8 @@ def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -
     refused: tuple[Refusal, ...] = ()
     if request.check_files and not plan.is_noop and not plan.all_refusals:
         refused = tuple(_file_refusals(snapshot, plan.due))
+    if not (plan.is_noop or plan.all_refusals or refused):
+        require_possible(snapshot, _request(plan, snapshot))
     impact = _impact(snapshot, plan) if with_impact and not plan.is_noop else None
     return WideningOutcome(table, snapshot.version, plan, _clients(plan), impact, refused_files=refused)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.consent import require_consent
+from deltacli.cli.interrupts import telling_commit
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.shell import quoted_table
@@ -67,7 +68,9 @@ def widen_type(
     request = WidenRequest.parse(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
     opened = Table(run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other)
     if yes and not (dry_run or check):
-        _finish(run, table, execute_widen_type(opened, request))
+        with telling_commit():
+            outcome = execute_widen_type(opened, request)
+        _finish(run, table, outcome)
         return
     planned = plan_widen_type(opened, request, with_impact=not check)
     if dry_run or check or planned.plan.is_noop or planned.refusals:
@@ -82,7 +85,9 @@ def widen_type(
     due = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in planned.plan.due)
     what = f"widen {plural(len(planned.plan.due), 'column')} of {opened.uri}: {due}"
     require_consent(run, what, yes=yes, show_plan=lambda: _write(run, planned, dry_run=True))
-    _finish(run, table, execute_widen_type(opened, request))
+    with telling_commit():
+        outcome = execute_widen_type(opened, request)
+    _finish(run, table, outcome)
 
 
 def _finish(run: Run, table: str, outcome: WideningOutcome) -> None:

@@ -1,0 +1,107 @@
+"""Other engines on tables whose columns got wider types: duckdb reads the same rows in them, deltalake refuses.
+
+What `deltacli.delta.clients` says of them is proven here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltacli import open_table
+from deltacli.delta.clients import access_of
+from deltacli.errors import DeltacliError
+from tests.corpus.test_widen_corpus import GUARDED, WIDENED
+from tests.differential.test_rows import PEERS
+from tests.support import corpus
+from tests.support.corpus_checkpoints import copy_log
+from tests.support.corpus_widening import Candidate, arrow_type_at, candidates
+from tests.support.peers import ENVIRONMENT_VARIABLE, PeerRows, Task, ask_for_rows, has_peer, peer_python
+from tests.support.row_counts import count_rows
+
+DIFFERENCES: dict[str, tuple[str, str]] = {}
+"""Table -> what differs from ours after widening, although nothing did before, and why."""
+
+
+@dataclass(frozen=True)
+class Widened:
+    """A copy of a real table, and which of its columns have wider types in its newest version."""
+
+    id: str
+    path: Path
+    before: int
+    chosen: tuple[Candidate, ...]
+    features: frozenset[str]
+
+    def task(self, *, before: bool) -> Task:
+        return Task(self.id, str(self.path), self.before if before else self.before + 1)
+
+
+@pytest.fixture(scope="module")
+def widened(tmp_path_factory: pytest.TempPathFactory) -> list[Widened]:
+    """Copies of all tables that can be widened."""
+    if not corpus.tables():
+        pytest.skip(corpus.absence())
+    return [_widened(table, tmp_path_factory.mktemp("t") / "t") for table in WIDENED]
+
+
+def _widened(table: corpus.CorpusTable, place: Path) -> Widened:
+    opened = open_table(str(copy_log(table, corpus.unpacked(), place, with_data=True)))
+    before = opened.snapshot()
+    found = candidates(json.loads(before.metadata.schema_string or ""), before.metadata.partition_columns)
+    chosen = tuple(one for one in found if one.path not in GUARDED.get(table.id, {}))
+    opened.widen_type(*(one.change for one in chosen), enable=True, upgrade_protocol=True)
+    return Widened(table.id, place, before.version, chosen, opened.snapshot().regime.features)
+
+
+def answers_of(peer: str, tasks: list[Task], directory: Path) -> list[PeerRows]:
+    python = peer_python()
+    if python is None:
+        pytest.skip(f"no other engine: {ENVIRONMENT_VARIABLE} names no interpreter")
+    if not has_peer(python, peer):
+        pytest.skip(f"{python} has no {peer}")
+    return ask_for_rows(python, PEERS[peer], tasks, directory)
+
+
+def difference(answer: PeerRows, chosen: tuple[Candidate, ...] = ()) -> str | None:
+    """What tells the peer's rows from ours: None where they agree, in the types of the columns chosen, too."""
+    if answer.place is None:
+        return f"refuses: {answer.refusal}"
+    try:
+        scan = open_table(answer.task.path).snapshot(version=answer.task.version).scan()
+        names, ours = scan.schema.names, count_rows(scan, scan.schema.names)
+    except DeltacliError:
+        return "reads"
+    with pa.memory_map(str(answer.place)) as source:
+        theirs = pa.ipc.open_file(source).read_all()
+        if set(names) != set(theirs.schema.names):
+            return "columns"
+        types = [(one, arrow_type_at(theirs.schema, one.steps)) for one in chosen]
+        others = [f"{one.path} is {found}" for one, found in types if found != one.arrow_type]
+        if others:
+            return ", ".join(others)
+        return None if ours == count_rows([theirs], names) else "rows"
+
+
+def test_duckdb_reads_the_same_rows_in_the_wider_types(widened: list[Widened], tmp_path: Path) -> None:
+    (tmp_path / "before").mkdir()
+    (tmp_path / "after").mkdir()
+    before = answers_of("duckdb", [one.task(before=True) for one in widened], tmp_path / "before")
+    same = [one for one, answer in zip(widened, before, strict=True) if difference(answer) is None]
+
+    after = answers_of("duckdb", [one.task(before=False) for one in same], tmp_path / "after")
+
+    found = [difference(answer, one.chosen) for one, answer in zip(same, after, strict=True)]
+    assert 133 == len(same)
+    assert DIFFERENCES == {one.id: what for one, what in zip(same, found, strict=True) if what is not None}
+
+
+def test_deltalake_refuses_every_table_with_wider_types(widened: list[Widened], tmp_path: Path) -> None:
+    answers = answers_of("deltalake", [one.task(before=False) for one in widened], tmp_path)
+
+    assert [] == [answer.task.table for answer in answers if answer.refusal is None]
+    assert [] == [(answer.task.table, answer.refusal) for answer in answers if "ypeWidening" not in str(answer.refusal)]
