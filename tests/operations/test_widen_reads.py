@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
-from deltacli.storage.memory import MemoryStorage
+from deltacli.errors import CheckpointUnreadable
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import LOG, TableBuilder
 from tests.support.reading import open_at
@@ -35,24 +37,39 @@ def built() -> TableBuilder:
     return builder.commit(commit_info("WRITE"), add("day=2026-02-01/a.parquet", partition_values={"day": "2026-02-01"}))
 
 
-def widened(storage: MemoryStorage, *change: str) -> RecordingStorage:
+def widened(builder: TableBuilder, column: str, to_type: str, *, readable: tuple[str, ...]) -> RecordingStorage:
+    """Widen a column where of all fields of adds in the checkpoint only these can be read."""
+    storage = builder.in_memory()
+    storage.write(CHECKPOINT, without_pages(builder.files[CHECKPOINT].data, readable))
     recording = RecordingStorage(storage)
-    outcome = open_at(recording).widen_type((change[0], change[1]), enable=True, upgrade_protocol=True)
+    outcome = open_at(recording).widen_type((column, to_type), enable=True, upgrade_protocol=True)
     assert 3 == outcome.committed_version
     return recording
 
 
+def without_pages(data: bytes, readable: tuple[str, ...]) -> bytes:
+    """A checkpoint in which the pages of adds are no pages, but for some fields; its footer is whole."""
+    found, metadata = bytearray(data), pq.ParquetFile(io.BytesIO(data)).metadata
+    for group in range(metadata.num_row_groups):
+        for place in range(metadata.num_columns):
+            chunk = metadata.row_group(group).column(place)
+            kind, name, *_ = chunk.path_in_schema.split(".")
+            if kind == "add" and name not in readable:
+                start = chunk.dictionary_page_offset or chunk.data_page_offset
+                found[start : start + chunk.total_compressed_size] = b"\xff" * chunk.total_compressed_size
+    return bytes(found)
+
+
 def test_another_column_needs_no_file_action(built: TableBuilder) -> None:
-    size = len(built.files[CHECKPOINT].data)
+    asked = widened(built, "id", "long", readable=())
 
-    asked = widened(built.in_memory(), "id", "long")
+    assert {"read_range": 1, "list_from": 1, "read": 1, "open": 1, "put_if_absent": 1} == asked.calls
+    assert [CHECKPOINT] == asked.touched("open")
 
-    print(asked.calls, asked.bytes_read, size, asked.paths)
 
+def test_a_partition_column_needs_its_values_and_the_keys_of_files(built: TableBuilder) -> None:
+    asked = widened(built, "day", "timestamp_ntz", readable=("partitionValues", "path", "size", "deletionVector"))
 
-def test_a_partition_column_needs_no_statistics(built: TableBuilder) -> None:
-    size = len(built.files[CHECKPOINT].data)
-
-    asked = widened(built.in_memory(), "day", "timestamp_ntz")
-
-    print(asked.calls, asked.bytes_read, size, asked.paths)
+    assert {CHECKPOINT} == set(asked.touched("open"))
+    with pytest.raises(CheckpointUnreadable):
+        widened(built, "day", "timestamp_ntz", readable=("path", "size", "deletionVector"))
