@@ -181,12 +181,15 @@ class Snapshot:
         """The log as it was listed."""
         return self._log.listing
 
-    def map_actions(self, kind: str, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
-        """Yield what `work` makes of each batch of live files (`kind` "add") or tombstones ("remove").
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]:
+        """Yield what `work` makes of each batch of live files (`kind` "add") or tombstones ("remove"); where it looks
+        at some `fields` only, others are not read and may be null.
 
         Batches of a checkpoint are worked on by the threads that read them, so `work` must be safe in threads.
         """
-        return self._whole(kind, work)
+        return self._whole(kind, work, fields)
 
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the
@@ -235,13 +238,15 @@ class Snapshot:
         if self._inline.adds or self._inline.removes:
             yield self._narrow_inline
 
-    def _whole(self, kind: str, work: Callable[[pyarrow.RecordBatch], Result]) -> Iterator[Result]:
+    def _whole(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], fields: Sequence[str] | None
+    ) -> Iterator[Result]:
         table = self.table
         for batch in self._batches_of_commits():
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
-        read = partial(read_whole, table.storage, touched=self._touched, kind=kind)
+        read = partial(read_whole, table.storage, touched=self._touched, kind=kind, fields=fields)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
     def _of_pieces(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
@@ -16,7 +16,7 @@ from deltacli.delta.counts import FileCounts
 from deltacli.delta.schema.exact_json import read_exactly
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.widen import PlannedChange, WideningPlan, plan_widening
-from deltacli.delta.widen_guards import Refusal
+from deltacli.delta.widen_guards import PartitionValues, Refusal
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.operations.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.scan import data_files
@@ -116,13 +116,14 @@ def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -
     `Table.snapshot` raises.
     """
     snapshot = table.snapshot()
-    plan = _plan(snapshot, request)
+    values_of = cache(partial(_partition_values, snapshot))
+    plan = _plan(snapshot, request, values_of)
     refused: tuple[Refusal, ...] = ()
     if request.check_files and not plan.is_noop and not plan.all_refusals:
         refused = tuple(_file_refusals(snapshot, plan.due))
     if not (plan.is_noop or plan.all_refusals or refused):
         require_possible(snapshot, _request(plan, snapshot))
-    impact = _impact(snapshot, plan) if with_impact and not plan.is_noop else None
+    impact = _impact(snapshot, plan, values_of) if with_impact and not plan.is_noop else None
     return WideningOutcome(table, snapshot.version, plan, _clients(plan), impact, refused_files=refused)
 
 
@@ -135,7 +136,7 @@ def execute_widen_type(table: Table, request: WidenRequest) -> WideningOutcome:
     made: list[WideningPlan] = []
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
-        plan = _plan(snapshot, request)
+        plan = _plan(snapshot, request, partial(_partition_values, snapshot))
         made.append(plan)
         if plan.is_noop:
             return None
@@ -162,7 +163,7 @@ def refusal_error(refusals: Sequence[Refusal]) -> Refused:
     return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts)
 
 
-def _plan(snapshot: Snapshot, request: WidenRequest) -> WideningPlan:
+def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
     plan = plan_widening(
         snapshot.regime,
         snapshot.metadata.as_action(),
@@ -170,7 +171,7 @@ def _plan(snapshot: Snapshot, request: WidenRequest) -> WideningPlan:
         commit_version=snapshot.version + 1,
         enable=request.enable,
         upgrade_protocol=request.upgrade_protocol,
-        partition_values=partial(_partition_values, snapshot),
+        partition_values=values_of,
     )
     uri = snapshot.table.uri
     changes = tuple(replace(change, refusals=_addressed(change.refusals, uri)) for change in plan.changes)
@@ -182,7 +183,7 @@ def _addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
-def _partition_values(snapshot: Snapshot, name: str) -> Iterable[str | None]:
+def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
     """The distinct texts of a partition column in the live files."""
     import pyarrow as pa
 
@@ -191,7 +192,8 @@ def _partition_values(snapshot: Snapshot, name: str) -> Iterable[str | None]:
         found: list[str | None] = pc.unique(values).to_pylist()
         return found
 
-    return {text for batch in snapshot.map_actions("add", texts) for text in batch}
+    batches = snapshot.map_actions("add", texts, fields=["partitionValues"])
+    return frozenset(text for batch in batches for text in batch)
 
 
 def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
@@ -225,11 +227,13 @@ def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
     return () if plan.protocol_after is None else access_of(plan.added_features)
 
 
-def _impact(snapshot: Snapshot, plan: WideningPlan) -> WideningImpact:
+def _impact(
+    snapshot: Snapshot, plan: WideningPlan, values_of: Callable[[str], frozenset[str | None]]
+) -> WideningImpact:
     files, _ = snapshot.counts()
     names = {snapshot.regime.physical_name(change.place.column) for change in plan.due}
     partitions = [name for name in snapshot.regime.partition_columns if name in names]
-    values = [len(set(_partition_values(snapshot, name))) for name in partitions]
+    values = [len(values_of(name)) for name in partitions]
     return WideningImpact(files, sum(values) if partitions else None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -358,16 +358,19 @@ def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
 
 
 def read_whole(
-    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str
+    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
 ) -> Iterator[Any]:  # Any: RecordBatch
-    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their own fields."""
+    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their own fields; where only
+    some `fields` are asked for, the others, but for what makes a key, come back null.
+    """
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
     schema = action_schemas().add if kind == "add" else action_schemas().remove
     with open_parquet(storage, piece.path, piece) as parquet:
         columns = parquet.columns
-        wanted = columns.whole(kind, schema.names)
-        if kind == "add" and piece.group.needs_parsed_stats:
+        names = [name for name in schema.names if fields is None or name in fields or name in _NEEDED]
+        wanted = columns.whole(kind, names)
+        if kind == "add" and piece.group.needs_parsed_stats and "stats" in names:
             wanted.append("add.stats_parsed")
         for batch in parquet.batches(piece.group.index, wanted, rows=_WHOLE_ROWS_A_BATCH):
             rows = whole_rows(batch, kind, schema, piece.path)
@@ -379,6 +382,9 @@ def read_whole(
                     yield from _kept_runs(rows, kept)
                 else:
                     yield rows
+
+
+_NEEDED = ("path", "size", "deletionVector")
 
 
 def _require_whole(rows: Any, kind: str, source: str) -> None:  # Any: pyarrow has no types

@@ -6,6 +6,7 @@ What `deltacli.delta.clients` says of them is proven here.
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,8 +24,19 @@ from tests.support.corpus_widening import Candidate, arrow_type_at, candidates
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerRows, Task, ask_for_rows, has_peer, peer_python
 from tests.support.row_counts import count_rows
 
-DIFFERENCES: dict[str, tuple[str, str]] = {}
-"""Table -> what differs from ours after widening, although nothing did before, and why."""
+PARTITION_DATE = "Failed to parse value '2021-09-08' as 'timestamp_ntz'"
+"""What both peers say of a partition value that is a date without a time, of which the command warns."""
+
+DIFFERENCES = {"golden/data-reader-partition-values": PARTITION_DATE}
+"""Table -> why duckdb no longer reads it."""
+
+UNLOADABLE = {
+    # Table -> why deltalake does not come so far as to look at its features.
+    "derived/checkpoint-part-missing-a": "didn't find any checkpoints",
+    "derived/checkpoint-truncated-a": "Corrupt footer",
+    "derived/sidecar-missing-a": "not found",
+    "golden/data-reader-partition-values": PARTITION_DATE,
+}
 
 
 @dataclass(frozen=True)
@@ -95,13 +107,27 @@ def test_duckdb_reads_the_same_rows_in_the_wider_types(widened: list[Widened], t
 
     after = answers_of("duckdb", [one.task(before=False) for one in same], tmp_path / "after")
 
-    found = [difference(answer, one.chosen) for one, answer in zip(same, after, strict=True)]
+    found = {one.id: difference(answer, one.chosen) for one, answer in zip(same, after, strict=True)}
     assert 133 == len(same)
-    assert DIFFERENCES == {one.id: what for one, what in zip(same, found, strict=True) if what is not None}
+    assert 28 == sum("timestampNtz" in one.features and found[one.id] is None for one in same)
+    assert DIFFERENCES.keys() == {table for table, what in found.items() if what is not None}
+    assert [] == [table for table, why in DIFFERENCES.items() if why not in str(found[table])]
 
 
 def test_deltalake_refuses_every_table_with_wider_types(widened: list[Widened], tmp_path: Path) -> None:
     answers = answers_of("deltalake", [one.task(before=False) for one in widened], tmp_path)
 
-    assert [] == [answer.task.table for answer in answers if answer.refusal is None]
-    assert [] == [(answer.task.table, answer.refusal) for answer in answers if "ypeWidening" not in str(answer.refusal)]
+    others = [one for one in answers if UNLOADABLE.get(one.task.table, "[TypeWidening") not in said(one)]
+    assert [] == [(one.task.table, one.refusal) for one in others]
+
+
+def said(answer: PeerRows) -> str:
+    """Why the peer refuses, its features in one order."""
+    return re.sub(r"\[.*(TypeWidening\w*).*\]", r"[\1]", answer.refusal or "")
+
+
+def test_what_is_said_of_these_clients_is_what_they_do() -> None:
+    found = {one.name: (one.reads, one.writes) for one in access_of(["typeWidening", "timestampNtz"])}
+
+    assert (False, False) == found["deltalake (delta-rs)"]
+    assert (True, False) == found["duckdb delta"]
