@@ -177,3 +177,10 @@ class CredentialsMissing(StorageFailed):
     """No link of the cloud's credential chain has anything to sign with."""
 
     code = "storage.credentials"
+
+
+class OutcomeUnknown(DeltacliError):
+    """A commit was sent, and neither its presence nor its absence could be made certain."""
+
+    exit_code = 8
+    code = "commit.outcome-unknown"

@@ -1,7 +1,10 @@
-"""Who may read a version. Spec: Protocol Evolution; Table Features; Reader Version Requirements."""
+"""Who may read a version, and who may write the next. Spec: Protocol Evolution; Table Features; Reader Version
+Requirements.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from deltacli.delta.features import CATALOG_FEATURES, FEATURES, FeatureKind
@@ -10,6 +13,10 @@ from deltacli.errors import ProtocolUnsupported, Refused
 NEWEST_READER_VERSION = 3
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
+
+_COMMIT_COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
+_REDIRECTS = ("redirectReaderWriter-preview", "redirectWriterOnly-preview")
+"""Features, and with `delta.` before them the properties that say where to."""
 
 
 class Protocol(NamedTuple):
@@ -93,6 +100,56 @@ def require_writable(protocol: Protocol, version: int) -> None:
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
             hint="deltacli snapshot {table}",
         )
+
+
+def require_committable(protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
+    """Raise Refused unless deltacli may write the commit after this version: it knows every feature, the numbers and
+    lists are legal, and neither a catalog nor another table decides what is committed.
+
+    Spec: Table Features; Catalog-managed tables.
+    """
+    require_writable(protocol, version)
+    fault = _illegal(protocol)
+    if fault is not None:
+        code, seen = fault
+        raise Refused(
+            f"version {version} has a protocol that no writer may build upon: {seen}",
+            code=code,
+            facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
+            hint="deltacli validate {table}",
+        )
+    if protocol.is_catalog_managed or properties.get(_COMMIT_COORDINATOR):
+        catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
+        raise Refused(
+            f"version {version} is managed by a catalog, which alone commits to this table",
+            code="catalog.managed",
+            facts={"because of": ", ".join(catalogs) or _COMMIT_COORDINATOR},
+            hint="make the change through the catalog",
+        )
+    redirects = [name for name in _REDIRECTS if name in protocol.supported_features or properties.get(f"delta.{name}")]
+    if redirects:
+        raise Refused(
+            f"version {version} redirects its writers to another table",
+            code="table.redirected",
+            facts={"because of": ", ".join(redirects)},
+            hint="deltacli snapshot {table}",
+        )
+
+
+def _illegal(protocol: Protocol) -> tuple[str, str] | None:
+    """The rule that numbers and lists break together, and what was seen."""
+    takes_reader_list = protocol.min_reader_version >= READER_FEATURES_VERSION
+    takes_writer_list = protocol.min_writer_version >= WRITER_FEATURES_VERSION
+    if takes_reader_list and not takes_writer_list:
+        return "protocol.reader3-needs-writer7", f"reader 3 with writer {protocol.min_writer_version}"
+    if takes_reader_list and protocol.reader_features is None:
+        return "protocol.reader-features-missing", "reader 3 without readerFeatures"
+    if takes_writer_list and protocol.writer_features is None:
+        return "protocol.writer-features-missing", "writer 7 without writerFeatures"
+    lonely = sorted({*(protocol.reader_features or ())} - {*(protocol.writer_features or ())})
+    if lonely:
+        return "protocol.reader-only-feature", f"{', '.join(lonely)} in readerFeatures alone"
+    return None
 
 
 def _can_read(name: str) -> bool:

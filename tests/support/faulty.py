@@ -28,6 +28,8 @@ class Fault(StrEnum):
     AFTER = "fails after it was done"
     LOST = "the answer of a creation that was done is lost"
     UNSENT = "a creation that was not done leaves no answer"
+    DELAYED = "a creation leaves no answer and is done later, whatever was done meanwhile"
+    DUPLICATED = "it is sent twice, and the second answer counts"
     KILLED_BEFORE = "the process is killed before it"
     KILLED_AFTER = "the process is killed after it"
 
@@ -59,10 +61,15 @@ class FaultyDraft:
 
 
 class FaultyStorage:
-    """Passes every call on, but for call `at` (from 1): there it does what `fault` says. `calls` are those it saw."""
+    """Passes every call on, but for call `at` (from 1): there it does what `fault` says. `calls` are those it saw.
 
-    def __init__(self, inner: Storage, at: int = 0, fault: Fault = Fault.BEFORE) -> None:
+    What is delayed is done before the call that is `delay` calls later, or when it is let `arrive`.
+    """
+
+    def __init__(self, inner: Storage, at: int = 0, fault: Fault = Fault.BEFORE, *, delay: int = 0) -> None:
         self._inner, self._at, self._fault = inner, at, fault
+        self._delay = delay
+        self._late: Callable[[], object] | None = None
         self._lock = Lock()
         self.calls: list[tuple[str, str]] = []
 
@@ -70,11 +77,20 @@ class FaultyStorage:
         """Let a call fail, counted from those it has seen."""
         self._at, self._fault = len(self.calls) + at if at else 0, fault
 
+    def arrive(self) -> None:
+        """Let what is under way be done."""
+        if self._late is not None:
+            late, self._late = self._late, None
+            late()
+
     def step(self, verb: str, path: str, call: Callable[[], Answer]) -> Answer:
         """Make a call, or not."""
         with self._lock:
             self.calls.append((verb, path))
             is_it = len(self.calls) == self._at
+            is_time = len(self.calls) == self._at + self._delay
+        if is_time:
+            self.arrive()
         if not is_it:
             return call()
         match self._fault:
@@ -82,6 +98,11 @@ class FaultyStorage:
                 raise StorageFailed(f"{verb} of {path} failed")
             case Fault.UNSENT:
                 return Unknown("nobody answered")  # type: ignore[return-value]
+            case Fault.DELAYED:
+                self._late = call
+                return Unknown("nobody answered")  # type: ignore[return-value]
+            case Fault.DUPLICATED:
+                call()
             case Fault.KILLED_BEFORE:
                 os.kill(os.getpid(), signal.SIGKILL)
         try:

@@ -1,0 +1,301 @@
+"""The bytes of a commit of ours, what keeps it from being made, and what winners make of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from deltacli.delta.commit import (
+    Base,
+    CommitRequest,
+    GoesOn,
+    Recompute,
+    Winner,
+    encode,
+    judge,
+    look_at,
+    require_allowed,
+)
+from deltacli.delta.commit_lines import read_actions
+from deltacli.delta.protocol import require_committable
+from deltacli.delta.state import read_metadata, read_protocol
+from deltacli.errors import Refused
+from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
+
+ICT = {"delta.enableInCommitTimestamps": "true"}
+ROWS = {"delta.enableRowTracking": "true"}
+FEATURES = ["domainMetadata", "inCommitTimestamp", "rowTracking"]
+
+
+def base(
+    configuration: dict[str, str] | None = None, *, committed_ms: int | None = None, features: list[str] = FEATURES
+) -> Base:
+    """Version 7."""
+    return Base(
+        7,
+        read_protocol(protocol(1, 7, writer_features=features)["protocol"], "t"),
+        read_metadata(metadata(configuration=configuration)["metaData"], "t"),
+        committed_ms,
+    )
+
+
+def with_configuration(**configuration: str) -> CommitRequest:
+    action = metadata(configuration={f"delta.{key}": value for key, value in configuration.items()})["metaData"]
+    return CommitRequest("SET TBLPROPERTIES", metadata=action)
+
+
+def encoded(request: CommitRequest, before: Base) -> str:
+    return encode(request, before, txn_id="an-id", now_ms=1_000, engine_info="deltacli/0").decode()
+
+
+def first_action(request: CommitRequest, before: Base) -> dict[str, Any]:
+    kind, action = read_actions(encoded(request, before).encode(), "t")[0]
+    assert "commitInfo" == kind
+    return action
+
+
+def test_a_commit_is_provenance_then_protocol_then_metadata_then_domains() -> None:
+    request = CommitRequest(
+        "SET TBLPROPERTIES",
+        operation_parameters={"properties": {"a": "b\nc"}, "isCheck": True, "limit": 5, "name": "x"},
+        operation_metrics={"numFiles": 3},
+        protocol={"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": FEATURES},
+        metadata={"id": "i", "configuration": {"a": "b\nc"}},
+        domains=({"domain": "d", "configuration": "{}", "removed": False},),
+    )
+
+    assert encoded(request, base()) == (
+        '{"commitInfo":{"timestamp":1000,"operation":"SET TBLPROPERTIES","operationParameters":'
+        '{"properties":"{\\"a\\":\\"b\\\\nc\\"}","isCheck":true,"limit":5,"name":"x"},"readVersion":7,'
+        '"isolationLevel":"Serializable","isBlindAppend":false,"operationMetrics":{"numFiles":"3"},'
+        '"engineInfo":"deltacli/0","txnId":"an-id"}}\n'
+        '{"protocol":{"minReaderVersion":1,"minWriterVersion":7,'
+        '"writerFeatures":["domainMetadata","inCommitTimestamp","rowTracking"]}}\n'
+        '{"metaData":{"id":"i","configuration":{"a":"b\\nc"}}}\n'
+        '{"domainMetadata":{"domain":"d","configuration":"{}","removed":false}}\n'
+    )
+
+
+def test_provenance_alone_is_a_commit() -> None:
+    request = CommitRequest("VACUUM END", operation_parameters={"status": "COMPLETED"})
+
+    assert encoded(request, base()) == (
+        '{"commitInfo":{"timestamp":1000,"operation":"VACUUM END","operationParameters":{"status":"COMPLETED"},'
+        '"readVersion":7,"isolationLevel":"Serializable","isBlindAppend":false,"operationMetrics":{},'
+        '"engineInfo":"deltacli/0","txnId":"an-id"}}\n'
+    )
+
+
+@pytest.mark.parametrize(("committed_ms", "stamp"), [(998, 1_000), (999, 1_000), (1_000, 1_001), (5_000, 5_001)])
+def test_an_in_commit_timestamp_comes_first_and_always_grows(committed_ms: int, stamp: int) -> None:
+    text = encoded(CommitRequest("X"), base(ICT, committed_ms=committed_ms))
+
+    assert text.startswith(f'{{"commitInfo":{{"inCommitTimestamp":{stamp},"timestamp":1000,')
+
+
+def test_a_timestamp_is_never_made_without_the_one_before() -> None:
+    with pytest.raises(ValueError):
+        encoded(CommitRequest("X"), base(ICT))
+
+
+def test_switching_timestamps_on_says_since_when() -> None:
+    request = with_configuration(enableInCommitTimestamps="true", other="x")
+
+    text = encoded(request, base(committed_ms=2_000))
+
+    assert text.startswith('{"commitInfo":{"inCommitTimestamp":2001,')
+    assert {
+        "delta.enableInCommitTimestamps": "true",
+        "delta.other": "x",
+        "delta.inCommitTimestampEnablementVersion": "8",
+        "delta.inCommitTimestampEnablementTimestamp": "2001",
+    } == json.loads(text.splitlines()[1])["metaData"]["configuration"]
+
+
+def test_timestamps_that_are_on_keep_their_beginning() -> None:
+    text = encoded(with_configuration(enableInCommitTimestamps="true"), base(ICT, committed_ms=5))
+
+    assert "Enablement" not in text
+
+
+def test_switching_timestamps_off_writes_none() -> None:
+    assert "inCommitTimestamp" not in encoded(with_configuration(other="x"), base(ICT))
+
+
+def test_rows_are_said_to_keep_their_ids_where_they_are_tracked() -> None:
+    tagged = first_action(CommitRequest("X", tags={"a": "b"}), base(ROWS))
+
+    assert {"a": "b", "delta.rowTracking.preserved": "true"} == tagged["tags"]
+    assert ["operationMetrics", "tags", "engineInfo", "txnId"] == list(tagged)[-4:]
+    assert "tags" not in first_action(CommitRequest("X"), base(ROWS, features=["domainMetadata"]))
+    assert "tags" in first_action(with_configuration(enableRowTracking="true"), base())
+
+
+def test_text_that_is_no_unicode_is_escaped_as_it_was() -> None:
+    request = CommitRequest("X", metadata={"id": "\ud800", "schemaString": "ü"})
+
+    (_, (kind, action)) = read_actions(encoded(request, base()).encode(), "t")
+
+    assert ("metaData", "\ud800", "ü") == (kind, action["id"], action["schemaString"])
+
+
+WRITES_D = CommitRequest("X", domains=(domain("d")["domainMetadata"],))
+READS_FILES = CommitRequest("X", reads_files=True)
+NAMES_VERSION = CommitRequest("X", names_version=True)
+
+GOES_ON: list[tuple[CommitRequest, Line]] = [
+    (CommitRequest("X"), add("a")),
+    (CommitRequest("X"), remove("a")),
+    (CommitRequest("X"), domain("d")),
+    (READS_FILES, {"cdc": {"path": "a"}}),
+    (READS_FILES, txn("app", 1)),
+    (READS_FILES, commit_info()),
+    (WRITES_D, domain("e")),
+    (WRITES_D, add("a")),
+    (WRITES_D, txn("d", 1)),
+]
+MADE_ANEW: list[tuple[CommitRequest, Line]] = [
+    (CommitRequest("X"), metadata()),
+    (CommitRequest("X"), protocol()),
+    (CommitRequest("X"), {"checkpoint": {}}),
+    (CommitRequest("X"), {"sidecar": {}}),
+    (WRITES_D, domain("d", '{"other":1}')),
+    (WRITES_D, domain("d", removed=True)),
+    (READS_FILES, add("a")),
+    (READS_FILES, remove("a")),
+    (NAMES_VERSION, commit_info()),
+]
+
+
+def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0) -> Winner:
+    return look_at(request, version, modified_ms, [pair for line in lines for pair in line.items()])
+
+
+@pytest.mark.parametrize(("request_", "line"), GOES_ON)
+def test_what_changes_nothing_that_was_read_is_followed(request_: CommitRequest, line: Line) -> None:
+    winners = [won(request_, 8, commit_info(), line), won(request_, 9, line)]
+
+    verdict = judge(request_, base(), winners)
+
+    assert GoesOn(base()._replace(version=9)) == verdict
+
+
+@pytest.mark.parametrize(("request_", "line"), MADE_ANEW)
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_may_change_what_was_read_is_looked_at_anew(request_: CommitRequest, line: Line, is_first: bool) -> None:
+    harmless = won(request_, 8, commit_info(), txn("a", 1))
+    winners = [won(request_, 8, line, commit_info())] if is_first else [harmless, won(request_, 9, txn("a", 2), line)]
+
+    assert isinstance(judge(request_, base(), winners), Recompute)
+
+
+@pytest.mark.parametrize("versions", [[], [9], [8, 10]])
+def test_a_log_that_is_not_what_it_was_is_looked_at_anew(versions: list[int]) -> None:
+    request = CommitRequest("X")
+
+    assert isinstance(judge(request, base(), [won(request, version) for version in versions]), Recompute)
+
+
+def test_the_timestamp_of_the_last_winner_counts() -> None:
+    request = CommitRequest("X")
+    winners = [won(request, 8 + n, commit_info(inCommitTimestamp=50 - n), modified_ms=9_999) for n in range(2)]
+
+    assert GoesOn(base(ICT)._replace(version=9, committed_ms=49)) == judge(request, base(ICT, committed_ms=5), winners)
+
+
+def test_a_winner_without_the_timestamp_it_needs_is_looked_at_anew() -> None:
+    request = CommitRequest("X")
+    late = won(request, 8, txn("a", 1), commit_info(inCommitTimestamp=50))
+
+    assert isinstance(judge(request, base(ICT, committed_ms=5), [late]), Recompute)
+
+
+def test_before_timestamps_the_times_of_files_count_and_never_go_back() -> None:
+    request = with_configuration(enableInCommitTimestamps="true")
+    winners = [won(request, 8, commit_info(inCommitTimestamp=1), modified_ms=70), won(request, 9, modified_ms=70)]
+
+    assert GoesOn(base()._replace(version=9, committed_ms=71)) == judge(request, base(committed_ms=5), winners)
+
+
+ALLOWED = read_protocol(protocol(1, 7, writer_features=FEATURES)["protocol"], "t")
+
+
+@pytest.mark.parametrize(
+    ("line", "configuration", "code"),
+    [
+        (protocol(1, 8), {}, "protocol.version-out-of-range"),
+        (protocol(1, 7, writer_features=["futureOne"]), {}, "protocol.unknown-feature"),
+        (protocol(1, 7), {}, "protocol.writer-features-missing"),
+        (protocol(3, 6, reader_features=[]), {}, "protocol.reader3-needs-writer7"),
+        (protocol(3, 7, writer_features=[]), {}, "protocol.reader-features-missing"),
+        (
+            protocol(3, 7, reader_features=["timestampNtz"], writer_features=[]),
+            {},
+            "protocol.reader-only-feature",
+        ),
+        (
+            protocol(3, 7, reader_features=["catalogManaged"], writer_features=["catalogManaged"]),
+            {},
+            "catalog.managed",
+        ),
+        (protocol(1, 7, writer_features=["coordinatedCommits-preview"]), {}, "catalog.managed"),
+        (protocol(), {"delta.coordinatedCommits.commitCoordinator-preview": "dynamodb"}, "catalog.managed"),
+        (protocol(1, 7, writer_features=["redirectWriterOnly-preview"]), {}, "table.redirected"),
+        (protocol(), {"delta.redirectWriterOnly-preview": "{}"}, "table.redirected"),
+        (protocol(), {"delta.redirectReaderWriter-preview": "{}"}, "table.redirected"),
+        (
+            protocol(3, 7, reader_features=["adaptiveMetadata"], writer_features=["adaptiveMetadata"]),
+            {},
+            "protocol.unknown-feature",
+        ),
+    ],
+)
+def test_a_version_that_is_not_ours_to_follow_is_refused(line: Line, configuration: dict[str, str], code: str) -> None:
+    with pytest.raises(Refused) as raised:
+        require_committable(read_protocol(line["protocol"], "t"), configuration, 12)
+
+    assert code == raised.value.code
+    assert "version 12 " in raised.value.message
+
+
+@pytest.mark.parametrize("line", [protocol(1, 1), protocol(2, 5), protocol(1, 7, writer_features=FEATURES)])
+def test_a_version_that_deltacli_knows_is_followed(line: Line) -> None:
+    require_committable(read_protocol(line["protocol"], "t"), {"delta.appendOnly": "true"}, 12)
+
+
+def test_the_protocol_that_would_come_is_judged_as_well() -> None:
+    unknown = CommitRequest("X", protocol=protocol(1, 7, writer_features=[*FEATURES, "futureOne"])["protocol"])
+
+    with pytest.raises(Refused, match="version 8 has the writer feature futureOne"):
+        require_allowed(unknown, base())
+
+
+def test_domains_are_refused_where_they_are_not_supported() -> None:
+    with pytest.raises(Refused) as raised:
+        require_allowed(WRITES_D, base(features=[]))
+
+    assert "domain.without-feature" == raised.value.code
+    adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"], domains=WRITES_D.domains)
+    require_allowed(adding, base(features=[]))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        CommitRequest("X", domains=WRITES_D.domains * 2),
+        CommitRequest("X", metadata=metadata("another-id")["metaData"]),
+        CommitRequest("X", protocol=protocol(1, 7, writer_features=["rowTracking"])["protocol"]),
+    ],
+)
+def test_what_would_be_no_commit_is_our_own_fault(request_: CommitRequest) -> None:
+    with pytest.raises(ValueError):
+        require_allowed(request_, base())
+
+
+def test_timestamps_are_not_switched_on_without_saying_since_when() -> None:
+    adding = CommitRequest("X", protocol=protocol(1, 7, writer_features=FEATURES)["protocol"])
+
+    with pytest.raises(ValueError):
+        require_allowed(adding, base(ICT, features=[]))

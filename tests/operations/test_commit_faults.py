@@ -1,0 +1,278 @@
+"""`commit` on a store that fails, is slow, repeats itself or forgets to answer: one request is one version at most,
+and what is said of it is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
+from deltacli.operations.commit import Committed
+from deltacli.storage import Created, Creation, FileStat, Storage, Unknown
+from deltacli.storage.memory import MemoryStorage
+from tests.support.actions import add, commit_info, domain, metadata, to_bytes
+from tests.support.builder import commit_path
+from tests.support.committing import (
+    STAMPED,
+    Make,
+    Rivals,
+    commits,
+    count_up,
+    count_up_domain,
+    infos,
+    run,
+    say,
+    table_of_commits,
+    versions_of,
+)
+from tests.support.effort import examples
+from tests.support.faulty import Fault, FaultyStorage
+from tests.support.reading import open_at
+
+WINNER = [commit_info("WRITE", inCommitTimestamp=1), add("a")]
+CHANGE = [commit_info("SET TBLPROPERTIES"), metadata(configuration={"count": "5"})]
+SITUATIONS: dict[str, list[Any]] = {"alone": [], "after a winner": [WINNER], "after a change": [CHANGE]}
+
+
+def calls_of(rounds: list[Any]) -> list[str]:
+    counting = FaultyStorage(Rivals(table_of_commits().in_memory(), *rounds))
+    run(counting, count_up())
+    return [verb for verb, _ in counting.calls]
+
+
+def outcome(storage: Storage, make: Make | None = None) -> Committed | DeltacliError:
+    try:
+        done = run(storage, make or count_up())
+    except DeltacliError as fault:
+        return fault
+    assert isinstance(done, Committed)
+    return done
+
+
+def check(inner: MemoryStorage, found: Committed | DeltacliError) -> None:
+    """What was said is true, and the log is one that everybody can read."""
+    ours = versions_of(inner)
+    match found:
+        case Committed(version=version):
+            assert [version] == ours
+        case OutcomeUnknown():
+            assert len(ours) <= 1
+        case _:
+            assert [] == ours
+    snapshot = open_at(inner).snapshot()
+    assert len(commits(inner)) - 1 == snapshot.version
+    expected = len(ours) + (5 if "SET TBLPROPERTIES" in [i.get("operation") for i in rivals(inner)] else 0)
+    assert expected == int(snapshot.properties.get("count", "0"))
+
+
+def rivals(inner: MemoryStorage) -> list[dict[str, Any]]:  # Any: JSON values
+    return [info for info in infos(inner) if info.get("txnId") != "ours"]
+
+
+def creations(calls: list[str]) -> Iterator[int]:
+    yield from (number for number, verb in enumerate(calls, 1) if verb == "put_if_absent")
+
+
+@pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
+def test_the_calls_that_can_fail(rounds: list[Any]) -> None:
+    assert 1 + len(rounds) == calls_of(rounds).count("put_if_absent")
+
+
+@pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
+@pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER, Fault.DUPLICATED])
+def test_a_fault_at_any_call_never_makes_half_a_commit_or_two(fault: Fault, rounds: list[Any]) -> None:
+    calls = calls_of(rounds)
+    for at, verb in enumerate(calls, 1):
+        if verb == "put_if_absent" and fault is Fault.AFTER:
+            continue  # a back end that raises has left nothing behind
+        inner = table_of_commits().in_memory()
+
+        found = outcome(FaultyStorage(Rivals(inner, *rounds), at, fault))
+
+        check(inner, found)
+        assert isinstance(found, Committed | StorageFailed), (at, verb)
+        if fault is Fault.DUPLICATED:
+            assert isinstance(found, Committed)
+        again = outcome(inner)
+        assert isinstance(again, DeltacliError | Committed)
+
+
+@pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
+@pytest.mark.parametrize("fault", [Fault.LOST, Fault.UNSENT])
+def test_a_creation_without_an_answer_is_found_out(fault: Fault, rounds: list[Any]) -> None:
+    for at in creations(calls_of(rounds)):
+        inner = table_of_commits().in_memory()
+
+        found = outcome(FaultyStorage(Rivals(inner, *rounds), at, fault))
+
+        check(inner, found)
+        assert isinstance(found, Committed)
+
+
+@pytest.mark.parametrize("rounds", SITUATIONS.values(), ids=SITUATIONS)
+@pytest.mark.parametrize("delay", range(1, 9))
+def test_a_creation_that_comes_late_comes_once(delay: int, rounds: list[Any]) -> None:
+    for at in creations(calls_of(rounds)):
+        inner = table_of_commits().in_memory()
+        storage = FaultyStorage(Rivals(inner, *rounds), at, Fault.DELAYED, delay=delay)
+
+        found = outcome(storage)
+
+        check(inner, found)
+        storage.arrive()
+        check(inner, found)
+        assert isinstance(found, Committed)
+
+
+def test_a_creation_that_comes_after_everything_was_given_up_comes_once() -> None:
+    inner = table_of_commits().in_memory()
+    sent: list[Callable[[], Creation]] = []
+
+    class Late(Rivals):
+        def put_if_absent(self, path: str, data: bytes, **_: Any) -> Creation:  # Any: as in the port
+            sent.append(lambda: inner.put_if_absent(path, data))
+            return Unknown("no answer")
+
+    found = outcome(Late(inner))
+    assert isinstance(found, OutcomeUnknown)
+    check(inner, found)
+    assert [] == versions_of(inner)
+
+    arrived = [arrive() for arrive in sent]
+
+    assert 1 == arrived.count(Created()) < len(arrived)
+    check(inner, found)
+    assert [3] == versions_of(inner)
+
+
+def test_an_answer_that_is_lost_and_can_never_be_looked_for_stays_unknown() -> None:
+    inner = table_of_commits().in_memory()
+
+    class Blind(Rivals):
+        is_blind = False
+
+        def put_if_absent(self, path: str, data: bytes, **_: Any) -> Creation:  # Any: as in the port
+            if self.is_blind:
+                raise StorageFailed("the network is down")
+            self.is_blind = True
+            inner.put_if_absent(path, data)
+            return Unknown("no answer")
+
+        def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+            if self.is_blind:
+                raise StorageFailed("the network is down")
+            return inner.list_from(directory, start)
+
+    found = outcome(Blind(inner))
+
+    assert isinstance(found, OutcomeUnknown)
+    assert ("no answer", "the network is down") == (found.facts["why"], found.facts["looking for it"])
+    check(inner, found)
+
+
+class Fateful(Rivals):
+    """A store to whose every call something happens, as drawn: a fault, a rival's commit, what was late."""
+
+    def __init__(self, inner: MemoryStorage, draw: Callable[[list[str]], str]) -> None:
+        super().__init__(inner)
+        self._store, self._draw = inner, draw
+        self._late: list[tuple[str, bytes]] = []
+        self.rivals = 0
+
+    def arrive(self) -> None:
+        """Let everything that is under way be done."""
+        for path, data in self._late:
+            self._store.put_if_absent(path, data)
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        self._fate()
+        return self._store.list_from(directory, start)
+
+    def read(self, path: str) -> bytes:
+        self._fate()
+        return self._store.read(path)
+
+    def put_if_absent(self, path: str, data: bytes, **_: Any) -> Creation:  # Any: as in the port
+        match self._draw(["done", "lost", "unsent", "late", "twice", "late and done", "beaten", "raised"]):
+            case "lost":
+                self._store.put_if_absent(path, data)
+                return Unknown("lost")
+            case "unsent":
+                return Unknown("unsent")
+            case "late":
+                self._late.append((path, data))
+                return Unknown("late")
+            case "twice":
+                self._store.put_if_absent(path, data)
+            case "late and done":
+                self._late.append((path, data))
+            case "beaten":
+                self._rival()
+            case "raised":
+                raise StorageFailed("nothing was sent")
+        return self._store.put_if_absent(path, data)
+
+    def _fate(self) -> None:
+        match self._draw(["well", "well", "rival", "down", "arrival"]):
+            case "rival":
+                self._rival()
+            case "down":
+                raise StorageFailed("the network is down")
+            case "arrival" if self._late:
+                self._store.put_if_absent(*self._late.pop(0))
+
+    def _rival(self) -> None:
+        version = len(commits(self._store))
+        self.rivals += 1
+        info = commit_info("WRITE", inCommitTimestamp=10**13 + version, txnId=f"rival-{version}")
+        kind = self._draw(["add", "add", "metadata", "domain"])
+        newest = open_at(self._store).snapshot()
+        line = {
+            "add": add(f"rival-{version}"),
+            "metadata": {"metaData": newest.metadata.as_json()},
+            "domain": domain("count", str(1 + int(next((d.configuration for d in newest.domains), "0")))),
+        }[kind]
+        self._store.put_if_absent(commit_path(version), to_bytes([info, line]))
+
+
+@given(st.data())
+@examples(150)
+def test_whatever_happens_every_success_is_in_the_log_once_and_nothing_else_is(data: st.DataObject) -> None:
+    inner = table_of_commits(2, data.draw(st.sampled_from([{}, STAMPED]))).in_memory()
+    makes = {"count": count_up(), "domain": count_up_domain(), "say": say()}
+    storage = Fateful(inner, lambda fates: data.draw(st.sampled_from(fates)))
+    said: dict[str, Committed | DeltacliError] = {}
+
+    for number in range(data.draw(st.integers(1, 4))):
+        make = makes[data.draw(st.sampled_from(sorted(makes)))]
+        txn_id = f"request-{number}"
+        try:
+            done = run(storage, make, txn_id=txn_id, max_attempts=4)
+            assert isinstance(done, Committed)
+            said[txn_id] = done
+        except (StorageFailed, ConflictLost, OutcomeUnknown) as fault:
+            said[txn_id] = fault
+    storage.arrive()
+
+    for txn_id, found in said.items():
+        versions = versions_of(inner, txn_id)
+        match found:
+            case Committed(version=version):
+                assert [version] == versions
+            case OutcomeUnknown():
+                assert len(versions) <= 1
+            case _:
+                assert [] == versions
+    kinds = [info["operation"] for info in infos(inner)]
+    snapshot = open_at(inner).snapshot()
+    assert kinds.count("SET TBLPROPERTIES") == int(snapshot.properties.get("count", "0"))
+    assert 2 + storage.rivals + sum(len(versions_of(inner, txn_id)) for txn_id in said) == len(kinds)
+    counted = [line["domainMetadata"] for line in map(dict, commits(inner)) if "domainMetadata" in line]
+    assert [str(number + 1) for number in range(len(counted))] == [action["configuration"] for action in counted]
+    stamps = [info["inCommitTimestamp"] for info in infos(inner) if "inCommitTimestamp" in info]
+    assert stamps == sorted(set(stamps))
