@@ -106,6 +106,10 @@ FEATURES: Mapping[str, Feature] = {
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"})
 """With one of these, newer commits may exist that only a catalog knows. Spec: Catalog-managed tables."""
 
+TYPE_WIDENING, TYPE_WIDENING_PREVIEW = "typeWidening", "typeWidening-preview"
+NTZ_FEATURES = frozenset({"timestampNtz", "timestampWithoutTimezone"})
+"""Names under which timestamps without a zone are supported."""
+
 
 def stable_name(name: str) -> str:
     """The name under which a feature and its previews are one: `typeWidening` for `typeWidening-preview`."""

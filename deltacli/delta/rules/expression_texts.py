@@ -5,7 +5,6 @@ Spec: CHECK Constraints; Column Invariants; Generated Columns; Default Columns.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -16,13 +15,16 @@ from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType
 from deltacli.delta.sql.nodes import Expression, Form, Node
 from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import (
+    CONSTRAINT_PREFIX,
+    DEFAULT_KEY,
+    GENERATION_KEY,
+    INVARIANT_KEY,
+    invariant_sql,
+    json_object,
+)
 
 AREA = Area("expressions")
-
-CONSTRAINT_PREFIX = "delta.constraints."
-INVARIANT_KEY = "delta.invariants"
-GENERATION_KEY = "delta.generationExpression"
-DEFAULT_KEY = "CURRENT_DEFAULT"
 
 CONSTRAINT_BAD_SQL = AREA.rule(
     "constraint.bad-sql",
@@ -130,10 +132,10 @@ def _invariant_findings(view: MetadataView, schema: StructType, named: NamedFiel
         return
     place = view.place._replace(key=named.path)
     expected = '{"expression":{"expression":"…"}}'
-    text = _invariant_sql(value)
+    text = invariant_sql(value)
     if text is None:
         # The old drafts have the bare condition here.
-        bare = isinstance(value, str) and _is_json(value) is False and _condition_fault(schema, value) is None
+        bare = isinstance(value, str) and json_object(value) is False and _condition_fault(schema, value) is None
         message = f"the invariant of {named.path} is a bare condition; writers look for it within JSON"
         if not bare:
             message = f"the invariant of {named.path} is not the JSON that holds a condition"
@@ -267,20 +269,3 @@ def _is_no_condition(schema: StructType, node: Node) -> bool:
         case Form.CAST:
             return node.name not in ("boolean", "bool")
     return False
-
-
-def _invariant_sql(value: object) -> str | None:
-    """The condition in an invariant, None where it is not where it belongs."""
-    decoded = _is_json(value) if isinstance(value, str) else None
-    outer = decoded.get("expression") if isinstance(decoded, dict) else None
-    inner = outer.get("expression") if isinstance(outer, dict) else None
-    return inner if isinstance(inner, str) else None
-
-
-def _is_json(text: str) -> object:
-    """The value of a JSON text that is an object, False where it is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return value if isinstance(value, dict) else False

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 from deltacli import arrow_compute as pc
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
-from deltacli.delta.rules.expression_texts import AREA, GENERATION_KEY
+from deltacli.delta.rules.expression_texts import AREA
 from deltacli.delta.rules.views import FilesView
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import GENERATION_KEY
 from deltacli.delta.stats_columns import StatsBlock, stats_of
 from deltacli.delta.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
 

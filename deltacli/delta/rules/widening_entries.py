@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from deltacli.delta.features import NTZ_FEATURES
+from deltacli.delta.features import TYPE_WIDENING as STABLE
+from deltacli.delta.features import TYPE_WIDENING_PREVIEW as PREVIEW
+from deltacli.delta.properties import TYPE_WIDENING_ENABLED
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.schema_walk import fresh
@@ -30,9 +34,7 @@ from deltacli.delta.schema.widening import (
 
 AREA = Area("widening")
 
-STABLE, PREVIEW = "typeWidening", "typeWidening-preview"
-ENABLED = "delta.enableTypeWidening"
-_NTZ_FEATURES = frozenset({"timestampNtz", "timestampWithoutTimezone"})
+ENABLED = TYPE_WIDENING_ENABLED
 _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 
 NOT_SUPPORTED = AREA.rule(
@@ -286,7 +288,7 @@ def _feature_findings(view: RegimeView) -> Iterator[Finding]:
         for entry in changes_of(named):
             change = f"{entry.from_type} to {entry.to_type}"
             yield from _version_findings(view, named, entry)
-            if entry.to_type == "timestamp_ntz" and not features & _NTZ_FEATURES:
+            if entry.to_type == "timestamp_ntz" and not features & NTZ_FEATURES:
                 message = f"{named.path} was changed from {change}, and the table does not support timestamp_ntz"
                 yield NTZ_FEATURE.at(place, message, seen=change, expected="timestampNtz")
             is_safe = is_iceberg_change(entry.from_type, entry.to_type)

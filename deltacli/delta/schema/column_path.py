@@ -1,0 +1,193 @@
+"""Paths to columns and their parts as people write them: `a.b`, `m.key`, `xs.element`, names with points in backticks.
+
+`element`, `key` and `value` lead into an array or a map. What a step is follows from the type it is taken from, so a
+field with one of these names needs no quotes; in the path that comes back it has them all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
+from deltacli.errors import UsageError
+
+CODE = "usage.column"
+_SHOWN_NAMES = 40
+_STEP = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
+
+
+class Part(StrEnum):
+    """What a step leads to. All but fields are named in a fieldPath."""
+
+    FIELD = "field"
+    ELEMENT = "element"
+    KEY = "key"
+    VALUE = "value"
+
+
+class Step(NamedTuple):
+    """One name of a path, as the schema spells it."""
+
+    name: str
+    part: Part = Part.FIELD
+
+
+class ColumnPlace(NamedTuple):
+    """Where in a schema a type stands.
+
+    `fields`: the struct fields on the way, the top-level column first, the nearest one last. `address` leads to the
+    type in the JSON of the schema, `field_address` to the nearest field.
+    """
+
+    steps: tuple[Step, ...]
+    fields: tuple[StructField, ...]
+    data_type: DataType
+    address: tuple[str | int, ...] = ()
+    field_address: tuple[str | int, ...] = ()
+
+    @property
+    def column(self) -> StructField:
+        """The top-level column."""
+        return self.fields[0]
+
+    @property
+    def nearest(self) -> StructField:
+        """The field that keeps the history of the type."""
+        return self.fields[-1]
+
+    @property
+    def field_path(self) -> str | None:
+        """The way from the nearest field into arrays and maps: `element.value`; None where the field is it."""
+        names: list[str] = []
+        for step in reversed(self.steps):
+            if step.part is Part.FIELD:
+                break
+            names.append(step.part.value)
+        return ".".join(reversed(names)) or None
+
+    @property
+    def text(self) -> str:
+        """The path as it can be written, whatever the names are."""
+        return ".".join(_step_text(step) for step in self.steps)
+
+
+def quoted(name: str) -> str:
+    """A name in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _step_text(step: Step) -> str:
+    is_plain = step.name.isidentifier() and step.name.lower() not in _PARTS
+    return step.name if is_plain or step.part is not Part.FIELD else quoted(step.name)
+
+
+_PARTS = frozenset({Part.ELEMENT.value, Part.KEY.value, Part.VALUE.value})
+
+
+def find_column(schema: StructType, text: str) -> ColumnPlace:
+    """The place of a column, field, element, key or value. Names may differ in case where no name is exactly this.
+
+    Raises UsageError (`usage.column`) that names the columns there are.
+    """
+    place = _root(schema)
+    for name, is_quoted in _names_of(text):
+        place = _step(place, name, text, is_quoted=is_quoted)
+    return place
+
+
+def places(schema: StructType) -> Iterator[ColumnPlace]:
+    """Every place of a schema, parents first."""
+    waiting = [_root(schema)]
+    while waiting:
+        place = waiting.pop()
+        if place.steps:
+            yield place
+        waiting.extend(reversed(_parts_of(place)))
+
+
+def _root(schema: StructType) -> ColumnPlace:
+    return ColumnPlace((), (), schema)
+
+
+def _names_of(text: str) -> Iterator[tuple[str, bool]]:
+    """The names of a path, and whether each was in backticks."""
+    position = 0
+    while True:
+        match = _STEP.match(text, position)
+        if match is None:
+            raise UsageError(
+                f"the column {text!r} can't be used: a name is missing, or a backtick is not closed",
+                code=CODE,
+                facts={"at": f"character {position + 1}"},
+                hint="names with points stand in backticks, a backtick is doubled: `a.b`.c",
+            )
+        is_quoted = match["quoted"] is not None
+        yield (match["quoted"].replace("``", "`") if is_quoted else match["plain"]), is_quoted
+        position = match.end() + 1
+        if match.end() == len(text):
+            return
+
+
+def _step(place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
+    if isinstance(place.data_type, StructType):
+        fields = place.data_type.fields
+        found = _alike([field.name for field in fields], name)
+        if len(found) == 1:
+            return _field(place, found[0], fields[found[0]])
+        reason = _no_field(place, name)
+        if found:
+            listed = ", ".join(_step_text(Step(fields[index].name)) for index in found)
+            reason = f"{name} may be any of {listed}"
+        raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields])
+    for part in _parts_of(place):
+        if not is_quoted and part.steps[-1].name == name.lower():
+            return part
+    raise _refused(text, _no_field(place, name), [part.steps[-1].name for part in _parts_of(place)])
+
+
+def _alike(names: Sequence[str], name: str) -> list[int]:
+    """Where a name stands among others, exactly as it is if it does, in whatever case if not."""
+    exact = [index for index, known in enumerate(names) if known == name]
+    return exact or [index for index, known in enumerate(names) if known.lower() == name.lower()]
+
+
+def _parts_of(place: ColumnPlace) -> list[ColumnPlace]:
+    match place.data_type:
+        case StructType(fields):
+            return [_field(place, index, field) for index, field in enumerate(fields)]
+        case ArrayType(element):
+            return [_part(place, Part.ELEMENT, element, "elementType")]
+        case MapType(key, value):
+            return [_part(place, Part.KEY, key, "keyType"), _part(place, Part.VALUE, value, "valueType")]
+    return []
+
+
+def _field(place: ColumnPlace, index: int, field: StructField) -> ColumnPlace:
+    address = (*place.address, "fields", index)
+    return ColumnPlace(
+        (*place.steps, Step(field.name)), (*place.fields, field), field.data_type, (*address, "type"), address
+    )
+
+
+def _part(place: ColumnPlace, part: Part, data_type: DataType, key: str) -> ColumnPlace:
+    steps = (*place.steps, Step(part.value, part))
+    return ColumnPlace(steps, place.fields, data_type, (*place.address, key), place.field_address)
+
+
+def _no_field(place: ColumnPlace, name: str) -> str:
+    if not place.steps:
+        return f"there is no column {name}"
+    return f"{place.text} is of type {simple_name(place.data_type)} and has no {name}"
+
+
+def _refused(text: str, reason: str, names: Sequence[str]) -> UsageError:
+    more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return UsageError(
+        f"the column {text} can't be used: {reason}",
+        code=CODE,
+        facts={"possible": ", ".join(names[:_SHOWN_NAMES]) + more or "nothing: it has no parts"},
+        hint="deltacli snapshot {table} --schema",
+    )

@@ -1,0 +1,56 @@
+"""JSON that is read and written again with every number as it stands: no digit is rounded, no key dropped or moved."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from deltacli.errors import Unreadable
+
+
+class Verbatim(str):
+    """The text of a number."""
+
+    __slots__ = ()
+
+
+def read_exactly(text: str) -> Any:  # Any: JSON values
+    """The value of a JSON text, numbers as `Verbatim`. Raises Unreadable (`schema.bad-json`)."""
+    try:
+        return json.loads(text, parse_float=Verbatim, parse_int=Verbatim, parse_constant=Verbatim)
+    except (ValueError, RecursionError) as fault:
+        raise Unreadable(
+            f"the schema can't be read: {str(fault)[:200]}",
+            code="schema.bad-json",
+            hint="deltacli snapshot {table} --json",
+        ) from None
+
+
+def write_exactly(value: Any) -> str:  # Any: JSON values
+    """The JSON text of a value without blanks, letters beyond ASCII as they are.
+
+    Halves of characters, which UTF-8 does not have, make the text ASCII. Raises Unreadable (`schema.bad-json`).
+    """
+    try:
+        text = _written(value, json.JSONEncoder(ensure_ascii=False).encode)
+        return text if _is_unicode(text) else _written(value, json.JSONEncoder().encode)
+    except RecursionError:
+        raise Unreadable("the schema can't be written: it is nested too deeply", code="schema.bad-json") from None
+
+
+def _written(value: Any, quote: Any) -> str:  # Any: JSON values, and what writes a text
+    if isinstance(value, Verbatim):
+        return str(value)
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{quote(key)}:{_written(item, quote)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_written(item, quote) for item in value]) + "]"
+    return cast(str, quote(value))
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,141 @@
+"""Where a table keeps SQL, and whether such a text refers to a column.
+
+Spec: CHECK Constraints; Column Invariants; Generated Columns; Default Columns.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from deltacli.delta.schema.column_path import ColumnPlace, Part
+from deltacli.delta.schema.type_changes import named_fields
+from deltacli.delta.schema.types import DataType, StructType
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.words import NILADIC
+
+CONSTRAINT_PREFIX = "delta.constraints."
+INVARIANT_KEY = "delta.invariants"
+GENERATION_KEY = "delta.generationExpression"
+DEFAULT_KEY = "CURRENT_DEFAULT"
+
+
+class StoredKind(StrEnum):
+    CONSTRAINT = "CHECK constraint"
+    INVARIANT = "invariant"
+    GENERATION = "generated column"
+
+
+class StoredSql(NamedTuple):
+    """An SQL text and whose it is: the name of a constraint or the path of a column. `text` is None where what stands
+    there is no text.
+    """
+
+    kind: StoredKind
+    name: str
+    text: str | None
+
+
+class Reference(StrEnum):
+    """Whether an expression refers to a column."""
+
+    NO = "no"
+    YES = "yes"
+    UNKNOWN = "unknown"
+
+
+def stored_sql(schema: StructType, properties: Mapping[str, str]) -> Iterator[StoredSql]:
+    """Yield every constraint, invariant and generation expression of a table."""
+    for key, text in properties.items():
+        if key.lower().startswith(CONSTRAINT_PREFIX):
+            yield StoredSql(StoredKind.CONSTRAINT, key[len(CONSTRAINT_PREFIX) :], text)
+    for named in named_fields(schema):
+        metadata = named.field.metadata
+        if metadata.get(INVARIANT_KEY) is not None:
+            yield StoredSql(StoredKind.INVARIANT, named.path, _condition_of(metadata[INVARIANT_KEY]))
+        if metadata.get(GENERATION_KEY) is not None:
+            text = metadata[GENERATION_KEY]
+            yield StoredSql(StoredKind.GENERATION, named.path, text if isinstance(text, str) else None)
+
+
+def invariant_sql(value: object) -> str | None:
+    """The condition in an invariant, None where it is not where it belongs."""
+    decoded = json_object(value) if isinstance(value, str) else None
+    outer = decoded.get("expression") if isinstance(decoded, dict) else None
+    inner = outer.get("expression") if isinstance(outer, dict) else None
+    return inner if isinstance(inner, str) else None
+
+
+def json_object(text: str) -> object:
+    """The value of a JSON text that is an object, False where it is none."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return value if isinstance(value, dict) else False
+
+
+def _condition_of(value: object) -> str | None:
+    """The condition of an invariant; the old drafts have it bare."""
+    if isinstance(value, str) and json_object(value) is False:
+        return value
+    return invariant_sql(value)
+
+
+def refers_to(text: str | None, schema: StructType, place: ColumnPlace) -> Reference:
+    """Whether an expression refers to what stands at a place, to something around it or within it.
+
+    UNKNOWN where the text, or one of its columns, is not understood.
+    """
+    expression = parse_expression(text) if text is not None else None
+    if expression is None or expression.root is None:
+        return Reference.UNKNOWN
+    answers = {_node_refers(node, schema, place) for node in expression.nodes()}
+    return next(answer for answer in (Reference.YES, Reference.UNKNOWN, Reference.NO) if answer in answers)
+
+
+def _node_refers(node: Node, schema: StructType, place: ColumnPlace) -> Reference:
+    if node.form is Form.OTHER and node.name == "*":
+        return Reference.YES
+    if node.form is Form.TEXT:
+        # Engines that quote names with double quotes keep them in constraints as well.
+        names = {step.name.lower() for step in place.steps if step.part is Part.FIELD}
+        return Reference.YES if node.value.lower() in names else Reference.NO
+    if node.form is Form.CALL and node.name in NILADIC and node.path:
+        found = _path_refers(node.path, schema, place)
+        return Reference.NO if found is Reference.UNKNOWN else found
+    return _path_refers(node.path, schema, place) if node.form is Form.COLUMN else Reference.NO
+
+
+def _path_refers(path: tuple[str, ...], schema: StructType, place: ColumnPlace) -> Reference:
+    """A first name that is no column may be that of the table."""
+    for start in range(len(path)):
+        known = path[start:]
+        if _leads_somewhere(known, schema):
+            return Reference.YES if _meets(known, place) else Reference.NO
+    return Reference.UNKNOWN
+
+
+def _leads_somewhere(path: tuple[str, ...], schema: StructType) -> bool:
+    found: list[DataType] = [schema]
+    for name in path:
+        fields = [field for known in found if isinstance(known, StructType) for field in known.fields]
+        found = [field.data_type for field in fields if field.name.lower() == name.lower()]
+        if not found:
+            return False
+        if not any(isinstance(known, StructType) for known in found):
+            return True
+    return True
+
+
+def _meets(path: tuple[str, ...], place: ColumnPlace) -> bool:
+    """True unless the paths part at the fields of a struct."""
+    for name, step in zip(path, place.steps, strict=False):
+        if step.part is not Part.FIELD:
+            return True
+        if step.name.lower() != name.lower():
+            return False
+    return True

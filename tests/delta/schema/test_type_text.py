@@ -1,0 +1,73 @@
+"""Types as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from deltacli.delta.schema.type_text import parse_type, possible_targets
+from deltacli.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("byte", "byte"),
+        ("TINYINT", "byte"),
+        ("smallint", "short"),
+        ("Int", "integer"),
+        (" bigint ", "long"),
+        ("real", "float"),
+        ("float", "float"),
+        ("double", "double"),
+        ("decimal(20,2)", "decimal(20,2)"),
+        ("DECIMAL ( 20 , 2 )", "decimal(20,2)"),
+        ("numeric(38)", "decimal(38,0)"),
+        ("dec(4,4)", "decimal(4,4)"),
+        ("decimal", "decimal(10,0)"),
+        ("date", "date"),
+        ("timestamp_ntz", "timestamp_ntz"),
+    ],
+)
+def test_a_type_in_sql_or_as_in_the_schema(text: str, name: str) -> None:
+    assert name == parse_type(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("decimal(39,0)", "a decimal has 1 to 38 digits"),
+        ("decimal(0)", "a decimal has 1 to 38 digits"),
+        ("decimal(2,3)", "no more of them behind the point"),
+        ("decimal(-3,1)", "a decimal has 1 to 38 digits"),
+        ("timestamp", "a date can become timestamp_ntz"),
+        ("string", "no type that a column can be widened to"),
+        ("varchar(3)", "no type that a column can be widened to"),
+        ("boolean", "no type that a column can be widened to"),
+        ("int8", "no type that a column can be widened to"),
+        ("", "no type that a column can be widened to"),
+        ("array<int>", "no type that a column can be widened to"),
+    ],
+)
+def test_what_no_column_can_be_widened_to(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match="can't be used") as refused:
+        parse_type(text)
+
+    assert "usage.type" == refused.value.code
+    assert reason in refused.value.message
+    assert "decimal(p,s)" in refused.value.facts["possible"]
+
+
+@pytest.mark.parametrize(
+    ("from_type", "words"),
+    [
+        ("byte", "short, integer, long, double or decimal(p,s) with p-s >= 10"),
+        ("long", "decimal(p,s) with p-s >= 20"),
+        ("float", "double"),
+        ("date", "timestamp_ntz"),
+        ("decimal(12,2)", "decimal(p,s) with s >= 2 and p-s >= 10"),
+        ("decimal(38,2)", ""),
+        ("string", ""),
+    ],
+)
+def test_what_a_type_can_become_in_words(from_type: str, words: str) -> None:
+    assert words == possible_targets(from_type)

@@ -1,0 +1,357 @@
+"""What stands in the way of a wider type: each guard by an example, and its silence without it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests.support.widening import ENABLED, WIDENING, Json, array, codes, field, map_of, planned, protocol, struct
+
+NESTED = struct(field("b", "integer"), field("B2", "date"), field("c.d", "short"))
+FIELDS = [
+    field("id", "integer"),
+    field("other", "integer"),
+    field("s", NESTED),
+    field("m", map_of("integer", struct(field("v", "float")))),
+    field("xs", array("decimal(10,2)")),
+    field("user", "integer"),
+]
+
+
+def refused(fields: list[Json], *change: str, **table: Any) -> list[str]:  # Any: what `planned` takes
+    column, to_type = change
+    return codes(planned(fields, (column, to_type), **table))
+
+
+def constrained(text: str, column: str, to_type: str = "long", key: str = "delta.constraints.c") -> list[str]:
+    return refused(FIELDS, column, to_type, configuration=ENABLED | {key: text})
+
+
+# -- expressions of others -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "to_type"),
+    [
+        ("ID > 0", "id", "long"),
+        ("`id` is not null", "id", "long"),
+        ("abs(other + id) < 3", "id", "long"),
+        ("t.id > 0", "id", "long"),
+        ("catalog.db.t.s.B > 0", "s.b", "long"),
+        ("s is not null", "s.b", "long"),
+        ("S.`C.D` = 1", "s.`c.d`", "long"),
+        ("m[1].v > 0", "m.value.v", "double"),
+        ("size(m) > 0", "m.key", "long"),
+        ("exists(xs, x -> x > 1)", "xs.element", "decimal(12,2)"),
+        ("hash(*) > 0", "id", "long"),
+        ('"id" > 0', "id", "long"),
+        ("user > 0", "user", "long"),
+        ("id >", "other", "long"),
+        ("(select max(id) from t) > 1", "other", "long"),
+        ("gone > 0", "other", "long"),
+        ("", "other", "long"),
+    ],
+)
+def test_a_constraint_that_refers_to_the_column_or_may(text: str, column: str, to_type: str) -> None:
+    assert ["widen.check-constraint"] == constrained(text, column, to_type)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "to_type"),
+    [
+        ("other > 0", "id", "long"),
+        ("s.b > 0", "s.`c.d`", "long"),
+        ("s.b > 0 and s.b2 > 'id'", "m.key", "long"),
+        ("t.other > 0", "id", "long"),
+        ("exists(xs, id -> id > 1)", "id", "long"),
+        ("current_date > DATE '2020-01-01'", "user", "long"),
+        ("s.b2 > 'b'", "id", "long"),
+    ],
+)
+def test_a_constraint_on_other_columns_is_no_reason(text: str, column: str, to_type: str) -> None:
+    assert [] == constrained(text, column, to_type)
+
+
+def test_the_key_of_a_constraint_is_known_in_any_case_and_other_properties_are_none() -> None:
+    assert ["widen.check-constraint"] == constrained("id > 0", "id", key="Delta.Constraints.C")
+    assert [] == constrained("id > 0", "id", key="my.constraints.c")
+
+
+def test_the_refusal_names_the_column_the_types_and_the_way_out() -> None:
+    (refusal,) = planned(
+        FIELDS, ("ID", "bigint"), configuration=ENABLED | {"delta.constraints.Positive": "id   > 0"}
+    ).all_refusals
+
+    assert "id can't become long: the CHECK constraint Positive refers to it, id > 0" == refusal.message
+    assert "ALTER TABLE … DROP CONSTRAINT Positive, widen, add it again" == refusal.way_out
+
+
+def test_a_constraint_that_is_not_understood_says_so() -> None:
+    configuration = ENABLED | {"delta.constraints.c": "(select 1) = 1"}
+
+    (refusal,) = planned(FIELDS, ("id", "long"), configuration=configuration).all_refusals
+
+    assert "is not understood and may refer to it" in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("expression", "found"),
+    [("id + 1", ["widen.generated-column"]), ("other + 1", []), (7, ["widen.generated-column"])],
+)
+def test_a_generated_column_made_from_the_column(expression: object, found: list[str]) -> None:
+    generated = field("g", "long", **{"delta.generationExpression": expression})
+
+    assert found == refused([*FIELDS, generated], "id", "long")
+
+
+@pytest.mark.parametrize(
+    ("invariant", "found"),
+    [
+        ('{"expression":{"expression":"id > 0"}}', ["widen.invariant"]),
+        ('{"expression":{"expression":"other > 0"}}', []),
+        ("id > 0", ["widen.invariant"]),
+        ("other > 0", []),
+        ('{"expression":"other > 0"}', ["widen.invariant"]),
+        (7, ["widen.invariant"]),
+    ],
+)
+def test_an_invariant_of_another_column(invariant: object, found: list[str]) -> None:
+    assert found == refused([*FIELDS, field("i", "string", **{"delta.invariants": invariant})], "id", "long")
+
+
+# -- what the column itself is ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        ({"delta.generationExpression": "other + 1"}, ["widen.generation-expression"]),
+        ({"delta.invariants": "other > 0"}, ["widen.invariant"]),
+        ({"delta.identity.start": 1}, ["widen.identity"]),
+        ({"delta.identity.highWaterMark": 9, "delta.identity.step": 1}, ["widen.identity"]),
+        ({"__CHAR_VARCHAR_TYPE_STRING": "struct<b:int,c:char(3)>"}, ["widen.char-varchar"]),
+        ({"comment": "plain", "identity.start": 1}, []),
+    ],
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_column_or_what_holds_it_is_more_than_its_values(
+    metadata: dict[str, Any], found: list[str], is_nested: bool
+) -> None:
+    if is_nested:
+        holder = field("n", struct(field("b", array("integer"))), **metadata)
+        assert found == refused([*FIELDS, holder], "n.b.element", "long")
+    else:
+        assert found == refused([*FIELDS, field("n", "integer", **metadata)], "n", "long")
+
+
+def test_a_text_of_limited_length_is_refused_as_such() -> None:
+    column = field("a", "string", __CHAR_VARCHAR_TYPE_STRING="varchar(3)")
+
+    assert ["widen.char-varchar"] == refused([column], "a", "long")
+    assert ["widen.char-varchar"] == refused([field("a", "varchar(3)")], "a", "long")
+    assert ["widen.not-allowed"] == refused([field("a", "string")], "a", "long")
+
+
+@pytest.mark.parametrize(
+    ("from_type", "default", "to_type", "found"),
+    [
+        ("integer", "42", "long", []),
+        ("integer", "-42L", "decimal(10,0)", []),
+        ("integer", "null", "long", []),
+        ("integer", "CAST(NULL AS INT)", "long", []),
+        ("integer", "cast('7' as int)", "long", []),
+        ("integer", "12345678901", "decimal(10,0)", ["widen.default"]),
+        ("integer", "42.5", "long", ["widen.default"]),
+        ("float", "4.5", "double", []),
+        ("float", "1.5F", "double", []),
+        ("date", "DATE '2020-01-01'", "timestamp_ntz", []),
+        ("date", "date '2020-13-01'", "timestamp_ntz", ["widen.default"]),
+        ("date", "'2020-01-01'", "timestamp_ntz", ["widen.default"]),
+        ("date", "20200101", "timestamp_ntz", ["widen.default"]),
+        ("integer", "date '2020-01-01'", "long", ["widen.default"]),
+        ("date", "current_date()", "timestamp_ntz", ["widen.default"]),
+        ("integer", "'7'", "long", ["widen.default"]),
+        ("integer", "1 + 1", "long", ["widen.default"]),
+        ("integer", "", "long", ["widen.default"]),
+        ("integer", 7, "long", ["widen.default"]),
+    ],
+)
+def test_a_default_that_is_surely_a_value_of_the_wider_type(
+    from_type: str, default: object, to_type: str, found: list[str]
+) -> None:
+    assert found == refused([field("a", from_type, CURRENT_DEFAULT=default)], "a", to_type)
+
+
+@pytest.mark.parametrize(
+    ("default", "found"), [("null", []), ("array(1)", ["widen.default"]), ("1", ["widen.default"])]
+)
+def test_a_default_of_what_holds_the_column_may_only_be_null(default: str, found: list[str]) -> None:
+    assert found == refused([field("a", array("integer"), CURRENT_DEFAULT=default)], "a.element", "long")
+
+
+# -- other formats ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("configuration", "features", "change", "found"),
+    [
+        ({}, ["icebergCompatV1"], ("id", "double"), ["widen.iceberg-compat"]),
+        ({}, ["icebergCompatV1"], ("id", "long"), []),
+        ({"delta.enableIcebergCompatV2": "true"}, [], ("s.B2", "timestamp_ntz"), ["widen.iceberg-compat"]),
+        ({"delta.enableIcebergCompatV2": "false"}, [], ("s.B2", "timestamp_ntz"), []),
+        ({}, ["icebergCompatV3"], ("xs.element", "decimal(12,3)"), ["widen.iceberg-compat"]),
+        ({}, ["icebergWriterCompatV1"], ("small", "short"), ["widen.iceberg-compat"]),
+        ({}, ["icebergWriterCompatV1"], ("small", "long"), []),
+        ({}, ["icebergCompatV2"], ("small", "short"), []),
+        ({"delta.universalFormat.enabledFormats": "iceberg"}, [], ("id", "double"), ["widen.uniform"]),
+        ({"delta.universalFormat.enabledFormats": "hudi, iceberg"}, [], ("id", "long"), []),
+        ({"delta.universalFormat.enabledFormats": ""}, [], ("id", "double"), []),
+    ],
+)
+def test_other_formats_allow_less(
+    configuration: dict[str, str], features: list[str], change: tuple[str, str], found: list[str]
+) -> None:
+    names = protocol(*WIDENING, *features)
+
+    assert found == refused(
+        [*FIELDS, field("small", "byte")], *change, protocol_action=names, configuration=ENABLED | configuration
+    )
+
+
+def test_a_format_kept_beside_is_told_of() -> None:
+    uniform = ENABLED | {"delta.universalFormat.enabledFormats": "iceberg"}
+
+    (caution,) = planned(FIELDS, ("id", "long"), configuration=uniform).warnings
+
+    assert "widen.uniform" == caution.code
+
+
+# -- partition values ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("from_type", "to_type", "texts", "found"),
+    [
+        ("integer", "long", ["1", "-7", None, ""], []),
+        ("integer", "long", ["1", "1.5"], ["widen.partition-value"]),
+        ("integer", "decimal(12,2)", ["1", "0007"], []),
+        ("integer", "decimal(10,0)", ["12345678901"], ["widen.partition-value"]),
+        ("date", "timestamp_ntz", ["2020-01-01", "1969-12-31"], []),
+        ("date", "timestamp_ntz", ["2020-02-30"], ["widen.partition-value"]),
+        ("date", "timestamp_ntz", ["+294248-01-01"], ["widen.partition-value"]),
+        ("date", "timestamp_ntz", ["__HIVE_DEFAULT_PARTITION__"], ["widen.partition-value"]),
+        ("float", "double", ["0.1", "NaN", "-Infinity", "1E10"], []),
+        ("float", "double", ["one"], ["widen.partition-value"]),
+    ],
+)
+def test_partition_values_must_be_values_of_the_wider_type(
+    from_type: str, to_type: str, texts: list[str | None], found: list[str]
+) -> None:
+    fields = [field("P", from_type), field("x", "string")]
+
+    assert found == refused(fields, "p", to_type, partition_columns=["P"], partition_values=lambda _: texts)
+
+
+def test_partition_values_are_asked_for_by_their_physical_name_and_only_where_needed() -> None:
+    asked: list[str] = []
+
+    def values(name: str) -> Iterable[str]:
+        asked.append(name)
+        return ["1"]
+
+    fields = [field("p", "integer", **{"delta.columnMapping.physicalName": "col-1"}), field("x", "integer")]
+    table = {
+        "protocol_action": protocol(*WIDENING, "columnMapping"),
+        "configuration": ENABLED | {"delta.columnMapping.mode": "name"},
+        "partition_columns": ["p"],
+        "partition_values": values,
+    }
+
+    assert [] == refused(fields, "x", "long", **table)
+    assert [] == refused(fields, "p", "integer", **table)
+    assert [] == asked
+    assert [] == refused(fields, "p", "long", **table)
+    assert ["col-1"] == asked
+
+
+def test_partition_values_that_nobody_looked_at_are_a_refusal() -> None:
+    assert ["widen.partition-value"] == refused([field("p", "integer")], "p", "long", partition_columns=["p"])
+
+
+def test_a_field_with_the_name_of_a_partition_column_is_none() -> None:
+    fields = [field("b", "integer"), field("s", NESTED)]
+
+    assert [] == refused(fields, "s.b", "long", partition_columns=["b"])
+
+
+def test_many_wrong_values_are_counted_and_few_shown() -> None:
+    (refusal,) = planned(
+        [field("p", "integer")],
+        ("p", "long"),
+        partition_columns=["p"],
+        partition_values=lambda _: [f"x{number}" for number in range(9)],
+    ).all_refusals
+
+    assert "p can't become long: 9 partition values can't be read as that: x0, x1, x2, …" == refusal.message
+
+
+@pytest.mark.parametrize(
+    ("from_type", "to_type", "caution"),
+    [("date", "timestamp_ntz", "widen.partition-date"), ("float", "double", "widen.partition-float")],
+)
+def test_partition_values_that_other_readers_see_differently_are_told_of(
+    from_type: str, to_type: str, caution: str
+) -> None:
+    def cautions(partition_columns: list[str]) -> list[str]:
+        plan = planned(
+            [field("p", from_type)],
+            ("p", to_type),
+            partition_columns=partition_columns,
+            partition_values=lambda _: [],
+        )
+        return [found.code for found in plan.warnings]
+
+    assert [caution] == cautions(["p"])
+    assert [] == cautions([])
+
+
+# -- types and history -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("from_type", "to_type", "way_out"),
+    [
+        ("long", "integer", "long can become decimal(p,s) with p-s >= 20"),
+        ("integer", "decimal(11,2)", "integer can become long, double or decimal(p,s) with p-s >= 10"),
+        ("double", "float", "add a column, and copy the values into it"),
+        ("void", "long", "ALTER TABLE … ALTER COLUMN a TYPE long"),
+    ],
+)
+def test_a_change_that_is_not_allowed_names_those_that_are(from_type: str, to_type: str, way_out: str) -> None:
+    (refusal,) = planned([field("a", from_type)], ("a", to_type)).all_refusals
+
+    assert ("widen.not-allowed", way_out) == (refusal.code, refusal.way_out)
+    assert refusal.message.startswith(f"a can't become {to_type}: ")
+
+
+def test_a_broken_history_is_not_continued() -> None:
+    entries = [{"fromType": "byte", "toType": "short"}]
+    broken = field("a", "integer", **{"delta.typeChanges": entries})
+
+    assert ["widen.history-broken"] == refused([broken], "a", "long")
+    assert ["widen.history-broken"] == refused([field("a", "integer", **{"delta.typeChanges": "[]"})], "a", "long")
+    whole = field("a", "short", **{"delta.typeChanges": entries})
+    assert [] == refused([whole], "a", "long")
+
+
+@pytest.mark.parametrize(("path", "found"), [("element.key", ["widen.history-path"]), ("element.value", [])])
+def test_a_history_in_the_wrong_place_is_told_of(path: str, found: list[str]) -> None:
+    entries = [{"fromType": "decimal(6, 2)", "toType": "decimal(10, 4)", "fieldPath": path}]
+    column = field("e", array(map_of("string", "decimal(10, 4)")), **{"delta.typeChanges": entries})
+
+    plan = planned([column], ("e.element.value", "decimal(12,4)"))
+
+    assert [] == codes(plan)
+    assert found == [caution.code for caution in plan.warnings]
