@@ -33,6 +33,10 @@ _LINES = (
     "row",
     "change",
     "scan",
+    "property",
+    "properties",
+    "feature",
+    "features",
 )
 
 
@@ -48,6 +52,10 @@ def render_schemas() -> dict[str, str]:
         "finding": _part_line(documents["deltacli.validate"], "finding", ("table",)),
         "summary": _summary_line(documents["deltacli.validate"]),
         "rule": _part_line(documents["deltacli.rules"], "rule", ()),
+        "property": _part_line(documents["deltacli.properties"], "property", ()),
+        "properties": _change_line(documents["deltacli.properties"], "properties", "properties that change"),
+        "feature": _part_line(documents["deltacli.features"], "feature", ()),
+        "features": _change_line(documents["deltacli.features"], "features", "features that are added"),
         "file": _file_line(
             documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
         ),
@@ -127,6 +135,14 @@ def _whole_line(document: Schema, kind: str, title: str) -> Schema:
     amount = document.get("$defs", {}).get("amount")
     parts = {"$defs": {"amount": amount}} if amount else {}
     return _line(kind, title, properties, required, additionalProperties=False) | parts
+
+
+def _change_line(document: Schema, kind: str, title: str) -> Schema:
+    """A document of a change; what is shown without one is lines of its own."""
+    required = next(one["required"] for one in document["oneOf"] if "changes" in one["required"])
+    names = ("table", "version", *(name for name in document["properties"] if name in required))
+    properties = {name: document["properties"][name] for name in names}
+    return _line(kind, title, properties, list(names), additionalProperties=False)
 
 
 def _row_line(document: Schema, kind: str, title: str) -> Schema:
