@@ -129,7 +129,7 @@ class Changes:
 
     @cached_property
     def _files(self) -> TableFiles:
-        return TableFiles(self._table.storage)
+        return TableFiles(self._table.storage, self._table.open_other)
 
 
 def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:

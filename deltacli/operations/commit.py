@@ -29,7 +29,7 @@ from deltacli.delta.commit import (
 )
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.timestamps import TimestampSource
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
+from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.operations.log import list_log
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
@@ -172,7 +172,7 @@ class _Sender:
     def _send(self, request: CommitRequest, version: int, data: bytes) -> int | _Lost:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         cause: str | None = None
-        """Why an answer was lost. From then on the commit may be there, or come yet."""
+        """Why it is not known what became of it. From then on the commit may be there, or come yet."""
         fault: DeltacliError | None = None
         for asked in range(_MAX_ASKED):
             if asked:
@@ -197,6 +197,8 @@ class _Sender:
                 winners, newest = self._winners(request, version)
             except DeltacliError as failed:
                 fault = failed
+                if isinstance(failed, StorageFailed):  # something on the way may have sent it twice, so it may be ours
+                    cause = cause or "the version exists, and whose it is can't be read"
                 continue
             ours = next((winner.version for winner in winners if winner.txn_id == self.txn_id), None)
             if ours is not None:
@@ -210,15 +212,20 @@ class _Sender:
         raise self._unknown(version, cause, fault)
 
     def _winners(self, request: CommitRequest, version: int) -> tuple[tuple[Winner, ...], int]:
-        """Read the commits from a version on, up to the first that is missing; with the newest version listed.
+        """Read the commits from a version on, up to the first that is missing or torn; with the newest version listed.
 
-        Raises StorageFailed, and CommitCorrupt for one that is torn.
+        Raises StorageFailed, and CommitCorrupt where the first is torn.
         """
         storage = self._table.storage
         listing = list_log(storage, start_version=version)
         winners: list[Winner] = []
         while (file := listing.commits.get(version + len(winners))) is not None:
-            winners.append(look_at(request, file.version, file.modified_ms, stream_commit(storage, file)))
+            try:
+                winners.append(look_at(request, file.version, file.modified_ms, stream_commit(storage, file)))
+            except CommitCorrupt:
+                if not winners:
+                    raise
+                break  # told when it is its turn: until then the ones before it may be all that matters
         return tuple(winners), listing.newest_version
 
     def _note(self, request: CommitRequest, version: int) -> str:

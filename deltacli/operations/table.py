@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -36,11 +37,12 @@ def open_table(
 
     Raises UsageError for a scheme nobody knows or an extra that is not installed.
     """
-    return Table(open_storage(uri, storage_options), clock=clock, progress=progress)
+    open_other = partial(open_storage, options=storage_options)
+    return Table(open_other(uri), clock=clock, progress=progress, open_other=open_other)
 
 
 class Table:
-    """A Delta table in one directory of a store."""
+    """A Delta table in one directory of a store; `open_other` opens the stores of files that lie elsewhere."""
 
     def __init__(
         self,
@@ -49,8 +51,10 @@ class Table:
         engine: Engine | None = None,
         clock: Clock = system_clock,
         progress: Progress = SILENT,
+        open_other: Callable[[str], Storage] = open_storage,
     ) -> None:
         self.storage = storage
+        self.open_other = open_other
         self.engine: Engine = engine or EmbeddedEngine()
         self.clock = clock
         self.progress = progress

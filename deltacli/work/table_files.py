@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from threading import Lock
 
 from deltacli.delta.paths import canonical, decode
-from deltacli.storage import Storage, open_storage
+from deltacli.storage import Storage
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
 
 
 class TableFiles:
-    """Finds the store and the path in it of each file of a table; other stores are opened with the table's options."""
+    """Finds the store and the path in it of each file of a table; `open_other` opens the stores of those elsewhere."""
 
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, open_other: Callable[[str], Storage]) -> None:
         self._storage = storage
+        self._open_other = open_other
         self._root = f"{canonical(storage.uri).rstrip('/')}/"
         self._others: dict[str, Storage] = {}
         self._lock = Lock()
@@ -33,7 +35,7 @@ class TableFiles:
         directory, _, name = place.rpartition("/")
         with self._lock:
             if directory not in self._others:
-                self._others[directory] = open_storage(directory or "/", getattr(self._storage, "options", None))
+                self._others[directory] = self._open_other(directory or "/")
         return self._others[directory], name
 
     def below_root(self, path: str) -> tuple[Storage, str]:

@@ -21,7 +21,7 @@ from deltacli.delta.commit import (
 from deltacli.delta.commit_lines import read_actions
 from deltacli.delta.protocol import require_committable
 from deltacli.delta.state import read_metadata, read_protocol
-from deltacli.errors import Refused
+from deltacli.errors import ProtocolUnsupported, Refused
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
 
 ICT = {"delta.enableInCommitTimestamps": "true"}
@@ -270,6 +270,8 @@ def test_the_protocol_that_would_come_is_judged_as_well() -> None:
 
     with pytest.raises(Refused, match="version 8 has the writer feature futureOne"):
         require_allowed(unknown, base())
+    with pytest.raises(ProtocolUnsupported):
+        require_allowed(CommitRequest("X", protocol=protocol(4, 7, writer_features=FEATURES)["protocol"]), base())
 
 
 def test_domains_are_refused_where_they_are_not_supported() -> None:

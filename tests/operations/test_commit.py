@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from deltacli.delta.commit import CommitRequest
-from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, NoAtomicCreate, OutcomeUnknown, Refused
-from deltacli.operations.commit import ENGINE_INFO, Committed, NothingToDo
+from deltacli.errors import (
+    CommitCorrupt,
+    ConflictLost,
+    DeltacliError,
+    NoAtomicCreate,
+    OutcomeUnknown,
+    Refused,
+    StorageFailed,
+)
+from deltacli.operations.commit import ENGINE_INFO, Committed, NothingToDo, jittered_pause
 from deltacli.operations.version import Snapshot
-from deltacli.storage import Creation, Storage, Unknown
+from deltacli.storage import Created, Creation, Existed, Storage, Unknown
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path
 from tests.support.committing import (
@@ -329,14 +338,67 @@ def test_what_stays_unknown_is_said_with_what_to_look_for() -> None:
 def test_a_version_that_the_log_went_past_is_not_created_behind_it() -> None:
     storage = table_of_commits(3).in_memory()
 
-    def answer(_path: str, _data: bytes) -> Creation:
-        storage.put_if_absent(commit_path(4), to_bytes([commit_info("W")]))
-        return Unknown("no answer")
+    def answer(path: str, data: bytes) -> Creation:
+        if storage.put_if_absent(commit_path(4), to_bytes([commit_info("W")])) == Created():
+            return Unknown("no answer")
+        return storage.put_if_absent(path, data)
 
     with pytest.raises(OutcomeUnknown):
         run(Answering(storage, answer), count_up())
 
     assert [f"{LOG}/{name}" for name in commits_of(storage)] == [commit_path(version) for version in (0, 1, 2, 4)]
+
+
+def test_a_version_that_was_taken_back_is_tried_again() -> None:
+    storage = table_of_commits(3).in_memory()
+    answers = iter([Existed()])  # what was there is gone before it is looked at
+    made: list[int] = []
+
+    def make(snapshot: Snapshot) -> CommitRequest | None:
+        made.append(snapshot.version)
+        return say()(snapshot)
+
+    done = run(Answering(storage, lambda path, data: next(answers, None) or storage.put_if_absent(path, data)), make)
+
+    assert isinstance(done, Committed)
+    assert (3, [2, 2]) == (done.version, made)
+
+
+def test_a_creation_that_failed_for_certain_is_told_at_once() -> None:
+    storage = table_of_commits(3).in_memory()
+    sent: list[str] = []
+
+    def answer(path: str, _data: bytes) -> Creation:
+        sent.append(path)
+        raise StorageFailed("the disk is full")
+
+    with pytest.raises(StorageFailed, match="the disk is full"):
+        run(Answering(storage, answer), count_up())
+
+    assert [commit_path(3)] == sent
+
+
+def test_an_answer_is_waited_for_with_pauses() -> None:
+    storage = table_of_commits(3).in_memory()
+    pauses: list[int] = []
+    answers = iter([Unknown("no answer")] * 3)
+
+    run(Answering(storage, lambda *sent: next(answers, None) or storage.put_if_absent(*sent)), say(), pauses=pauses)
+
+    assert [1, 2, 3] == pauses
+    assert [3] == versions_of(storage)
+
+
+def test_pauses_grow_to_half_a_second_and_never_repeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(time, "sleep", waited.append)
+
+    for repetition in range(1, 40):
+        jittered_pause(repetition)
+
+    assert len(waited) == len(set(waited))
+    assert all(0 <= wait <= min(0.5, 0.01 * 2**number) for number, wait in enumerate(waited, 1))
+    assert max(waited) > 0.1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, StorageFailed
 from deltacli.operations.commit import Committed
-from deltacli.storage import Created, Creation, FileStat, Storage, Unknown
+from deltacli.storage import Created, Creation, Existed, FileStat, Storage, Unknown, open_storage
 from deltacli.storage.memory import MemoryStorage
 from tests.support.actions import add, commit_info, domain, metadata, to_bytes
 from tests.support.builder import commit_path
@@ -33,6 +33,8 @@ from tests.support.committing import (
 from tests.support.effort import examples
 from tests.support.faulty import Fault, FaultyStorage
 from tests.support.reading import open_at
+from tests.support.s3 import Fault as S3Fault
+from tests.support.s3 import S3Server, breaks, loses_reply, says
 
 WINNER = [commit_info("WRITE", inCommitTimestamp=1), add("a")]
 CHANGE = [commit_info("SET TBLPROPERTIES"), metadata(configuration={"count": "5"})]
@@ -150,7 +152,12 @@ def test_a_creation_that_comes_after_everything_was_given_up_comes_once() -> Non
     assert [3] == versions_of(inner)
 
 
-def test_an_answer_that_is_lost_and_can_never_be_looked_for_stays_unknown() -> None:
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [(Unknown("no answer"), "no answer"), (Existed(), "the version exists, and whose it is can't be read")],
+    ids=["lost", "sent twice"],
+)
+def test_what_can_never_be_looked_for_stays_unknown(answer: Creation, why: str) -> None:
     inner = table_of_commits().in_memory()
 
     class Blind(Rivals):
@@ -161,7 +168,7 @@ def test_an_answer_that_is_lost_and_can_never_be_looked_for_stays_unknown() -> N
                 raise StorageFailed("the network is down")
             self.is_blind = True
             inner.put_if_absent(path, data)
-            return Unknown("no answer")
+            return answer
 
         def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
             if self.is_blind:
@@ -171,8 +178,24 @@ def test_an_answer_that_is_lost_and_can_never_be_looked_for_stays_unknown() -> N
     found = outcome(Blind(inner))
 
     assert isinstance(found, OutcomeUnknown)
-    assert ("no answer", "the network is down") == (found.facts["why"], found.facts["looking for it"])
+    assert (why, "the network is down") == (found.facts["why"], found.facts["looking for it"])
     check(inner, found)
+
+
+@pytest.mark.parametrize("answer", [Unknown("no answer"), Existed()])
+def test_our_commit_is_found_before_a_torn_one(answer: Creation) -> None:
+    inner = table_of_commits().in_memory()
+
+    class Torn(Rivals):
+        def put_if_absent(self, path: str, data: bytes, **_: Any) -> Creation:  # Any: as in the port
+            inner.put_if_absent(path, data)
+            inner.put_if_absent(commit_path(4), b"")
+            return answer
+
+    found = outcome(Torn(inner))
+
+    assert isinstance(found, Committed)
+    assert 3 == found.version
 
 
 class Fateful(Rivals):
@@ -276,3 +299,19 @@ def test_whatever_happens_every_success_is_in_the_log_once_and_nothing_else_is(d
     assert [str(number + 1) for number in range(len(counted))] == [action["configuration"] for action in counted]
     stamps = [info["inCommitTimestamp"] for info in infos(inner) if "inCommitTimestamp" in info]
     assert stamps == sorted(set(stamps))
+
+
+@pytest.mark.parametrize("fault", [loses_reply, breaks, says("500 INTERNAL SERVER ERROR", "InternalError")])
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_broken_connection_to_s3_is_found_out(fault: S3Fault, times: int, s3: S3Server) -> None:
+    bucket = s3.make_bucket()
+    for path, file in table_of_commits().files.items():
+        s3.put(bucket, f"t/{path}", file.data)
+    storage = open_storage(f"s3://{bucket}/t")
+    run(storage, say(), txn_id="before")  # the store has shown that it keeps the condition
+    s3.fail("PUT", f"/{bucket}/t/", *[fault] * times)
+
+    done = run(storage, count_up())
+
+    assert isinstance(done, Committed)
+    assert [4] == [done.version] == versions_of(storage)

@@ -6,6 +6,7 @@ import io
 import json
 import struct
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.errors import DataUnreadable, UsageError
-from deltacli.operations.table import open_table
-from deltacli.storage import open_storage
+from deltacli.operations.table import Table, open_table
+from deltacli.storage import Storage, open_storage
 from tests.operations.test_far_tables import upload
 from tests.support.actions import Action
-from tests.support.builder import TableBuilder
+from tests.support.builder import LOG, TableBuilder
 from tests.support.reading import open_at
 from tests.support.rows import parquet_bytes, schema_of, table_of
 from tests.support.s3 import S3Server
@@ -177,6 +178,27 @@ def test_files_outside_the_table_are_read_where_they_are(tmp_path: Path) -> None
     builder.write(copy)
 
     assert 10 == sum(batch.num_rows for batch in open_table(str(copy)).snapshot().scan())
+
+
+def test_files_in_another_bucket_are_opened_with_the_options_of_the_table(s3: S3Server) -> None:
+    other = s3.make_bucket()
+    s3.put(other, "far/part 1.parquet", parquet_bytes(ROWS))
+    builder = table_of({f"s3://{other}/far/part%201.parquet": b""}, schema_of(ROWS))
+    uri = upload(TableBuilder().file(*next(iter(_log_of(builder)))), s3)
+    asked: list[str] = []
+
+    def open_other(place: str) -> Storage:
+        asked.append(place)
+        return open_storage(place)
+
+    table = Table(open_storage(uri), open_other=open_other)
+
+    assert 10 == sum(batch.num_rows for batch in table.snapshot().scan())
+    assert [f"s3://{other}/far"] == asked
+
+
+def _log_of(builder: TableBuilder) -> Iterator[tuple[str, bytes]]:
+    yield from ((path, file.data) for path, file in builder.files.items() if path.startswith(LOG))
 
 
 def test_a_table_on_s3_reads_as_on_a_disk(s3: S3Server) -> None:

@@ -67,7 +67,7 @@ def changes(
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other)
     span = find_range(opened, begin, end)
     is_empty = span.first > span.last
     found = opened.changes(
