@@ -31,9 +31,7 @@ def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
     needs_reader = any(_concerns_readers(name) for name in wanted)
     if is_complete and writer == WRITER_FEATURES_VERSION and (reader == READER_FEATURES_VERSION or not needs_reader):
         return None
-    if writer < WRITER_FEATURES_VERSION:
-        of_writers += [name for name in FEATURES if name in protocol.supported_features]
-    of_writers += of_readers
+    of_writers += [*(name for name in FEATURES if name in protocol.supported_features), *of_readers]
     action = {**raw_protocol, "minWriterVersion": WRITER_FEATURES_VERSION}
     if needs_reader:
         if reader < READER_FEATURES_VERSION:

@@ -92,7 +92,7 @@ def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
 def is_partition_column(change: Widened, regime: Regime) -> bool:
     """True if a change is one of a partition column."""
     names = {name.lower() for name in regime.metadata.partition_columns} if regime.metadata else set()
-    return len(change.place.steps) == 1 and change.place.column.name.lower() in names
+    return change.place.column.name.lower() in names
 
 
 # -- the types -------------------------------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _fits(node: Node, to_type: str | None, *, is_cast: bool = False) -> bool:
     if node.form is Form.VALUE and node.name in ("-", "+") and len(node.parts) == 1:
         sign, node = node.name, node.parts[0]
     if node.form is Form.NUMBER:
-        return to_type != "timestamp_ntz" and parses(to_type, sign + _SUFFIX.sub("", node.name))
+        return parses(to_type, sign + _SUFFIX.sub("", node.name))
     if node.form is Form.VALUE and node.name in ("date", "timestamp_ntz"):
         return to_type == "timestamp_ntz" and parses(to_type, node.parts[0].value)
     return node.form is Form.TEXT and not sign and is_cast and parses(to_type, node.value)

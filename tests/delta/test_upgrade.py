@@ -46,6 +46,7 @@ def action(
         (action(2, 7, None, ["invariants"]), (), ("invariants",)),
         (action(3, 7, ["v", "a", "v"], ["z", "v", "z", "a"]), ("v", "a"), ("z", "v", "a")),
         (action(3, 7, ["deletionVectors"], []), ("deletionVectors",), ("deletionVectors",)),
+        (action(3, 7, ["x"], ["y"]), ("x",), ("y", "x")),
         (action(3, 7), (), ()),
     ],
 )
@@ -79,6 +80,12 @@ def test_a_feature_in_one_list_only_comes_into_the_other() -> None:
         after = upgraded(action(3, 7, readers, writers), ["typeWidening"])
 
         assert action(3, 7, ["typeWidening"], ["a", "typeWidening"]) == after
+
+
+def test_other_features_of_a_table_of_features_stay_where_they_are() -> None:
+    after = upgraded(action(3, 7, [], ["deletionVectors"]), ["typeWidening"])
+
+    assert action(3, 7, ["typeWidening"], ["deletionVectors", "typeWidening"]) == after
 
 
 def test_a_feature_of_writers_leaves_readers_alone() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from deltacli.delta.regime import Regime
 from deltacli.delta.widen import plan_widening
 from deltacli.errors import Unreadable, UsageError
 from tests.support.widening import (
@@ -150,6 +152,20 @@ def test_a_protocol_that_is_none_is_refused() -> None:
 
     assert ["protocol.reader3-needs-writer7"] == codes(plan)
     assert plan.metadata_after is None
+
+
+def test_the_lists_of_a_protocol_keep_their_order_where_they_are_known() -> None:
+    names = ["timestampNtz", "appendOnly"]
+    raw = metadata(struct(*FIELDS), ENABLED)
+    regime = regime_of(protocol(*names), raw)
+
+    def listed(regime: Regime) -> list[str]:
+        plan = plan_widening(regime, raw, [("a", "long")], commit_version=1, enable=False, upgrade_protocol=True)
+        assert plan.protocol_after is not None
+        return list(plan.protocol_after["writerFeatures"])
+
+    assert [*names, "typeWidening"] == listed(regime)
+    assert [*sorted(names), "typeWidening"] == listed(replace(regime, raw_protocol=None))
 
 
 # -- the preview -----------------------------------------------------------------------------------------------------

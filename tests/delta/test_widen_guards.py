@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.delta.widen_guards import parses
 from tests.support.widening import ENABLED, WIDENING, Json, array, codes, field, map_of, planned, protocol, struct
 
 NESTED = struct(field("b", "integer"), field("B2", "date"), field("c.d", "short"))
@@ -16,6 +17,7 @@ FIELDS = [
     field("s", NESTED),
     field("m", map_of("integer", struct(field("v", "float")))),
     field("xs", array("decimal(10,2)")),
+    field("ys", array(struct(field("b", "integer"), field("c", "integer")))),
     field("user", "integer"),
 ]
 
@@ -44,6 +46,7 @@ def constrained(text: str, column: str, to_type: str = "long", key: str = "delta
         ("S.`C.D` = 1", "s.`c.d`", "long"),
         ("m[1].v > 0", "m.value.v", "double"),
         ("size(m) > 0", "m.key", "long"),
+        ("size(ys.b) > 0", "ys.element.b", "long"),
         ("exists(xs, x -> x > 1)", "xs.element", "decimal(12,2)"),
         ("hash(*) > 0", "id", "long"),
         ('"id" > 0', "id", "long"),
@@ -220,6 +223,21 @@ def test_other_formats_allow_less(
     )
 
 
+@pytest.mark.parametrize(
+    ("change", "way_out"),
+    [
+        (("id", "double"), "widen it to long"),
+        (("s.`c.d`", "double"), "widen it to integer or long"),
+        (("xs.element", "decimal(12,3)"), "keep the scale: decimal(p,2) with p > 10"),
+        (("s.B2", "timestamp_ntz"), "switch the compatibility off and drop its feature"),
+    ],
+)
+def test_what_another_format_allows_is_the_way_out(change: tuple[str, str], way_out: str) -> None:
+    (refusal,) = planned(FIELDS, change, protocol_action=protocol(*WIDENING, "icebergCompatV2")).all_refusals
+
+    assert way_out == refusal.way_out
+
+
 def test_a_format_kept_beside_is_told_of() -> None:
     uniform = ENABLED | {"delta.universalFormat.enabledFormats": "iceberg"}
 
@@ -286,15 +304,36 @@ def test_a_field_with_the_name_of_a_partition_column_is_none() -> None:
     assert [] == refused(fields, "s.b", "long", partition_columns=["b"])
 
 
-def test_many_wrong_values_are_counted_and_few_shown() -> None:
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        (9, "9 partition values can't be read as that: x0, x1, x2, …"),
+        (3, "3 partition values can't be read as that: x0, x1, x2"),
+        (1, "1 partition value can't be read as that: x0"),
+    ],
+)
+def test_wrong_values_are_counted_and_few_shown(count: int, shown: str) -> None:
     (refusal,) = planned(
         [field("p", "integer")],
         ("p", "long"),
         partition_columns=["p"],
-        partition_values=lambda _: [f"x{number}" for number in range(9)],
+        partition_values=lambda _: [f"x{number}" for number in range(count)],
     ).all_refusals
 
-    assert "p can't become long: 9 partition values can't be read as that: x0, x1, x2, …" == refusal.message
+    assert f"p can't become long: {shown}" == refusal.message
+
+
+@pytest.mark.parametrize(
+    ("text", "is_value"),
+    [
+        ("+294247-01-10 04:00:54.775807", True),
+        ("+294247-01-10 04:00:54.775808", False),
+        ("-290308-12-21 19:59:05.224192", True),
+        ("-290308-12-21 19:59:05.224191", False),
+    ],
+)
+def test_times_end_where_microseconds_do(text: str, is_value: bool) -> None:
+    assert is_value == parses("timestamp_ntz", text)
 
 
 @pytest.mark.parametrize(

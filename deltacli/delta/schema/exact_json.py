@@ -17,7 +17,7 @@ class Verbatim(str):
 def read_exactly(text: str) -> Any:  # Any: JSON values
     """The value of a JSON text, numbers as `Verbatim`. Raises Unreadable (`schema.bad-json`)."""
     try:
-        return json.loads(text, parse_float=Verbatim, parse_int=Verbatim, parse_constant=Verbatim)
+        return json.loads(text, parse_float=Verbatim, parse_int=Verbatim)
     except (ValueError, RecursionError) as fault:
         raise Unreadable(
             f"the schema can't be read: {str(fault)[:200]}",
