@@ -11,6 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import deltacli as api
+from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, Result, deltacli
 
 LOG = "tbl/_delta_log"
@@ -215,3 +216,19 @@ def test_the_library_changes_tables_too(home: Path) -> None:
     assert [15, 16, 17] == [one.committed_version for one in made]
     assert table.set_properties({}).committed_version is None
     assert "domainMetadata" in table.snapshot().protocol.supported_features
+
+
+@pytest.mark.parametrize(("answer", "code", "is_done"), [("y\n", 0, True), ("\n", 4, False)])
+def test_on_a_terminal_somebody_is_asked(answer: str, code: int, is_done: bool, home: Path) -> None:
+    words = ("properties", home / "tbl", "set", "owner=me")
+
+    with Session(*words, "--no-pager", "--color", "never", size=(200, 40)) as session:
+        session.read_until("[y/N] ")
+        session.type(answer)
+        found, seen = session.finish()
+
+    plan, _, rest = seen.partition("[y/N] ")
+    assert (code, is_done) == (found, len(list((home / LOG).glob("*15.json"))) == 1)
+    assert f"set 1 property of file://{home}/tbl? " == plan.splitlines()[-1]
+    assert "would change  owner: (not set) -> me" in plan
+    assert ("15, committed" in rest) == is_done
