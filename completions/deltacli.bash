@@ -7,8 +7,10 @@ _deltacli_load() {
         '')
             commands='changes;-;again;Read how the rows of a table changed between two versions.
 checkpoint;-;again;Write a checkpoint, so that readers replay less.
+features;-;again;Show the table features of a table, or add some to its protocol.
 history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Care for the log of a table itself.
+properties;-;again;Show the properties of a table, set some or unset some.
 read;-;again;Read the rows of a table at a version.
 snapshot;-;again;Show the state of a table at a version.
 validate;-;again;Check tables against the rules of the protocol.
@@ -85,6 +87,30 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
+'
+            ;;
+        'features ')
+            commands=''
+            options='--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;add
+again;TEXT
 '
             ;;
         'history ')
@@ -271,6 +297,31 @@ once;TEXT
 '
             arguments='once;DIRECTORY
 once;TEXT
+'
+            ;;
+        'properties ')
+            commands=''
+            options='--force;-;once;Also set delta. keys that no engine is known to know.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+once;set unset
+again;TEXT
 '
             ;;
         'read ')

@@ -34,6 +34,10 @@ _LINES = (
     "change",
     "scan",
     "widen-type",
+    "property",
+    "properties",
+    "feature",
+    "features",
 )
 
 
@@ -49,6 +53,10 @@ def render_schemas() -> dict[str, str]:
         "finding": _part_line(documents["deltacli.validate"], "finding", ("table",)),
         "summary": _summary_line(documents["deltacli.validate"]),
         "rule": _part_line(documents["deltacli.rules"], "rule", ()),
+        "property": _part_line(documents["deltacli.properties"], "property", ()),
+        "properties": _change_line(documents["deltacli.properties"], "properties", "properties that change"),
+        "feature": _part_line(documents["deltacli.features"], "feature", ()),
+        "features": _change_line(documents["deltacli.features"], "features", "features that are added"),
         "file": _file_line(
             documents["deltacli.log-backup"], documents["deltacli.log-restore"], documents["deltacli.scan-files"]
         ),
@@ -141,6 +149,14 @@ def _parts_in(schema: Schema, defined: Mapping[str, Schema]) -> dict[str, Schema
         found |= {name: defined[name] for name in named}
         waiting += [defined[name] for name in named]
     return found
+
+
+def _change_line(document: Schema, kind: str, title: str) -> Schema:
+    """A document of a change; what is shown without one is lines of its own."""
+    required = next(one["required"] for one in document["oneOf"] if "changes" in one["required"])
+    names = ("table", "version", *(name for name in document["properties"] if name in required))
+    properties = {name: document["properties"][name] for name in names}
+    return _line(kind, title, properties, list(names), additionalProperties=False)
 
 
 def _row_line(document: Schema, kind: str, title: str) -> Schema:

@@ -12,6 +12,7 @@ Path = tuple[str, ...]
 COMMANDS: Mapping[str, str] = {
     "changes": "deltacli.cli.commands.changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
+    "features": "deltacli.cli.commands.features",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
     "log cat": "deltacli.cli.commands.log.cat",
@@ -19,6 +20,7 @@ COMMANDS: Mapping[str, str] = {
     "log crc": "deltacli.cli.commands.log.crc",
     "log expire": "deltacli.cli.commands.log.expire",
     "log restore": "deltacli.cli.commands.log.restore",
+    "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
     "snapshot": "deltacli.cli.commands.snapshot",
     "validate": "deltacli.cli.commands.validate",

@@ -15,6 +15,8 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
 from deltacli.delta.protocol import Protocol
 
+_STATE = "the state"
+
 
 class Metadata(NamedTuple):
     """The metaData action of a version.
@@ -79,6 +81,9 @@ class StateBuilder:
     metadata: Metadata | None = None
     transactions: dict[str, SetTransaction] = field(default_factory=dict)
     domains: dict[str, DomainMetadata | None] = field(default_factory=dict)
+    raw_protocol: Action | None = None
+    raw_metadata: Action | None = None
+    """The two actions as they were found, with what nobody here knows."""
 
     def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
         """Take the small actions of one file.
@@ -89,9 +94,9 @@ class StateBuilder:
         for kind, action in actions:
             match kind:
                 case "protocol":
-                    fresh.protocol = read_protocol(action, source)
+                    fresh.protocol, fresh.raw_protocol = read_protocol(action, source), action
                 case "metaData":
-                    fresh.metadata = read_metadata(action, source)
+                    fresh.metadata, fresh.raw_metadata = read_metadata(action, source), action
                 case "txn":
                     transaction = _read_transaction(action, source)
                     fresh.transactions[transaction.app_id] = transaction
@@ -107,6 +112,8 @@ class StateBuilder:
                     )
         self.protocol = self.protocol or fresh.protocol
         self.metadata = self.metadata or fresh.metadata
+        self.raw_protocol = self.raw_protocol or fresh.raw_protocol
+        self.raw_metadata = self.raw_metadata or fresh.raw_metadata
         self.transactions = {**fresh.transactions, **self.transactions}
         self.domains = {**fresh.domains, **self.domains}
 
@@ -160,6 +167,21 @@ def read_metadata(action: Action, source: str) -> Metadata:
         created_time=created if type(created) is int else None,
         others={name: value for name, value in action.items() if name not in _METADATA_FIELDS and value is not None},
     )
+
+
+def plain_protocol(action: Action) -> Action:
+    """A protocol action as commits have it: out of a checkpoint, absent lists are null."""
+    return {key: value for key, value in action.items() if value is not None}
+
+
+def plain_metadata(action: Action) -> Action:
+    """A metaData action as commits have it: out of a checkpoint, maps are lists of pairs and absent fields null."""
+    plain = {key: value for key, value in action.items() if value is not None}
+    if isinstance(plain.get("format"), dict):
+        form = {key: value for key, value in plain["format"].items() if value is not None}
+        plain["format"] = form | {"options": dict(_mapping(form.get("options"), "metaData.format.options", _STATE))}
+    configuration = _mapping(plain.get("configuration"), "metaData.configuration", _STATE)
+    return plain | {"configuration": dict(configuration)}
 
 
 def _read_transaction(action: Action, source: str) -> SetTransaction:

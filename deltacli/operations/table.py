@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from deltacli.operations.changes import Changes
     from deltacli.operations.checkpoint import CheckpointResult
     from deltacli.operations.history import History
+    from deltacli.operations.table_features import FeaturesOutcome
+    from deltacli.operations.table_properties import PropertiesOutcome
     from deltacli.operations.validate import Validation
     from deltacli.operations.widen_type import WideningOutcome
 
@@ -199,6 +201,38 @@ class Table:
 
         request = WidenRequest(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
         return execute_widen_type(self, request)
+
+    def set_properties(
+        self, values: Mapping[str, str], *, force: bool = False, dry_run: bool = False
+    ) -> PropertiesOutcome:
+        """Commit properties and return what changed; nothing is committed where they have these values already.
+
+        `force` also sets `delta.` keys that no engine is known to know. `dry_run` only plans. Of the result,
+        `committed_version` is the version that was made, None where there was nothing to do.
+
+        Raises UsageError for values that are none; Refused, with nothing changed, for what the table can't have or
+        the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
+        """
+        from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
+
+        edits = PropertyEdits(put=dict(values), force=force)
+        return plan_properties(self, edits) if dry_run else change_properties(self, edits)
+
+    def unset_properties(self, keys: Sequence[str], *, dry_run: bool = False) -> PropertiesOutcome:
+        """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
+        from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
+
+        edits = PropertyEdits(drop=tuple(keys))
+        return plan_properties(self, edits) if dry_run else change_properties(self, edits)
+
+    def add_features(self, names: Sequence[str], *, dry_run: bool = False) -> FeaturesOutcome:
+        """Commit a protocol that supports more features, and those that they need; no later commit takes them back.
+
+        Of the result, `committed_version` is None where there was nothing to do. Raises what `set_properties` raises.
+        """
+        from deltacli.operations.table_features import add_features, plan_addition
+
+        return plan_addition(self, names) if dry_run else add_features(self, names)
 
     def rebuild(
         self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})

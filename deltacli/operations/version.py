@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
+from deltacli.delta.commit_lines import Action
 from deltacli.delta.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.delta.file_actions import narrow_batches
 from deltacli.delta.log_path import LogFileKind
@@ -15,7 +16,15 @@ from deltacli.delta.protocol import Protocol, require_readable
 from deltacli.delta.regime import Regime
 from deltacli.delta.replay import Survivors, TouchedFiles, reconcile_commit
 from deltacli.delta.segment import CheckpointInstance, LogListing, LogSegment
-from deltacli.delta.state import DomainMetadata, Metadata, SetTransaction, StateBuilder, has_in_commit_timestamps
+from deltacli.delta.state import (
+    DomainMetadata,
+    Metadata,
+    SetTransaction,
+    StateBuilder,
+    has_in_commit_timestamps,
+    plain_metadata,
+    plain_protocol,
+)
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
 from deltacli.operations.log import Log, list_log
@@ -59,6 +68,9 @@ class Snapshot:
     checkpoint_layout: str | None
     """`classic`, `multi-part` or `v2` (by content), None without a checkpoint."""
     sidecars: int
+    raw_protocol: Action = field(repr=False)
+    raw_metadata: Action = field(repr=False)
+    """The two actions as commits have them, with what nobody here knows: a changed one keeps it."""
     _log: Log = field(repr=False)
     _tail: LogTail = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
@@ -358,6 +370,8 @@ def read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[Ch
         segment=segment,
         checkpoint_layout=_layout(segment.checkpoint, contents),
         sidecars=len(sidecars),
+        raw_protocol=plain_protocol(state.raw_protocol or {}),
+        raw_metadata=plain_metadata(state.raw_metadata or {}),
         _problems=_problems(log, segment, state, rejected),
         _log=log,
         _tail=tail,

@@ -209,7 +209,7 @@ def code_of(action: Callable[[], object]) -> str:
 def wish_of(table: CorpusTable) -> tuple[str, str]:
     """A change of the first column that can be widened, or of the first at all."""
     texts = [one["schema"] for one in reversed(table.entry.get("metadatas", [])) if one.get("schema")]
-    schema = json.loads(texts[0]) if texts else {"type": "struct", "fields": []}
+    schema: dict[str, Any] = json.loads(texts[0]) if texts else {"type": "struct", "fields": []}
     first = schema["fields"][0]["name"] if schema["fields"] else "id"
     return next((one.change for one in candidates(schema, ())), (f"`{first}`", "long"))
 

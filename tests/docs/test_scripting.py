@@ -1,6 +1,4 @@
-"""docs/scripting.md, validate.md, checkpoints.md, reading.md and widen-type.md against the code: codes and rules are
-those of the source, and what they show runs.
-"""
+"""The pages about commands against the code: codes and rules are those of the source, and what they show runs."""
 
 from __future__ import annotations
 
@@ -28,7 +26,9 @@ VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
 CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
 WIDENING = (ROOT / "docs" / "widen-type.md").read_text(encoding="utf-8")
 READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING, re.DOTALL)
+PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
+PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES
+BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
     "delta/sql/",
@@ -121,7 +121,7 @@ def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 23 == len(BLOCKS)
+    assert 27 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:

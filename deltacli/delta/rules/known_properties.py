@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
@@ -107,6 +108,13 @@ PROTOCOL_KEYS = frozenset({"delta.minReaderVersion", "delta.minWriterVersion", "
 PROTOCOL_FAMILY = "delta.feature."
 """Options of CREATE and ALTER TABLE, which become part of the protocol action."""
 
+CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
+INTEGER = re.compile(r"[+-]?[0-9]+")
+SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
+PARQUET_VERSIONS = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
+PORTABLE_INTERVAL = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
+"""How every engine reads an interval."""
+
 _KINDS: Mapping[str, PropertyKind] = {
     **dict.fromkeys(BOOLEANS, PropertyKind.BOOLEAN),
     **dict.fromkeys(NUMBERS, PropertyKind.NUMBER),
@@ -127,6 +135,11 @@ def kind_of(key: str) -> PropertyKind | None:
 def is_of_protocol(key: str) -> bool:
     """True for what belongs into the protocol action."""
     return key in PROTOCOL_KEYS or key.startswith(PROTOCOL_FAMILY)
+
+
+def known_keys() -> tuple[str, ...]:
+    """Every property that some engine knows by its whole name."""
+    return tuple(sorted(_KINDS))
 
 
 def right_spelling(key: str) -> str | None:

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 
 from deltacli.delta.properties import DELETED_FILE_RETENTION, parse_interval
 from deltacli.delta.rules import property_rules as rows
 from deltacli.delta.rules.base import Finding
 from deltacli.delta.rules.clock import DAY_MS
-from deltacli.delta.rules.known_properties import NUMBERS, PropertyKind, is_of_protocol, kind_of, right_spelling
+from deltacli.delta.rules.known_properties import (
+    CODECS,
+    INTEGER,
+    NUMBERS,
+    PARQUET_VERSIONS,
+    PORTABLE_INTERVAL,
+    SIZE,
+    PropertyKind,
+    is_of_protocol,
+    kind_of,
+    right_spelling,
+)
 from deltacli.delta.rules.views import ListingView, MetadataView, RegimeView
 
 AREA = rows.AREA
@@ -23,11 +33,6 @@ WRITE_JSON, WRITE_STRUCT = "delta.checkpoint.writeStatsAsJson", "delta.checkpoin
 CODEC, PARQUET_VERSION = "delta.parquet.compression.codec", "delta.parquet.format.version"
 
 _DEFAULT_RETENTION = {LOG_RETENTION: "interval 30 days", DELETED_FILE_RETENTION: "interval 7 days"}
-_CODECS = frozenset({"uncompressed", "none", "snappy", "gzip", "lzo", "brotli", "lz4", "lz4_raw", "zstd"})
-_INTEGER = re.compile(r"[+-]?[0-9]+")
-_SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
-_PARQUET_VERSION = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
-_PORTABLE = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
 
 
 def _fresh(view: MetadataView) -> Mapping[str, str]:
@@ -77,10 +82,10 @@ def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
             yield rows.BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
         elif kind is PropertyKind.NUMBER:
             lowest, highest = NUMBERS[key]
-            if not _INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
+            if not INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
                 message = f"{key} is {value!r}, no integer from {lowest} on"
                 yield rows.BAD_NUMBER.at(place, message, seen=value, expected=f"{lowest} to {highest}")
-        elif key == "delta.targetFileSize" and not _SIZE.fullmatch(value.strip()):
+        elif key == "delta.targetFileSize" and not SIZE.fullmatch(value.strip()):
             message = f"{key} is {value!r}, no number of bytes"
             yield rows.BAD_NUMBER.at(place, message, seen=value, expected="bytes, as in 134217728 or 128mb")
 
@@ -105,7 +110,7 @@ def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
         if _length_ms(value) is None:
             message = f"{key} is {value!r}, which is no interval"
             yield rows.BAD_INTERVAL.at(place, message, seen=value, expected="as in interval 30 days")
-        elif not _PORTABLE.fullmatch(value):
+        elif not PORTABLE_INTERVAL.fullmatch(value):
             message = f"{key} is {value!r}: delta-rs and kernel-rs read something else"
             yield rows.INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
 
@@ -172,11 +177,11 @@ def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     """Spec: Table Properties; Metadata Cleanup."""
     fresh = _fresh(view)
     codec, version, cleanup = fresh.get(CODEC), fresh.get(PARQUET_VERSION), "delta.enableExpiredLogCleanup"
-    if codec is not None and codec.lower() not in _CODECS:
+    if codec is not None and codec.lower() not in CODECS:
         place = view.place._replace(key=CODEC)
         message = f"{CODEC} is {codec!r}, no codec of Parquet"
         yield rows.COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
-    if version is not None and not _PARQUET_VERSION.fullmatch(version):
+    if version is not None and not PARQUET_VERSIONS.fullmatch(version):
         place = view.place._replace(key=PARQUET_VERSION)
         message = f"{PARQUET_VERSION} is {version!r}, no version of Parquet"
         yield rows.PARQUET_VERSION.at(place, message, seen=version, expected="1.0.0 or 2.x.y")

@@ -1,0 +1,136 @@
+"""Properties and features of a table, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.render.columns import Column, write_csv, write_table
+from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.term import Style
+
+if TYPE_CHECKING:
+    from deltacli.delta.feature_changes import ShownFeature
+    from deltacli.delta.protocol import Protocol
+    from deltacli.operations.table_features import FeaturesOutcome
+    from deltacli.operations.table_properties import PropertiesOutcome, ShownProperty
+
+
+def write_properties(sink: BinaryIO, run: Run, uri: str, version: int, found: Sequence[ShownProperty]) -> None:
+    """Write the properties of a table."""
+    match run.format:
+        case OutputFormat.JSON:
+            document = envelope("deltacli.properties", uri, complete=True) | {"version": version}
+            document["properties"] = [one.as_json() for one in found]
+            write_document(sink, document, indent=run.terminal.is_terminal)
+        case OutputFormat.NDJSON:
+            write_lines(sink, (one.as_json() for one in found), kind="property")
+        case _:
+            columns: list[Column[ShownProperty]] = [
+                Column("key", lambda one: one.key, priority=1),
+                Column("value", lambda one: one.value, priority=1, style=_style),
+                Column("known", lambda one: one.is_known, on_screen=False),
+                Column("valid", lambda one: one.is_valid, on_screen=False),
+                Column("default", lambda one: one.default, priority=4),
+                Column("meaning", _meaning, priority=3),
+            ]
+            if run.format is OutputFormat.CSV:
+                write_csv(sink, columns, found)
+            elif found:
+                shown = [column for column in columns if column.on_screen or not run.terminal.is_terminal]
+                write_table(sink, run.terminal, shown, found)
+            else:
+                write_sections(sink, run.terminal, [Section("properties", ["none"])])
+
+
+def write_features(
+    sink: BinaryIO, run: Run, uri: str, version: int, protocol: Protocol, found: Sequence[ShownFeature]
+) -> None:
+    """Write the protocol of a table and its features."""
+    match run.format:
+        case OutputFormat.JSON:
+            document = envelope("deltacli.features", uri, complete=True) | {"version": version}
+            document |= {"protocol": protocol.as_json(), "features": [one.as_json() for one in found]}
+            write_document(sink, document, indent=run.terminal.is_terminal)
+        case OutputFormat.NDJSON:
+            write_lines(sink, (one.as_json() for one in found), kind="feature")
+        case _:
+            columns: list[Column[ShownFeature]] = [
+                Column("name", lambda one: one.name, priority=1),
+                Column("kind", lambda one: one.kind, priority=2),
+                Column("listed", lambda one: one.is_listed, priority=4),
+                Column("active", lambda one: one.is_active, priority=1),
+                Column("because", lambda one: one.because, priority=3),
+            ]
+            if run.format is OutputFormat.CSV:
+                write_csv(sink, columns, found)
+                return
+            write_sections(sink, run.terminal, [Section("protocol", [_protocol(protocol.as_json())])])
+            if found:
+                write_table(sink, run.terminal, columns, found)
+
+
+def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> None:
+    """Write a change that was made or would be; CSV has a line for each property or feature."""
+    from deltacli.operations.table_properties import PropertiesOutcome
+
+    content = outcome.as_json()
+    is_of_properties = isinstance(outcome, PropertiesOutcome)
+    write_outcome(
+        run,
+        "properties" if is_of_properties else "features",
+        outcome.table,
+        content,
+        lambda: _sections(outcome.table, content, is_done=is_done),
+        rows=(
+            {name: change.get(name) for name in ("key", "before", "after", "feature", "neededBy")}
+            for change in content["changes"]
+        ),
+        columns=("key", "before", "after") if is_of_properties else ("feature", "neededBy"),
+    )
+
+
+def _sections(table: str, content: Mapping[str, Any], *, is_done: bool) -> list[Section]:  # Any: JSON values
+    changes = content["changes"]
+    if not changes:
+        return [Section("nothing to do", [f"{table}, version {content['version']}: it is so already"])]
+    before, after = content["protocolBefore"], content["protocolAfter"]
+    committed = content["committedVersion"]
+    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless others commit first"
+    sections = [
+        Section("table", [table]),
+        Section("version", [version]),
+        Section("changed" if is_done else "would change", [_change(change) for change in changes], is_cut=False),
+        Section("protocol", [_protocol(after) if before == after else f"{_protocol(before)} -> {_protocol(after)}"]),
+        Section("readers", [content["readers"]] if "readers" in content else [], is_cut=False),
+        Section("writers", [content["writers"]] if "writers" in content else [], is_cut=False),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _change(change: Mapping[str, Any]) -> str:  # Any: JSON values
+    if "feature" in change:
+        return (
+            f"{change['feature']}, which {change['neededBy']} needs" if "neededBy" in change else str(change["feature"])
+        )
+    before = change.get("before", "(not set)")
+    return f"{change['key']}: {before} -> {change.get('after', '(not set)')}"
+
+
+def _protocol(action: Mapping[str, Any]) -> str:  # Any: JSON values
+    versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
+    named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
+    return f"{versions} with {', '.join(named)}" if named else versions
+
+
+def _meaning(one: ShownProperty) -> str | None:
+    if not one.is_valid:
+        return f"not valid: expected {one.expected}"
+    return "no engine is known to know it" if one.is_known is False else one.meaning
+
+
+def _style(one: ShownProperty) -> Style:
+    return Style.PLAIN if one.is_valid and one.is_known is not False else Style.PROBLEM

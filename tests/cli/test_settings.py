@@ -1,0 +1,234 @@
+"""`properties` and `features` on the command line; the sample table has 15 commits and a checkpoint."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import deltacli as api
+from tests.cli.pty_session import Session
+from tests.cli.support import ROOT, Result, deltacli
+
+LOG = "tbl/_delta_log"
+Json = dict[str, Any]  # Any: JSON values
+
+
+@pytest.fixture
+def home(sample: Path, tmp_path: Path) -> Path:
+    shutil.copytree(sample, tmp_path / "tbl")
+    return tmp_path
+
+
+def checked(found: Json, name: str) -> Json:
+    schema = json.loads((ROOT / "docs" / "schemas" / f"{name}.json").read_text(encoding="utf-8"))
+    assert [] == [fault.message for fault in Draft202012Validator(schema).iter_errors(found)]
+    return found
+
+
+def document(result: Result) -> Json:
+    found: Json = json.loads(result.out)
+    return checked(found, found["kind"])
+
+
+def names(home: Path) -> list[str]:
+    return sorted(path.name for path in (home / LOG).iterdir())
+
+
+def commit(home: Path, version: int) -> Json:
+    """The actions of a commit by kind."""
+    lines = (home / LOG / f"{version:020d}.json").read_text().splitlines()
+    return {kind: action for line in lines for kind, action in json.loads(line).items()}
+
+
+def validated(home: Path) -> set[str]:
+    result = deltacli("validate", "tbl", "--format", "ndjson", "--fail-on", "info", cwd=home)
+    return {line["rule"] for line in map(json.loads, result.out.splitlines()) if line["type"] == "finding"}
+
+
+def test_properties_are_set_and_unset_by_one_commit_each(home: Path) -> None:
+    before, findings = commit(home, 0)["metaData"], validated(home)
+
+    done = document(
+        deltacli(
+            "properties", "tbl", "set", "delta.logRetentionDuration=60 DAYS", "owner=a=b", "--yes", "--json", cwd=home
+        )
+    )
+    gone = document(deltacli("properties", "tbl", "unset", "owner", "never", "--yes", "--json", cwd=home))
+
+    assert (15, 16) == (done["committedVersion"], gone["committedVersion"])
+    assert [
+        {"key": "delta.logRetentionDuration", "after": "interval 60 days"},
+        {"key": "owner", "after": "a=b"},
+    ] == done["changes"]
+    assert [{"key": "owner", "before": "a=b"}] == gone["changes"]
+    first, second = commit(home, 15), commit(home, 16)
+    assert {"commitInfo", "metaData"} == first.keys() == second.keys()
+    wanted = {"delta.logRetentionDuration": "interval 60 days"}
+    kept = {"delta.deletedFileRetentionDuration": "interval 3 days"}
+    assert before | {"configuration": kept | wanted} == second["metaData"]
+    assert "SET TBLPROPERTIES" == first["commitInfo"]["operation"]
+    assert wanted | {"owner": "a=b"} == json.loads(first["commitInfo"]["operationParameters"]["properties"])
+    assert {"properties": '["owner"]', "ifExists": True} == second["commitInfo"]["operationParameters"]
+    assert findings | {"history.writer-mix"} == validated(home)
+
+
+def test_features_are_added_by_one_commit_with_what_they_need(home: Path) -> None:
+    done = document(deltacli("features", "tbl", "add", "rowTracking", "v2Checkpoint", "--yes", "--json", cwd=home))
+    set_on = deltacli("properties", "tbl", "set", "delta.checkpointPolicy=v2", "--yes", cwd=home)
+
+    assert [
+        {"feature": "domainMetadata", "neededBy": "rowTracking"},
+        {"feature": "rowTracking"},
+        {"feature": "v2Checkpoint"},
+    ] == done["changes"]
+    made = commit(home, 15)
+    assert {"commitInfo", "protocol"} == made.keys()
+    assert done["protocolAfter"] == made["protocol"]
+    assert ("UPGRADE PROTOCOL", made["protocol"]) == (
+        made["commitInfo"]["operation"],
+        json.loads(made["commitInfo"]["operationParameters"]["newProtocol"]),
+    )
+    assert (0, 17) == (set_on.code, len([name for name in names(home) if name.endswith(".json")]))
+    shown = {one["name"]: one for one in document(deltacli("features", "tbl", "--json", cwd=home))["features"]}
+    assert "delta.checkpointPolicy is v2" == shown["v2Checkpoint"]["because"]
+
+
+def test_in_commit_timestamps_are_switched_on_with_since_when(home: Path) -> None:
+    deltacli("features", "tbl", "add", "inCommitTimestamp", "--yes", cwd=home)
+    deltacli("properties", "tbl", "set", "delta.enableInCommitTimestamps=true", "--yes", cwd=home)
+    deltacli("properties", "tbl", "set", "owner=me", "--yes", cwd=home)
+
+    enabled, later = commit(home, 16), commit(home, 17)
+    stamp = enabled["commitInfo"]["inCommitTimestamp"]
+    assert {
+        "delta.inCommitTimestampEnablementVersion": "16",
+        "delta.inCommitTimestampEnablementTimestamp": str(stamp),
+    } == {key: value for key, value in enabled["metaData"]["configuration"].items() if "Enablement" in key}
+    assert stamp < later["commitInfo"]["inCommitTimestamp"]
+    assert not {rule for rule in validated(home) if rule.startswith("ict.")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("properties tbl set delta.appendOnly=true", "delta.appendOnly: (not set) -> true"),
+        ("properties tbl unset delta.deletedFileRetentionDuration", "interval 3 days -> (not set)"),
+        ("features tbl add deletionVectors", "reader 1, writer 2 -> reader 3, writer 7"),
+    ],
+)
+def test_nothing_changes_without_a_yes_and_the_plan_is_shown(arguments: str, words: str, home: Path) -> None:
+    before = names(home)
+
+    dry = deltacli(*arguments.split(), "--dry-run", "--yes", cwd=home)
+    asked = deltacli(*arguments.split(), cwd=home)
+    as_json = deltacli(*arguments.split(), "--json", cwd=home)
+
+    assert (0, True) == (dry.code, words in dry.out)
+    assert (4, dry.out) == (asked.code, asked.out)
+    assert f"hint: deltacli {arguments} --yes" in asked.err
+    assert (4, "consent.missing", True) == (as_json.code, as_json.error["code"], document(as_json)["dryRun"])
+    assert document(as_json)["committedVersion"] is None
+    assert before == names(home)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("properties tbl set", 2, "no property is named"),
+        ("properties tbl set owner", 2, "is no property"),
+        ("properties tbl change owner=me", 2, "change"),
+        ("properties tbl --yes", 2, "go with set or unset"),
+        ("properties tbl unset owner --force", 2, "--force goes with set"),
+        ("properties tbl set delta.checkpointInterval=0 --yes", 2, "expected  an integer from 1"),
+        ("properties tbl set delta.chekpointInterval=5 --yes", 4, "did you mean delta.checkpointInterval?"),
+        ("properties tbl set delta.enableDeletionVectors=true --yes", 4, "deltacli features tbl add deletionVectors"),
+        ("properties tbl set delta.enableDeletionVectors=true --dry-run", 4, "needs the feature"),
+        ("features tbl add", 2, "no feature is named"),
+        ("features tbl --dry-run", 2, "go with add"),
+        ("features tbl add deletionvectors --yes", 2, "did you mean deletionVectors?"),
+        ("features tbl add clustering --yes", 4, "CLUSTER BY"),
+        ("features nowhere", 3, "nothing at this path"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code: int, said: str, home: Path) -> None:
+    before = names(home)
+
+    result = deltacli(*arguments.split(), cwd=home)
+
+    assert (code, True) == (result.code, said in result.err), result.err
+    assert before == names(home)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "properties tbl set delta.deletedFileRetentionDuration=interval_3_days",
+        "properties tbl unset never",
+        "features tbl add appendOnly",
+    ],
+)
+def test_what_is_so_already_makes_no_version(arguments: str, home: Path) -> None:
+    before = names(home)
+    words = [word.replace("_", " ") for word in arguments.split()]
+
+    result = deltacli(*words, "--yes", cwd=home)
+
+    assert (0, True) == (result.code, result.out.startswith("nothing to do")), result.err
+    assert before == names(home)
+
+
+def test_properties_and_features_are_listed_in_every_format(home: Path) -> None:
+    deltacli("properties", "tbl", "set", "delta.mine=1", "owner=me", "--force", "--yes", cwd=home)
+
+    as_csv = deltacli("properties", "tbl", "--format", "csv", cwd=home).out.splitlines()
+    lines = [
+        json.loads(line) for line in deltacli("properties", "tbl", "--format", "ndjson", cwd=home).out.splitlines()
+    ]
+    features = deltacli("features", "tbl", "--format", "ndjson", cwd=home).out.splitlines()
+    change = deltacli("properties", "tbl", "set", "x=y", "--dry-run", "--format", "ndjson", cwd=home).out.splitlines()
+
+    assert "key,value,known,valid,default,meaning" == as_csv[0]
+    assert ["delta.mine,1,false,true,,no engine is known to know it", "owner,me,,true,,"] == as_csv[2:]
+    assert [True, False, None] == [checked(line, "property")["known"] for line in lines[:-1]]
+    assert ["appendOnly", "invariants"] == [checked(json.loads(line), "feature")["name"] for line in features[:-1]]
+    assert "x" == checked(json.loads(change[0]), "properties")["changes"][0]["key"]
+    document(deltacli("properties", "tbl", "--json", cwd=home))
+    changed = deltacli("properties", "tbl", "set", "x=y", "--dry-run", "--format", "csv", cwd=home).out
+    assert ["key,before,after", "x,,y"] == changed.splitlines()
+
+
+def test_the_library_changes_tables_too(home: Path) -> None:
+    table = api.open_table(str(home / "tbl"))
+
+    planned = table.set_properties({"owner": "me"}, dry_run=True)
+    made = [
+        table.set_properties({"owner": "me"}),
+        table.add_features(["domainMetadata"]),
+        table.unset_properties(["owner"]),
+    ]
+
+    assert planned.committed_version is None
+    assert [15, 16, 17] == [one.committed_version for one in made]
+    assert table.set_properties({}).committed_version is None
+    assert "domainMetadata" in table.snapshot().protocol.supported_features
+
+
+@pytest.mark.parametrize(("answer", "code", "is_done"), [("y\n", 0, True), ("\n", 4, False)])
+def test_on_a_terminal_somebody_is_asked(answer: str, code: int, is_done: bool, home: Path) -> None:
+    words = ("properties", home / "tbl", "set", "owner=me")
+
+    with Session(*words, "--no-pager", "--color", "never", size=(200, 40)) as session:
+        session.read_until("[y/N] ")
+        session.type(answer)
+        found, seen = session.finish()
+
+    plan, _, rest = seen.partition("[y/N] ")
+    assert (code, is_done) == (found, len(list((home / LOG).glob("*15.json"))) == 1)
+    assert f"set 1 property of file://{home}/tbl? " == plan.splitlines()[-1]
+    assert "would change  owner: (not set) -> me" in plan
+    assert ("15, committed" in rest) == is_done
