@@ -12,6 +12,7 @@ log;-;again;Care for the log of a table itself.
 read;-;again;Read the rows of a table at a version.
 snapshot;-;again;Show the state of a table at a version.
 validate;-;again;Check tables against the rules of the protocol.
+widen-type;-;again;Give columns wider types without rewriting data, in one commit.
 '
             options='--format;table json ndjson csv parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -356,6 +357,33 @@ once;TEXT
 -h --help;-;once;Show this message and exit.
 '
             arguments='again;DIRECTORY
+'
+            ;;
+        'widen-type ')
+            commands=''
+            options='--enable;-;once;Set delta.enableTypeWidening where it is not true.
+--upgrade-protocol;-;once;Add the features that are missing; clients without them lose access.
+--check-files;-;once;Look into every data file before: refuse where one has another type.
+--check;-;once;Change nothing: exit 1 if a change is due, 4 if it is refused.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+again;TEXT
 '
             ;;
     esac

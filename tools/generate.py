@@ -70,7 +70,8 @@ def fill(text: str, tables: Mapping[str, list[str]]) -> str:
     for name, rows in tables.items():
         pattern = rf"(<!-- generated: {name} -->\n).*?(\n<!-- end -->)"
         block = "\n".join(["", *rows, ""])
-        text, count = re.subn(pattern, lambda found, block=block: found[1] + block + found[2], text, flags=re.DOTALL)
+        written = block.replace("\\", r"\\")
+        text, count = re.subn(pattern, rf"\g<1>{written}\g<2>", text, flags=re.DOTALL)
         if count != 1:
             raise SystemExit(f"error: the page has {count} places for the generated table {name}")
     return text

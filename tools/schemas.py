@@ -33,6 +33,7 @@ _LINES = (
     "row",
     "change",
     "scan",
+    "widen-type",
 )
 
 
@@ -62,6 +63,7 @@ def render_schemas() -> dict[str, str]:
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
         "change": _row_line(documents["deltacli.changes"], "change", "a changed row of a table"),
         "scan": _whole_line(documents["deltacli.scan-files"], "scan", "how much a scan reads and passes over"),
+        "widen-type": _whole_line(documents["deltacli.widen-type"], "widen-type", "wider types, planned or committed"),
     }
     written = [path for path in HOME.glob("*.json") if path.stem not in lines]
     others = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in written}
@@ -124,9 +126,21 @@ def _whole_line(document: Schema, kind: str, title: str) -> Schema:
     left_out = (*_ENVELOPE, "items")
     properties = {name: schema for name, schema in document["properties"].items() if name not in left_out}
     required = [name for name in document["required"] if name not in left_out]
-    amount = document.get("$defs", {}).get("amount")
-    parts = {"$defs": {"amount": amount}} if amount else {}
-    return _line(kind, title, properties, required, additionalProperties=False) | parts
+    parts = _parts_in(properties, document.get("$defs", {}))
+    line = _line(kind, title, properties, required, additionalProperties=False)
+    return line | ({"$defs": parts} if parts else {})
+
+
+def _parts_in(schema: Schema, defined: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The definitions that a schema refers to, and those that they refer to."""
+    found: dict[str, Schema] = {}
+    waiting = [schema]
+    while waiting:
+        text = json.dumps(waiting.pop())
+        named = [name for name in defined if f'"#/$defs/{name}"' in text and name not in found]
+        found |= {name: defined[name] for name in named}
+        waiting += [defined[name] for name in named]
+    return found
 
 
 def _row_line(document: Schema, kind: str, title: str) -> Schema:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -47,7 +48,7 @@ class WidenRequest:
                 "columns and types come in pairs",
                 code="usage.column",
                 facts={"found": " ".join(words) or "nothing"},
-                hint="deltacli widen-type {table} amount decimal(20,2) id bigint",
+                hint="deltacli widen-type {table} amount 'decimal(20,2)' id bigint",
             )
         return cls(tuple(zip(words[::2], words[1::2], strict=True)), **options)
 
@@ -163,7 +164,7 @@ def refusal_error(refusals: Sequence[Refusal]) -> Refused:
 
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
-    return plan_widening(
+    plan = plan_widening(
         snapshot.regime,
         snapshot.metadata.as_action(),
         request.changes,
@@ -172,6 +173,14 @@ def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues)
         upgrade_protocol=request.upgrade_protocol,
         partition_values=values_of,
     )
+    uri = snapshot.table.uri
+    changes = tuple(replace(change, refusals=_addressed(change.refusals, uri)) for change in plan.changes)
+    return replace(plan, changes=changes, refusals=_addressed(plan.refusals, uri))
+
+
+def _addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
+    """Refusals whose commands name the table."""
+    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
 def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:

@@ -1,5 +1,5 @@
-"""docs/scripting.md, validate.md, checkpoints.md and reading.md against the code: codes and rules are those of the
-source, and what they show runs.
+"""docs/scripting.md, validate.md, checkpoints.md, reading.md and widen-type.md against the code: codes and rules are
+those of the source, and what they show runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.cli.options import TAKES_VALUE
+from deltacli.delta.schema.widening import INTEGER_DIGITS, WIDER
 from deltacli.operations.problems import EXPLAINED
 from tests.cli.support import ROOT, deltacli, make_sample
 from tools.command_tree import read_tree
@@ -25,8 +26,9 @@ SCRIPTING = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
 CODE = re.compile(r"[a-z]+\.[a-z][a-z0-9-]*")
 VALIDATE = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
 CHECKPOINTS = (ROOT / "docs" / "checkpoints.md").read_text(encoding="utf-8")
+WIDENING = (ROOT / "docs" / "widen-type.md").read_text(encoding="utf-8")
 READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE + CHECKPOINTS + READING, re.DOTALL)
+BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING, re.DOTALL)
 JUDGES = (
     "delta/rules/",
     "delta/sql/",
@@ -38,9 +40,9 @@ JUDGES = (
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns, and no error codes."""
 
 
-def section(title: str) -> str:
+def section(title: str, page: str = SCRIPTING) -> str:
     """The text below a heading, up to the next."""
-    return SCRIPTING.split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return page.split(f"\n## {title}\n")[1].split("\n## ", maxsplit=1)[0]
 
 
 def first_cells(text: str) -> set[str]:
@@ -77,8 +79,9 @@ def codes_of_the_source() -> set[str]:
 def test_every_error_code_of_the_source_is_explained_and_no_other() -> None:
     explained = first_cells(section("Errors"))
     problems_only = set(EXPLAINED) - explained
+    warnings_only = first_cells(section("Warnings", WIDENING)) - explained
 
-    assert codes_of_the_source() - problems_only == explained
+    assert codes_of_the_source() - problems_only - warnings_only == explained
 
 
 def test_every_problem_of_the_source_is_explained_and_no_other() -> None:
@@ -118,7 +121,7 @@ def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 20 == len(BLOCKS)
+    assert 23 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:
@@ -146,6 +149,35 @@ def test_every_option_of_validate_is_on_its_page() -> None:
     )
 
     assert set() == {name for name in own if f"`{name}" not in VALIDATE}
+
+
+def test_every_reason_not_to_widen_a_type_is_on_its_page() -> None:
+    refusals = {code for code in first_cells(section("Errors")) if code.startswith("widen.")}
+
+    assert refusals == first_cells(section("Refusals", WIDENING))
+
+
+def test_the_page_of_wider_types_lists_the_changes_that_are_made() -> None:
+    rows = [line.split("|")[1:3] for line in section("Changes that are made", WIDENING).splitlines() if "| `" in line]
+    listed = {from_type.strip(" `"): set(re.findall(r"`(\w+)`", to_types)) for from_type, to_types in rows}
+    digits = {from_type.strip(" `"): re.findall(r"p-s >= (\d+)", to_types) for from_type, to_types in rows}
+
+    assert {name: set(wider) for name, wider in WIDER.items()} == {
+        name: {to_type for to_type in to_types if to_type != "timestampNtz"}
+        for name, to_types in listed.items()
+        if to_types
+    }
+    assert {name: [str(least)] for name, least in INTEGER_DIGITS.items()} == {
+        name: found for name, found in digits.items() if found
+    }
+
+
+def test_every_option_of_widen_type_is_on_its_page() -> None:
+    (command,) = (found for found in read_tree().walk() if found.path == ("widen-type",))
+    own = {name for option in command.options for name in option.spellings if name.startswith("--")}
+    shared = {"--help", "--format", "--json", "--quiet", "--verbose", "--no-pager"}
+
+    assert set() == {name for name in own - set(TAKES_VALUE) - shared if f"`{name}" not in WIDENING}
 
 
 def test_every_option_of_read_and_changes_is_on_its_page() -> None:

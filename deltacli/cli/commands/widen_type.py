@@ -22,7 +22,7 @@ _CSV = ("column", "fromType", "toType", "allowed")
 
 Changes = Annotated[
     list[str],
-    typer.Argument(metavar="COLUMN TYPE …", help="Columns with their new types, in pairs.", show_default=False),
+    typer.Argument(metavar="COLUMN TYPE", help="Columns with their new types, in pairs.", show_default=False),
 ]
 Enable = Annotated[bool, typer.Option("--enable", help="Set delta.enableTypeWidening where it is not true.")]
 Upgrade = Annotated[

@@ -73,7 +73,17 @@ def _fitted(section: Section, room: int | None) -> Iterator[str]:
         if room is None or section.is_cut or len(line) <= room:
             yield line
         else:
-            yield from (line[start : start + room] for start in range(0, len(line), room))
+            yield from _folded(line, room)
+
+
+def _folded(line: str, room: int) -> Iterator[str]:
+    """A line in several, cut between words where that leaves none of them half empty."""
+    room = max(room, 1)
+    while len(line) > room:
+        blank = line.rfind(" ", room // 2, room + 1)
+        yield line[: room if blank < 0 else blank]
+        line = line[room if blank < 0 else blank + 1 :]
+    yield line
 
 
 def _version(summary: SnapshotSummary, terminal: Terminal) -> str:

@@ -12,6 +12,7 @@ from deltacli.quantities import format_size, plural
 if TYPE_CHECKING:
     from deltacli.delta.clients import ClientAccess
     from deltacli.delta.commit_lines import Action
+    from deltacli.delta.widen import PlannedChange
     from deltacli.operations.widen_type import WideningOutcome
 
 
@@ -23,17 +24,21 @@ def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Sectio
         return [Section("nothing to do", [f"{outcome.table.uri}, version {outcome.read_version}: {columns}"])]
     sections = [
         Section("table", [outcome.table.uri]),
-        Section("columns", [f"{change.column}  {change.from_type} -> {change.to_type}" for change in plan.due]),
+        Section("columns", [_change(change) for change in plan.due], is_cut=False),
         Section("commit", [_commit(outcome, dry_run=dry_run)]),
         Section("protocol", list(_protocol(outcome)), is_cut=False),
         Section("property", ["delta.enableTypeWidening=true"] if plan.enables_property else []),
         Section("clients", [_client(client) for client in outcome.clients], is_cut=False),
-        Section("files", list(_files(outcome))),
+        Section("files", list(_files(outcome)), is_cut=False),
         Section("then", list(_consequences()), is_cut=False),
         Section("warnings", [caution.message for caution in plan.warnings], Style.PROBLEM, is_cut=False),
         Section("refused", list(_refusals(outcome)), Style.PROBLEM, is_cut=False),
     ]
     return [section for section in sections if section.lines]
+
+
+def _change(change: PlannedChange) -> str:
+    return f"{change.column}  {change.from_type} -> {change.to_type}"
 
 
 def _commit(outcome: WideningOutcome, *, dry_run: bool) -> str:
