@@ -24,7 +24,7 @@ from tests.corpus.test_checkpoints import NOW_MS, UNWRITABLE, WRITABLE
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE
 from tests.support import corpus
 from tests.support.builder import commit_path
-from tests.support.corpus import CorpusTable
+from tests.support.corpus import CorpusTable, Document
 from tests.support.corpus_checkpoints import copy_log, digest_of
 from tests.support.corpus_widening import Candidate, arrow_type_at, candidates, widened_rows, widened_schema
 from tests.support.row_counts import Rows, count_rows
@@ -209,7 +209,7 @@ def code_of(action: Callable[[], object]) -> str:
 def wish_of(table: CorpusTable) -> tuple[str, str]:
     """A change of the first column that can be widened, or of the first at all."""
     texts = [one["schema"] for one in reversed(table.entry.get("metadatas", [])) if one.get("schema")]
-    schema: dict[str, Any] = json.loads(texts[0]) if texts else {"type": "struct", "fields": []}
+    schema: Document = json.loads(texts[0]) if texts else {"type": "struct", "fields": []}
     first = schema["fields"][0]["name"] if schema["fields"] else "id"
     return next((one.change for one in candidates(schema, ())), (f"`{first}`", "long"))
 
