@@ -206,14 +206,12 @@ def test_the_library_changes_tables_too(home: Path) -> None:
     table = api.open_table(str(home / "tbl"))
 
     planned = table.set_properties({"owner": "me"}, dry_run=True)
-    made = [
-        table.set_properties({"owner": "me"}),
-        table.add_features(["domainMetadata"]),
-        table.unset_properties(["owner"]),
-    ]
+    first = table.set_properties({"owner": "me"}).committed_version
+    second = table.add_features(["domainMetadata"]).committed_version
+    third = table.unset_properties(["owner"]).committed_version
 
     assert planned.committed_version is None
-    assert [15, 16, 17] == [one.committed_version for one in made]
+    assert (15, 16, 17) == (first, second, third)
     assert table.set_properties({}).committed_version is None
     assert "domainMetadata" in table.snapshot().protocol.supported_features
 

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from deltacli.errors import Refused
-from deltacli.operations import commit as committing
 from deltacli.operations.table_properties import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
@@ -18,12 +17,12 @@ from tests.support.reading import open_at
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committing.time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr("deltacli.operations.commit.time.sleep", lambda _seconds: None)
 
 
-def built(configuration: dict[str, Any] | None = None, **fields: object) -> TableBuilder:
-    """A table of one commit; its metaData has `fields` that nobody knows."""
-    lines = [commit_info(), protocol(), metadata(configuration=configuration, **fields)]
+def built(configuration: dict[str, Any] | None = None) -> TableBuilder:  # Any: JSON values
+    """A table of one commit."""
+    lines = [commit_info(), protocol(), metadata(configuration=configuration)]
     return TableBuilder().commit(*lines, add("part-0.parquet", records=1))
 
 
