@@ -8,11 +8,12 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.errors import CheckpointUnreadable
+from deltacli.errors import CheckpointUnreadable, NoAtomicCreate
+from deltacli.operations.widen_type import WidenRequest, plan_widen_type
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import LOG, TableBuilder
 from tests.support.reading import open_at
-from tests.support.storage import RecordingStorage
+from tests.support.storage import NEAR, RecordingStorage
 from tests.support.widening import compact, field, struct
 
 FILES = 20_000
@@ -73,3 +74,13 @@ def test_a_partition_column_needs_its_values_and_the_keys_of_files(built: TableB
     assert {CHECKPOINT} == set(asked.touched("open"))
     with pytest.raises(CheckpointUnreadable):
         widened(built, "day", "timestamp_ntz", readable=("path", "size", "deletionVector"))
+
+
+def test_a_plan_on_a_read_only_store_says_that_nothing_can_be_committed() -> None:
+    schema = compact(struct(field("id", "integer")))
+    builder = TableBuilder().commit(protocol(1, 2), metadata(schema_string=schema))
+    storage = RecordingStorage(builder.in_memory(), capabilities=NEAR._replace(atomic_create=False))
+    request = WidenRequest((("id", "long"),), enable=True, upgrade_protocol=True)
+
+    with pytest.raises(NoAtomicCreate):
+        plan_widen_type(open_at(storage), request, with_impact=True)
