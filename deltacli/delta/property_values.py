@@ -91,8 +91,6 @@ def _interval(value: str) -> str | None:
         return None
     if PORTABLE_INTERVAL.fullmatch(value):
         return " ".join(value.split())
-    unit, unit_ms = next(
-        ((unit, ms) for unit, ms in _UNITS_MS.items() if length_ms and length_ms % ms == 0), ("millisecond", 1)
-    )
+    unit, unit_ms = next(((unit, ms) for unit, ms in _UNITS_MS.items() if length_ms % ms == 0), ("millisecond", 1))
     amount = length_ms // unit_ms
     return f"interval {amount} {unit if amount == 1 else unit + 's'}"

@@ -15,8 +15,6 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
 from deltacli.delta.protocol import Protocol
 
-_STATE = "the state"
-
 
 class Metadata(NamedTuple):
     """The metaData action of a version.
@@ -169,19 +167,14 @@ def read_metadata(action: Action, source: str) -> Metadata:
     )
 
 
-def plain_protocol(action: Action) -> Action:
-    """A protocol action as commits have it: out of a checkpoint, absent lists are null."""
-    return {key: value for key, value in action.items() if value is not None}
-
-
-def plain_metadata(action: Action) -> Action:
-    """A metaData action as commits have it: out of a checkpoint, maps are lists of pairs and absent fields null."""
+def plain_action(action: Action) -> Action:
+    """A protocol or metaData action as commits have it: out of a checkpoint, absent fields are null, those of a format
+    too.
+    """
     plain = {key: value for key, value in action.items() if value is not None}
     if isinstance(plain.get("format"), dict):
-        form = {key: value for key, value in plain["format"].items() if value is not None}
-        plain["format"] = form | {"options": dict(_mapping(form.get("options"), "metaData.format.options", _STATE))}
-    configuration = _mapping(plain.get("configuration"), "metaData.configuration", _STATE)
-    return plain | {"configuration": dict(configuration)}
+        plain["format"] = {key: value for key, value in plain["format"].items() if value is not None}
+    return plain
 
 
 def _read_transaction(action: Action, source: str) -> SetTransaction:

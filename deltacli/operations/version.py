@@ -22,8 +22,7 @@ from deltacli.delta.state import (
     SetTransaction,
     StateBuilder,
     has_in_commit_timestamps,
-    plain_metadata,
-    plain_protocol,
+    plain_action,
 )
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
@@ -370,8 +369,8 @@ def read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[Ch
         segment=segment,
         checkpoint_layout=_layout(segment.checkpoint, contents),
         sidecars=len(sidecars),
-        raw_protocol=plain_protocol(state.raw_protocol or {}),
-        raw_metadata=plain_metadata(state.raw_metadata or {}),
+        raw_protocol=plain_action(state.raw_protocol or {}),
+        raw_metadata=plain_action(state.raw_metadata or {}),
         _problems=_problems(log, segment, state, rejected),
         _log=log,
         _tail=tail,

@@ -114,6 +114,7 @@ def test_what_can_not_be_added_is_refused(
         (LEGACY, "columnMapping", {}),
         (listed(["icebergCompatV2", "columnMapping"]), "deletionVectors", {}),
         (listed(["typeWidening-preview"]), "v2Checkpoint", {}),
+        (listed(["icebergCompatV1", "columnMapping", "deletionVectors"]), "v2Checkpoint", {}),
     ],
 )
 def test_what_can_be_added_is_planned(protocol: Action, name: str, configuration: dict[str, str]) -> None:

@@ -134,6 +134,7 @@ REFUSED = [
         {"delta.enableIcebergCompatV2": "true"},
         ["deletionVectors", "icebergCompatV2"],
     ),
+    ("protocol.exclusive", {"delta.enableDeletionVectors": "true"}, {}, ["deletionVectors", "icebergCompatV1"]),
     (
         "properties.manifest",
         {"delta.enableDeletionVectors": "true"},
@@ -182,6 +183,20 @@ def test_what_the_table_can_not_have_is_refused(
         ({"delta.enableDeletionVectors": "true"}, {}, ["deletionVectors", "icebergCompatV2"]),
         ({"delta.enableRowTracking": "false"}, {"delta.enableRowTracking": "true"}, ["rowTracking"]),
         ({"delta.enableIcebergCompatV2": "false"}, {"delta.enableIcebergCompatV2": "true"}, ["icebergCompatV2"]),
+        (
+            {"delta.enableIcebergCompatV1": "false"},
+            {
+                "delta.enableIcebergCompatV1": "true",
+                "delta.enableIcebergCompatV2": "true",
+                "delta.universalFormat.enabledFormats": "iceberg",
+            },
+            ["icebergCompatV1", "icebergCompatV2"],
+        ),
+        (
+            {"owner": "me"},
+            {"delta.enableDeletionVectors": "true", "delta.compatibility.symlinkFormatManifest.enabled": "true"},
+            ["deletionVectors"],
+        ),
         ({LOG: "interval 1 day", FILES: "interval 1 day"}, {}, "1,2"),
         ({"owner": "me"}, {LOG: "interval 1 day"}, "1,2"),
         ({"owner": "me"}, {"delta.enableDeletionVectors": "true"}, "1,2"),

@@ -27,6 +27,7 @@ from tests.support.effort import examples
         ("delta.logRetentionDuration", "interval 1 week 12 hours", "interval 180 hours"),
         ("delta.logRetentionDuration", "interval 1.5 seconds", "interval 1500 milliseconds"),
         ("delta.logRetentionDuration", "1 day", "interval 1 day"),
+        ("delta.logRetentionDuration", "0 hours", "interval 0 weeks"),
         ("delta.logRetentionDuration", "interval  3  days", "interval 3 days"),
         ("delta.logRetentionDuration", "interval 1 month", None),
         ("delta.logRetentionDuration", "interval -1 days", None),

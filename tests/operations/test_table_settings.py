@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deltacli.delta.state import plain_action
 from deltacli.errors import Refused
 from deltacli.operations.table_properties import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
@@ -119,6 +120,17 @@ def test_a_state_out_of_a_checkpoint_is_committed_as_commits_have_it(kind: Check
         "writerFeatures": ["appendOnly", "invariants", "domainMetadata"],
     } == dict(commits(storage)[2])["protocol"]
     assert ["SET TBLPROPERTIES", "UPGRADE PROTOCOL"] == [info["operation"] for info in infos(storage)[1:]]
+
+
+def test_what_a_checkpoint_has_as_null_is_left_out_of_commits() -> None:
+    found = {
+        "id": "one",
+        "name": None,
+        "format": {"provider": "parquet", "options": None},
+        "configuration": {"a": None},
+    }
+
+    assert {"id": "one", "format": {"provider": "parquet"}, "configuration": {"a": None}} == plain_action(found)
 
 
 def test_shown_properties_say_what_is_wrong_with_them() -> None:
