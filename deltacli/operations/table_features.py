@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli.delta.commit import Base, CommitRequest, require_allowed
+from deltacli.delta.commit import CommitRequest
 from deltacli.delta.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
-from deltacli.operations.commit import Committed, commit
+from deltacli.operations.commit import Committed, commit, require_possible
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
 
@@ -53,7 +53,7 @@ def plan_addition(table: Table, names: Sequence[str]) -> FeaturesOutcome:
     plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
     request = _request(plan)
     if request is not None:
-        require_allowed(request, Base(snapshot.version, snapshot.protocol, snapshot.metadata))
+        require_possible(snapshot, request)
     return FeaturesOutcome(table.uri, snapshot.version, plan, committed_version=None, dry_run=True)
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltacli.delta.commit import Base, CommitRequest, require_allowed
+from deltacli.delta.commit import CommitRequest
 from deltacli.delta.property_changes import PropertiesPlan, plan_set, plan_unset
 from deltacli.delta.property_guide import GUIDE
 from deltacli.delta.property_values import expected_of, normal_form
 from deltacli.delta.rules.known_properties import kind_of
-from deltacli.operations.commit import Committed, commit
+from deltacli.operations.commit import Committed, commit, require_possible
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
 
@@ -83,7 +83,7 @@ def plan_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
     plan = _plan(snapshot, edits)
     request = _request(plan, edits)
     if request is not None:
-        require_allowed(request, Base(snapshot.version, snapshot.protocol, snapshot.metadata))
+        require_possible(snapshot, request)
     protocol = snapshot.protocol.as_json()
     return PropertiesOutcome(table.uri, snapshot.version, protocol, plan, committed_version=None, dry_run=True)
 

@@ -35,6 +35,8 @@ DOCUMENTS = (
     "snapshot --files --tombstones",
     "snapshot --files --limit 1",
     "snapshot --files --columns path,stats",
+    "properties",
+    "features",
     "read",
     "read --limit 3",
     "read --explain",

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from deltacli.delta.state import plain_action
-from deltacli.errors import Refused
+from deltacli.errors import NoAtomicCreate, Refused
 from deltacli.operations.table_properties import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
 from tests.support.committing import Rivals, commits, infos
 from tests.support.reading import open_at
+from tests.support.storage import NEAR, RecordingStorage
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +68,15 @@ def test_what_others_did_meanwhile_may_refuse_it() -> None:
         open_at(rivals).set_properties({"owner": "me"})
 
     assert 2 == len(commits(storage))
+
+
+def test_a_plan_on_a_read_only_store_says_so() -> None:
+    storage = RecordingStorage(built().in_memory(), capabilities=NEAR._replace(atomic_create=False))
+
+    with pytest.raises(NoAtomicCreate):
+        open_at(storage).set_properties({"owner": "me"}, dry_run=True)
+    with pytest.raises(NoAtomicCreate):
+        open_at(storage).add_features(["domainMetadata"], dry_run=True)
 
 
 def test_what_nobody_knows_of_a_metadata_and_a_protocol_stays() -> None:
