@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from deltacli.delta.action_faults import missing, wrong_type
@@ -31,12 +30,6 @@ class Metadata(NamedTuple):
     partition_columns: tuple[str, ...]
     configuration: Mapping[str, str]
     created_time: int | None
-    others: Mapping[str, Any] = MappingProxyType({})
-    """Fields of the action that nobody here knows, as found; Any: JSON values."""
-
-    def as_action(self) -> Action:
-        """The whole action, for a commit that changes something of it: fields that nobody here knows stay."""
-        return {**self.others, **self.as_json()}
 
     def as_json(self) -> dict[str, Any]:
         """The action as in the log, absent values left out."""
@@ -126,11 +119,6 @@ class StateBuilder:
         return tuple(found for _, found in sorted(self.transactions.items()))
 
 
-_METADATA_FIELDS = frozenset(
-    {"id", "name", "description", "format", "schemaString", "partitionColumns", "configuration", "createdTime"}
-)
-
-
 def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:
     """True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
     return "inCommitTimestamp" in protocol.supported_features and is_true(metadata.configuration, IN_COMMIT_TIMESTAMPS)
@@ -163,7 +151,6 @@ def read_metadata(action: Action, source: str) -> Metadata:
         partition_columns=_texts(action.get("partitionColumns") or [], "metaData.partitionColumns", source),
         configuration=_strings(action.get("configuration"), "metaData.configuration", source),
         created_time=created if type(created) is int else None,
-        others={name: value for name, value in action.items() if name not in _METADATA_FIELDS and value is not None},
     )
 
 

@@ -165,8 +165,8 @@ def refusal_error(refusals: Sequence[Refusal]) -> Refused:
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
     plan = plan_widening(
-        snapshot.regime,
-        snapshot.metadata.as_action(),
+        replace(snapshot.regime, raw_protocol=snapshot.raw_protocol),
+        snapshot.raw_metadata,
         request.changes,
         commit_version=snapshot.version + 1,
         enable=request.enable,

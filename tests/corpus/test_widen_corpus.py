@@ -155,7 +155,7 @@ def test_rows_stay_and_their_values_have_the_wider_types(table: CorpusTable, roo
     assert after.regime.features >= before.regime.features | {
         "typeWidening-preview" if is_of_preview else "typeWidening"
     }
-    assert after.metadata.as_action()["configuration"]["delta.enableTypeWidening"] == "true"
+    assert after.raw_metadata["configuration"]["delta.enableTypeWidening"] == "true"
     widened = after.scan().schema
     assert [one.arrow_type for one in chosen] == [arrow_type_at(widened, one.steps) for one in chosen]
     assert before.scan().schema.names == widened.names

@@ -70,3 +70,18 @@ def test_the_slip_is_what_validate_finds_before_and_nothing_more_after() -> None
 
     assert {"typewidening.bad-path"} == before
     assert before == {finding.rule.id for finding in opened.validate(select=["typewidening.*"]).findings}
+
+
+def test_fields_that_nobody_knows_stay_in_the_actions_of_a_commit() -> None:
+    """
+    Whatever a newer writer has put into protocol and metaData is still there after a change of ours.
+    """
+    schema = compact(struct(field("a", "integer")))
+    strange = {"protocol": {**protocol(1, 2)["protocol"], "later": 1}}
+    builder = TableBuilder().commit(strange, metadata(schema_string=schema, novelty={"x": [1]}))
+    table = open_at(builder.in_memory())
+
+    table.widen_type(("a", "long"), enable=True, upgrade_protocol=True)
+
+    after = table.snapshot()
+    assert (1, {"x": [1]}) == (after.raw_protocol["later"], after.raw_metadata["novelty"])
