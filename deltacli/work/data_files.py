@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -94,6 +94,20 @@ class OpenDataFile(NamedTuple):
     is_near: bool
 
 
+def _open(files: TableFiles, path: str) -> Any:  # Any: as in the storage port
+    """Open a file by its decoded path or, where there is none, by the path as it stands: some writers do not encode."""
+    storage, place = files.locate(path)
+    try:
+        return storage.open(place)
+    except FileMissing:
+        other = files.as_written(path)
+        if other is None:
+            raise
+        with suppress(FileMissing):
+            return other[0].open(other[1])
+        raise
+
+
 @contextmanager
 def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
     """Open a data file as Parquet; on a far store what is read is fetched in few requests. Every fault while it is open
@@ -101,11 +115,10 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
     """
     import pyarrow.parquet
 
-    storage, path = files.locate(file.path)
-    is_near = storage.capabilities.cheap_listing
+    is_near = files.locate(file.path)[0].capabilities.cheap_listing
     with (
         data_faults(file),
-        storage.open(path) as source,
+        _open(files, file.path) as source,
         pyarrow.parquet.ParquetFile(
             source,
             metadata=file.metadata,

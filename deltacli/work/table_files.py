@@ -38,6 +38,14 @@ class TableFiles:
                 self._others[directory] = self._open_other(directory or "/")
         return self._others[directory], name
 
+    def as_written(self, path: str) -> tuple[Storage, str] | None:
+        """The place of a relative path that its writer did not encode; None where decoding changes nothing.
+
+        To be tried where `locate` leads to no file.
+        """
+        is_relative = not _ABSOLUTE.match(path)
+        return self.below_root(path) if is_relative and decode(path) != path else None
+
     def below_root(self, path: str) -> tuple[Storage, str]:
         """The same for a path relative to the table, not encoded."""
         return self._storage, path

@@ -44,6 +44,7 @@ def refusal(builder: TableBuilder) -> DataUnreadable:
 def test_a_missing_file_is_named() -> None:
     builder = table_of({"part-0.parquet": parquet_bytes(ROWS), "part%201.parquet": b""}, schema_of(ROWS))
     builder.file("part 1.parquet", parquet_bytes(ROWS))
+    del builder.files["part%201.parquet"]
     assert 20 == len(rows_of(builder))
 
     del builder.files["part 1.parquet"]
@@ -51,6 +52,14 @@ def test_a_missing_file_is_named() -> None:
     error = refusal(builder)
     assert ("data.file-missing", 3) == (error.code, error.exit_code)
     assert "part%201.parquet does not exist" in error.message
+
+
+def test_a_path_that_its_writer_did_not_encode_is_tried_as_it_stands() -> None:
+    builder = table_of({"a%20b.parquet": b"", "c%20d.parquet": b""}, schema_of(ROWS))
+    builder.file("a%20b.parquet", parquet_bytes(ROWS))
+    builder.file("c d.parquet", parquet_bytes(ROWS.slice(0, 3))).file("c%20d.parquet", parquet_bytes(ROWS))
+
+    assert 13 == len(rows_of(builder))
 
 
 @pytest.mark.parametrize("kept", [0, 3, 100, -1, -8, -200])
