@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import DataUnreadable, UsageError
 from deltacli.operations.table import Table, open_table
 from deltacli.storage import Storage, open_storage
@@ -304,6 +306,21 @@ def test_a_null_where_the_schema_allows_none_is_an_error(values: pa.Array, kind:
 
     assert ("notnull.violated", column) == (error.code, error.facts["column"])
     assert values.slice(0, 1).to_pylist() == [row["a"] for row in rows_of(without)]
+
+
+def test_a_dictionary_without_values_below_null_structs_is_nulls() -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 0], pa.int32()), pa.array([], pa.string()), safe=False)
+    inner = pa.field("inner", texts.type, nullable=False)
+    rows = pa.table({"a": pa.StructArray.from_arrays([texts], fields=[inner], mask=pa.array([True, True]))})
+    field = {"name": "inner", "type": "string", "nullable": False, "metadata": {}}
+    kind = {"type": "struct", "fields": [field]}
+    schema = json.dumps({"type": "struct", "fields": [{"name": "a", "type": kind, "nullable": True, "metadata": {}}]})
+    files = FileColumns("none", lambda column: column.name)
+    (found,) = files.find(rows.schema, parse_schema(schema).fields)
+
+    assert found is not None
+    assert found.convert is not None
+    assert [None, None] == found.convert(rows["a"].combine_chunks()).to_pylist()
 
 
 def test_a_name_that_a_file_has_twice_is_refused() -> None:

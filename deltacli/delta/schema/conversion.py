@@ -33,7 +33,7 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
         return None
     if pa.types.is_dictionary(kind):
         inner = conversion(kind.value_type, name, wanted, path)
-        plain = _checked(kind.value_type, path)
+        plain = _decoded(kind.value_type, path)
         return plain if inner is None else lambda values: inner(plain(values))
     if not _fits(kind, name):
         from deltacli.delta.schema.file_columns import mismatch
@@ -108,6 +108,19 @@ def _checked(wanted: Any, path: str) -> Convert:
                 code="data.type-mismatch",
                 facts={"column": path, "in the file": str(values.type)[:200], "reason": str(fault)[:200]},
             ) from fault
+
+    return convert
+
+
+def _decoded(value_type: Any, path: str) -> Convert:
+    """The values that a dictionary stands for."""
+    import pyarrow as pa
+
+    checked = _checked(value_type, path)
+
+    def convert(values: Any) -> Any:
+        # A field that is never null has an index even below a null struct; where all of them are, there is no value.
+        return checked(values) if len(values.dictionary) else pa.nulls(len(values), value_type)
 
     return convert
 
