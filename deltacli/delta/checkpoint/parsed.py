@@ -13,9 +13,10 @@ from deltacli import arrow_compute as pc
 from deltacli.delta.partition_text import Spelling, is_text, spelling_of
 from deltacli.delta.properties import parse_integer
 from deltacli.delta.regime import Regime
+from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
 from deltacli.delta.stats_columns import StatsBlock, StatsColumns, parse_stats
-from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath, decimal_parts
+from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath
 from deltacli.delta.stats_values import INFINITE, NOT_A_NUMBER
 from deltacli.delta.value_text import parse_date, parse_moment
 
@@ -32,27 +33,7 @@ _SPELLED = '"(NaN|-?Infinity)"'
 
 def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types that have none here
     """The Arrow type that holds values of a primitive type of the table."""
-    import pyarrow as pa
-
-    if not isinstance(data_type, PrimitiveType):
-        return None
-    if parts := decimal_parts(data_type.name):
-        return pa.decimal128(*parts)
-    name = "string" if data_type.name.startswith(("char(", "varchar(")) else data_type.name
-    return {
-        "string": pa.string(),
-        "long": pa.int64(),
-        "integer": pa.int32(),
-        "short": pa.int16(),
-        "byte": pa.int8(),
-        "float": pa.float32(),
-        "double": pa.float64(),
-        "boolean": pa.bool_(),
-        "binary": pa.binary(),
-        "date": pa.date32(),
-        "timestamp": pa.timestamp("us", tz="UTC"),
-        "timestamp_ntz": pa.timestamp("us"),
-    }.get(name)
+    return plain_type(data_type.name) if isinstance(data_type, PrimitiveType) else None
 
 
 # -- partition values -------------------------------------------------------------------------------------------------

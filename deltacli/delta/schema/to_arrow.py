@@ -59,12 +59,21 @@ def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
 def _primitive(name: str) -> pyarrow.DataType | None:
     import pyarrow as pa
 
-    if parts := decimal_parts(name):
-        return pa.decimal128(*parts)
-    if name.startswith(("char(", "varchar(", "string collate ")):
-        return pa.string()
+    if name == "void":
+        return pa.null()
     if name == "variant":
         return variant_type()
+    return pa.string() if name.startswith("string collate ") else plain_type(name)
+
+
+def plain_type(name: str) -> pyarrow.DataType | None:
+    """The Arrow type of a primitive type whose values stand by themselves, and compare; None for any other name."""
+    import pyarrow as pa
+
+    if parts := decimal_parts(name):
+        return pa.decimal128(*parts)
+    if name.startswith(("char(", "varchar(")):
+        return pa.string()
     return {
         "string": pa.string(),
         "long": pa.int64(),
@@ -78,7 +87,6 @@ def _primitive(name: str) -> pyarrow.DataType | None:
         "date": pa.date32(),
         "timestamp": pa.timestamp("us", tz="UTC"),
         "timestamp_ntz": pa.timestamp("us"),
-        "void": pa.null(),
     }.get(name)
 
 
