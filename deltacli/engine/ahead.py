@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from queue import Empty, Queue
+from queue import Empty, Full, Queue
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
@@ -28,8 +28,13 @@ class ReadAhead(Generic[Item]):
         self._queue: Queue[Item | _Failure] = Queue(depth)
         self._items = items
         self._stopped = Event()
-        self._thread = Thread(target=self._fetch, name="deltacli-ahead", daemon=True)
-        self._thread.start()
+        self._ended = Event()  # `Thread.is_alive` says no after an interruption in the middle of it (Python 3.11, 3.12)
+        self._thread = Thread(target=self._run, name="deltacli-ahead", daemon=True)
+        try:
+            self._thread.start()
+        except BaseException:  # an interruption: the thread may run all the same, and nobody will close it
+            self._stopped.set()
+            raise
 
     def __iter__(self) -> ReadAhead[Item]:
         return self
@@ -46,13 +51,14 @@ class ReadAhead(Generic[Item]):
         raise StopIteration
 
     def close(self) -> None:
-        """Let the thread end: it may be waiting for room in the queue."""
+        """Stop the thread, and wait for its end: it may be waiting for room in the queue."""
         self._stopped.set()
-        while self._thread.is_alive():
+        while not self._ended.is_set():
             try:
                 self._queue.get(timeout=0.01)
             except Empty:
                 continue
+        self._thread.join()
 
     def _wait(self) -> Item | _Failure:
         """Wait for the next item, never in one long sleep: that could miss a signal that comes just before it."""
@@ -62,10 +68,16 @@ class ReadAhead(Generic[Item]):
             except Empty:
                 continue
 
+    def _run(self) -> None:
+        try:
+            self._fetch()
+        finally:
+            self._ended.set()
+
     def _fetch(self) -> None:
         try:
             for item in self._items:
-                self._queue.put(item)
+                self._put(item)
                 if self._stopped.is_set():
                     break
             end = _Failure(None)
@@ -76,5 +88,13 @@ class ReadAhead(Generic[Item]):
                 close()
         except BaseException as fault:  # noqa: BLE001
             end = end if end.cause is not None else _Failure(fault)
-        if not self._stopped.is_set():
-            self._queue.put(end)
+        self._put(end)
+
+    def _put(self, item: Item | _Failure) -> None:
+        """Hand an item over; drop it where nobody wants any more."""
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=0.1)
+            except Full:
+                continue
+            return

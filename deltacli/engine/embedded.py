@@ -9,18 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import islice
-from threading import Condition
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING
 
 from deltacli.engine.base import Piece, Result
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
-
-_PATIENCE = 0.1
-"""Seconds of a single wait. A signal that arrives just before the main thread falls asleep does not wake it; and on
-Windows none does.
-"""
 
 
 class EmbeddedEngine:
@@ -46,7 +40,9 @@ class EmbeddedEngine:
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        flights = _Flights(work)
+        from deltacli.work.flights import Flights
+
+        flights = Flights(work)
         with ThreadPoolExecutor(threads) as pool:
             try:
                 flying: deque[Future[Result]] = deque(pool.submit(flights.fly, piece) for piece in first)
@@ -57,7 +53,7 @@ class EmbeddedEngine:
                     yield result
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-                flights.wait()
+                flights.land()
 
     def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
         """Yield what `threads` pieces at once yield, in turns."""
@@ -84,35 +80,11 @@ class EmbeddedEngine:
                 source.close()
 
 
-class _Flights(Generic[Piece, Result]):
-    """The pieces that are running, counted: an interruption in the middle of `submit` hides a thread from its pool."""
-
-    def __init__(self, work: Callable[[Piece], Result]) -> None:
-        self._work = work
-        self._changed = Condition()
-        self._running = 0
-
-    def fly(self, piece: Piece) -> Result:
-        """Run one piece."""
-        with self._changed:
-            self._running += 1
-        try:
-            return self._work(piece)
-        finally:
-            with self._changed:
-                self._running -= 1
-                self._changed.notify_all()
-
-    def wait(self) -> None:
-        """Return when no piece is running."""
-        with self._changed:
-            while self._running:
-                self._changed.wait(_PATIENCE)
-
-
 def _result(future: Future[Result]) -> Result:
     """Wait for a piece and return what it gives, or raise what it raises."""
+    from deltacli.work.flights import PATIENCE
+
     while not future.done():
         with suppress(TimeoutError):
-            future.exception(timeout=_PATIENCE)
+            future.exception(timeout=PATIENCE)
     return future.result()

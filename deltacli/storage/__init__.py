@@ -15,6 +15,7 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
+    Enter,
     Existed,
     Failed,
     FileStat,
@@ -22,6 +23,8 @@ from deltacli.storage.base import (
     PathKind,
     Storage,
     Unknown,
+    Walked,
+    folds_names,
 )
 from deltacli.storage.local import LocalStorage
 
@@ -32,6 +35,7 @@ __all__ = [
     "Deleted",
     "Deletion",
     "Draft",
+    "Enter",
     "Existed",
     "Failed",
     "FileStat",
@@ -40,6 +44,8 @@ __all__ = [
     "PathKind",
     "Storage",
     "Unknown",
+    "Walked",
+    "folds_names",
     "is_inside",
     "open_storage",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self
@@ -27,6 +27,29 @@ class PathKind(StrEnum):
     DIRECTORY = "directory"
 
 
+class Walked(NamedTuple):
+    """What a walk found in a directory, or a piece of it: a large one comes in several, of which each file is in one.
+
+    `directory` is the path below the root, '' for the root; `names` are those of regular files, relative to it, with a
+    `/` in them where the store lists flat. `sizes` and `modified_ms` are None where they would cost a look at each
+    file. `odd` are names of what is neither a regular file nor a directory: links, pipes, sockets, and on object
+    stores the markers, whose name ends in `/` or is '' for the directory's own. `is_empty` says that there is nothing
+    in it at all; then, on a store that has directories, `directory_modified_ms` is its time.
+    """
+
+    directory: str
+    names: list[str]
+    sizes: list[int] | None
+    modified_ms: list[int] | None
+    odd: list[str]
+    is_empty: bool = False
+    directory_modified_ms: int | None = None
+
+
+Enter = Callable[[str, Sequence[str]], Iterable[str]]
+"""Says which of the directories directly in one, whose path and whose directories' names it gets, are walked into."""
+
+
 class Capabilities(NamedTuple):
     """What a store can do, so that nobody has to ask for its name.
 
@@ -34,12 +57,14 @@ class Capabilities(NamedTuple):
     `parallel_reads`: how many reads are useful at a time: many where a read waits for a network, else 1.
     `atomic_create`: of all who create one name, one wins and nobody sees half a file. Without it a store is read-only.
     `keeps_times`: a file gets the modification time it is written with; elsewhere that is when it was written.
+    `has_directories`: there are directories apart from the files in them, so that empty ones stay behind.
     """
 
     cheap_listing: bool
     parallel_reads: int
     atomic_create: bool
     keeps_times: bool = False
+    has_directories: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +149,10 @@ class Storage(Protocol):
     @property
     def capabilities(self) -> Capabilities: ...
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """Other URIs of the same root, written as `uri` is."""
+
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         """Yield the files directly in `directory` whose names are `>= start`, bytewise ascending, each once.
 
@@ -133,6 +162,16 @@ class Storage(Protocol):
 
     def list_directories(self, directory: str) -> list[str]:
         """Return the names of the directories directly in `directory`, ascending."""
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        """Yield what is in `directory` and below it, in no order: each regular file once.
+
+        `enter` is called for a directory after its last piece; what it leaves out is never listed. A store that lists
+        flat asks it on the upper levels only, so the paths of the files have to be judged again. Links are never
+        followed. A directory that vanishes meanwhile was never there; one that can't be read raises PermissionRefused.
+        Stores without directories tell of those alone that hold files. Nothing is cached, and nothing goes on in the
+        background once the iterator is closed or has ended.
+        """
 
     def read(self, path: str) -> bytes:
         """Return the whole file."""
@@ -154,6 +193,11 @@ class Storage(Protocol):
     def stat(self, path: str) -> FileStat:
         """Tell name, size and time of one file."""
 
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        """Return sizes and modification times, both -1 for what is missing, is or lies behind a link, or is no regular
+        file. What can't be known is raised.
+        """
+
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         """Create the file unless its name is taken; of many who try one is told Created.
 
@@ -170,5 +214,22 @@ class Storage(Protocol):
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         """Yield what became of each path, each once and in the order given; in bulk where the store can.
 
-        Paths are taken as they are needed, so there may be millions. Stopping early leaves the rest undeleted.
+        Paths are taken as they are needed, so there may be millions. Stopping early leaves the rest undeleted. What
+        the store refuses, for lack of rights or because it is asked too often, is Failed and not raised. A link goes
+        itself, never what it leads to; a directory is Failed.
         """
+
+    def remove_directory(self, path: str) -> Deletion:
+        """Remove a directory if it is empty; Missing on a store that has none."""
+
+
+def folds_names(storage: Storage) -> bool:
+    """True where a file is found under a name that differs from its own by case; told by the table's log, if it has
+    one, without writing anything.
+    """
+    if not storage.capabilities.has_directories:
+        return False
+    spellings = ("_DELTA_LOG", "_delta_log")
+    if any(storage.kind_of(name) is not PathKind.DIRECTORY for name in spellings):
+        return False
+    return not set(spellings) <= set(storage.list_directories(""))

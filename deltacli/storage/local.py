@@ -6,7 +6,7 @@ import errno
 import os
 import shlex
 import stat as stat_module
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
 from urllib.parse import quote
 
@@ -17,13 +17,15 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
+    Enter,
     Failed,
     FileStat,
     Missing,
     PathKind,
+    Walked,
 )
 
-_LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True)
+_LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
@@ -37,7 +39,12 @@ class LocalStorage:
 
     @property
     def uri(self) -> str:
-        return "file://" + quote(os.fsencode(self.root))
+        return _uri(self.root)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        real = os.path.realpath(self.root)
+        return () if real == self.root else (_uri(real),)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -67,9 +74,28 @@ class LocalStorage:
         place = self._at(directory)
         try:
             with os.scandir(place) as entries:
-                return sorted(entry.name for entry in entries if entry.is_dir())
+                return sorted(entry.name for entry in entries if _is_directory(entry))
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        from deltacli.storage.local_walk import leads_elsewhere, look
+
+        if leads_elsewhere(self.root, directory):
+            raise FileMissing(f"{self._at(directory)} lies behind a link, and links are not followed")
+        waiting = [directory]
+        while waiting:
+            path = waiting.pop()
+            place, directories = self._at(path), list[str]()
+            try:
+                yield from look(place, path, directories)
+            except (OSError, ValueError) as fault:
+                error = _translate(fault, place)
+                if isinstance(error, FileMissing) and path != directory:
+                    continue  # gone, or another thing by now: as if never seen
+                raise error from fault
+            entered = enter(path, sorted(directories))
+            waiting += [f"{path}/{name}" if path else name for name in entered]
 
     def read(self, path: str) -> bytes:
         place = self._at(path)
@@ -148,6 +174,14 @@ class LocalStorage:
             raise FileMissing(f"{place} is not a file")
         return FileStat(os.path.basename(place), status.st_size, status.st_mtime_ns // 1_000_000)
 
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        from deltacli.storage.local_walk import stat_many
+
+        try:
+            return stat_many(self.root, paths)
+        except OSError as fault:
+            raise _translate(fault, os.fsdecode(fault.filename)) from fault
+
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         from deltacli.storage.local_write import create
 
@@ -172,6 +206,20 @@ class LocalStorage:
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
             yield path, _delete(self._at(path))
+
+    def remove_directory(self, path: str) -> Deletion:
+        from deltacli.storage.local_walk import leads_elsewhere
+
+        place = self._at(path)
+        try:
+            if not path or leads_elsewhere(self.root, path):
+                return Failed("it is the root of the store" if not path else "a link leads to it")
+            os.rmdir(place)
+        except ValueError:
+            return Missing()  # no directory can have such a name
+        except OSError as fault:
+            return Failed(_reason(fault)) if os.path.lexists(place) else Missing()
+        return Deleted()
 
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
@@ -207,6 +255,20 @@ class _LocalDraft:
             raise _translate(fault, self._target, "written") from fault
 
 
+def _uri(root: str) -> str:
+    return "file://" + quote(os.fsencode(root))
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    """True also for a link to a directory. A link in a circle is none, like one that leads nowhere. Raises OSError."""
+    try:
+        return entry.is_dir()
+    except OSError as fault:
+        if fault.errno == errno.ELOOP:
+            return False
+        raise
+
+
 def _open(place: str) -> int:
     """Open a regular file for reading; anything else is refused: a pipe would wait for a writer, a device for ever."""
     descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -219,6 +281,8 @@ def _open(place: str) -> int:
 def _delete(place: str) -> Deletion:
     try:
         os.unlink(place)
+    except ValueError:
+        return Missing()  # no file can have such a name
     except OSError as fault:
         if fault.errno in _ABSENT:
             return Missing()
@@ -233,9 +297,16 @@ def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> S
     if fault.errno in _ABSENT and what == "read":
         return FileMissing(f"{place} does not exist")
     if fault.errno in _DENIED:
-        where = place if what == "read" else os.path.dirname(place)
+        where = _visible(place if what == "read" else os.path.dirname(place))
         return PermissionRefused(f"{place} can't be {what}: {_reason(fault)}", hint=f"ls -ld {shlex.quote(where)}")
     return StorageFailed(f"{place} can't be {what}: {_reason(fault)}")
+
+
+def _visible(place: str) -> str:
+    """Return the place, or the nearest directory above it that can be looked at: that one lacks the permission."""
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    return place
 
 
 def _reason(fault: OSError) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from threading import Lock
 from typing import Any
 
@@ -15,10 +16,12 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
+    Enter,
     Existed,
     FileStat,
     Missing,
     PathKind,
+    Walked,
 )
 
 
@@ -37,6 +40,10 @@ class MemoryStorage:
     @property
     def capabilities(self) -> Capabilities:
         return Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return ()
 
     def write(self, path: str, data: bytes, *, modified_ms: int = 0) -> None:
         """Put a file in place, whole, over whatever was there."""
@@ -72,9 +79,19 @@ class MemoryStorage:
                 found = self._files.pop(path, None)
             yield path, Missing() if found is None else Deleted()
 
+    def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
+        return Missing()
+
     def stat(self, path: str) -> FileStat:
         data, modified_ms = self._get(path)
         return FileStat(path.rsplit("/", 1)[-1], len(data), modified_ms)
+
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        with self._lock:
+            found = [self._files.get(path) for path in paths]
+        return [-1 if file is None else len(file[0]) for file in found], [
+            -1 if file is None else file[1] for file in found
+        ]
 
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = f"{directory}/" if directory else ""
@@ -94,6 +111,31 @@ class MemoryStorage:
         if not rest:
             raise FileMissing(f"{self._uri}/{directory} does not exist")
         return sorted({name.split("/", 1)[0] for name in rest if "/" in name})
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        prefix = f"{directory}/" if directory else ""
+        files: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
+        below: dict[str, set[str]] = defaultdict(set)
+        with self._lock:
+            for path, (data, modified_ms) in self._files.items():
+                if path.startswith(prefix):
+                    parent, _, name = path.rpartition("/")
+                    files[parent].append((name, len(data), modified_ms))
+        if not files:
+            raise FileMissing(f"{self._uri}/{directory} does not exist")
+        for path in files:
+            while path != directory:
+                parent, _, name = path.rpartition("/")
+                below[parent].add(name)
+                path = parent
+        waiting = [directory]
+        while waiting:
+            path = waiting.pop()
+            found = [file for file in files[path] if file[0]]
+            if files[path]:
+                names, sizes, times = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
+                yield Walked(path, names, sizes, times, [""] * (len(files[path]) - len(found)))
+            waiting += [f"{path}/{name}" if path else name for name in enter(path, sorted(below[path]))]
 
     def read(self, path: str) -> bytes:
         return self._get(path)[0]

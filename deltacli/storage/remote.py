@@ -6,7 +6,7 @@ becomes writable when it gets a back end of its own that passes the contract. Cr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NoReturn, TypeVar
 
@@ -17,8 +17,10 @@ from deltacli.storage.base import (
     Creation,
     Deletion,
     Draft,
+    Enter,
     FileStat,
     PathKind,
+    Walked,
     no_atomic_create,
 )
 from deltacli.storage.secrets import StoreFault, without_secrets
@@ -67,6 +69,10 @@ class RemoteStorage:
     def capabilities(self) -> Capabilities:
         return Capabilities(cheap_listing=False, parallel_reads=MANY_READS, atomic_create=False)
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return ()
+
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         place = self._at(directory)
         entries = self._ask(lambda: self._fs.ls(place, detail=True), place)
@@ -79,6 +85,22 @@ class RemoteStorage:
         place = self._at(directory)
         entries = self._ask(lambda: self._fs.ls(place, detail=True), place)
         return sorted(entry["name"].rstrip("/").rsplit("/", 1)[-1] for entry in entries if entry["type"] == "directory")
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        waiting = [directory]
+        while waiting:
+            path = waiting.pop()
+            place = self._at(path)
+            try:
+                entries = self._entries(place)
+            except FileMissing:
+                if path == directory:
+                    raise
+                continue
+            walked, directories = _sort_out(path, place, entries)
+            if walked.names or walked.odd:
+                yield walked
+            waiting += [f"{path}/{name}" if path else name for name in enter(path, directories)]
 
     def read(self, path: str) -> bytes:
         place = self._at(path)
@@ -114,6 +136,22 @@ class RemoteStorage:
             raise FileMissing(f"{without_secrets(place)} is not a file")
         return FileStat(path.rsplit("/", 1)[-1], int(entry["size"] or 0), _modified_ms(entry))
 
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        def look(path: str) -> tuple[int, int]:
+            place = self._at(path)
+            try:
+                entry = self._ask(lambda: self._fs.info(place), place)
+            except FileMissing:
+                return -1, -1
+            modified_ms = _modified_ms(entry)
+            return (int(entry["size"] or 0), modified_ms) if _is_plain(entry) and modified_ms else (-1, -1)
+
+        with ThreadPoolExecutor(MANY_READS) as pool:
+            found = list(pool.map(look, paths))
+        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
+
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._refuse()
 
@@ -126,9 +164,16 @@ class RemoteStorage:
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:  # noqa: ARG002
         self._refuse()
 
+    def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002
+        self._refuse()
+
     def _refuse(self) -> NoReturn:
         scheme = self._uri.partition("://")[0]
         raise no_atomic_create(self.uri, f"nothing is known of atomic creation on {scheme}:// through fsspec")
+
+    def _entries(self, place: str) -> list[dict[str, Any]]:
+        entries: list[dict[str, Any]] = self._ask(lambda: self._fs.ls(place, detail=True), place)
+        return entries
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
@@ -148,6 +193,27 @@ class RemoteStorage:
         except (OSError, TimeoutError) as fault:
             said = StoreFault.of(fault)
             raise StorageFailed(f"{place} can't be read", facts={"store says": str(said)}) from said
+
+
+def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[Walked, list[str]]:
+    """Return what a listing of a directory tells of it, and the names of the directories in it."""
+    entries = [entry for entry in entries if entry["name"].rstrip("/") != place]  # not the directory's own marker
+    named = {entry["name"].rstrip("/").rsplit("/", 1)[-1]: entry for entry in entries}
+    files = {name: entry for name, entry in named.items() if _is_plain(entry)}
+    directories = sorted(name for name, entry in named.items() if _is_directory(entry))
+    odd = sorted(named.keys() - files.keys() - set(directories))
+    sizes = [int(entry["size"] or 0) for entry in files.values()]
+    times = [_modified_ms(entry) for entry in files.values()]
+    # A time that the listing doesn't tell must not look like one of long ago.
+    return Walked(path, list(files), sizes, times if all(times) else None, odd), directories
+
+
+def _is_directory(entry: Mapping[str, Any]) -> bool:
+    return entry["type"] == "directory" and not entry.get("islink")
+
+
+def _is_plain(entry: Mapping[str, Any]) -> bool:
+    return entry["type"] == "file" and not entry.get("islink")
 
 
 def _modified_ms(entry: Mapping[str, Any]) -> int:

@@ -8,11 +8,9 @@ somebody else's.
 from __future__ import annotations
 
 import io
-import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar
@@ -28,23 +26,26 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
+    Enter,
     Existed,
     Failed,
     FileStat,
     Missing,
     PathKind,
     Unknown,
+    Walked,
     no_atomic_create,
 )
+from deltacli.storage.s3_body import Body, require_one_put
 from deltacli.storage.s3_options import make_clients, read_options
 
 Answer = TypeVar("Answer")
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
-_LARGEST_PUT = 5 << 30
 _DELETES_A_REQUEST = 1_000
 _ATTEMPTS = 5
+_AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
 _BODY_ATTEMPTS = 3
 _TAIL_BYTES = 64 << 10
 _READ_AHEAD_BYTES = 1 << 20
@@ -93,6 +94,10 @@ class S3Storage:
             cheap_listing=False, parallel_reads=MANY_READS, atomic_create=self._honours_condition is not False
         )
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return ()
+
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)
         is_there, last, recent = not prefix, "", frozenset[str]()
@@ -122,6 +127,13 @@ class S3Storage:
         if prefix and not is_there:
             raise FileMissing(f"{self._place(directory)} does not exist")
         return sorted(found - {""})
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        from deltacli.storage.s3_walk import walk
+
+        is_there = yield from walk(self._page, self._prefix, directory, enter)
+        if not is_there and self._prefix(directory):
+            raise FileMissing(f"{self._place(directory)} does not exist")
 
     def read(self, path: str) -> bytes:
         return self._get(path)[0]
@@ -165,13 +177,27 @@ class S3Storage:
         modified_ms = int(answer["LastModified"].timestamp() * 1000)
         return FileStat(path.rsplit("/", 1)[-1], int(answer["ContentLength"]), modified_ms)
 
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        def look(path: str) -> tuple[int, int]:
+            try:
+                found = self.stat(path)
+            except FileMissing:
+                return -1, -1
+            return found.size_bytes, found.modified_ms
+
+        with ThreadPoolExecutor(MANY_READS) as pool:
+            found = list(pool.map(look, paths))
+        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
+
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
         self._require_condition(path)
-        return self._create(path, _Body(data))
+        return self._create(path, Body(data))
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:  # noqa: ARG002
         self._require_condition(path)
-        self._replace(path, _Body(data))
+        self._replace(path, Body(data))
 
     def draft(self, path: str) -> Draft:
         from deltacli.storage.scratch import ScratchDraft
@@ -180,8 +206,8 @@ class S3Storage:
 
         def send(place: str, replace: bool) -> Creation:
             if not replace:
-                return self._create(path, _Body(place))
-            self._replace(path, _Body(place))
+                return self._create(path, Body(place))
+            self._replace(path, Body(place))
             return Created()
 
         return ScratchDraft(send)
@@ -197,8 +223,11 @@ class S3Storage:
             outcomes |= {path: self._delete_one(path) for path in sorted(odd)}
             yield from ((path, outcomes[path]) for path in batch)
 
-    def _replace(self, path: str, body: _Body) -> None:
-        _require_one_put(self._place(path), body.size)
+    def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
+        return Missing()
+
+    def _replace(self, path: str, body: Body) -> None:
+        require_one_put(self._place(path), body.size)
 
         def send(client: Any) -> None:  # Any: botocore has no types
             with body.opened() as content:
@@ -206,11 +235,11 @@ class S3Storage:
 
         self._ask(send, path, "written")
 
-    def _create(self, path: str, body: _Body) -> Creation:
+    def _create(self, path: str, body: Body) -> Creation:
         """Send one conditional PUT, and again only after an answer that nothing was done."""
         from deltacli.storage.s3_faults import FAULTS, Sent, fate_of_create, translate
 
-        _require_one_put(self._place(path), body.size)
+        require_one_put(self._place(path), body.size)
         _, once = self._clients()
         fault: BaseException | None = None
         for attempt in range(_ATTEMPTS):
@@ -255,7 +284,7 @@ class S3Storage:
         directory = path.rpartition("/")[0]
         probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
         try:
-            outcomes = (self._create(probe, _Body(b"")), self._create(probe, _Body(b"")))
+            outcomes = (self._create(probe, Body(b"")), self._create(probe, Body(b"")))
         finally:
             self._delete_one(probe)
         match outcomes:
@@ -274,9 +303,21 @@ class S3Storage:
         return no_atomic_create(self._uri, "the store takes no notice of If-None-Match: two writers would both win")
 
     def _delete(self, paths: list[str]) -> dict[str, Deletion]:
-        """Delete up to a thousand objects in one request."""
+        """Delete up to a thousand objects in one request, and those the store was too busy for in more."""
+        outcomes: dict[str, Deletion] = {}
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self._pause(0.1 * 2**attempt)
+            found, again = self._delete_at_once(paths)
+            outcomes |= found
+            if not (paths := again):
+                break
+        return outcomes
+
+    def _delete_at_once(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:
+        """Return what became of the objects, and for which of them asking again is right."""
         if not paths:
-            return {}
+            return {}, []
         by_key = {self._key(path): path for path in paths}
         objects = [{"Key": key} for key in by_key]
         try:
@@ -286,7 +327,8 @@ class S3Storage:
                 "deleted",
             )
         except StorageFailed as failed:
-            return dict.fromkeys(paths, Failed(failed.facts.get("store says", failed.message)))
+            # The client has asked again as often as it may.
+            return dict.fromkeys(paths, Failed(failed.facts.get("store says", failed.message))), []
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not say what became of it"))
         outcomes |= {by_key[entry["Key"]]: Deleted() for entry in answer.get("Deleted", []) if entry["Key"] in by_key}
         for entry in answer.get("Errors", []):
@@ -295,7 +337,8 @@ class S3Storage:
                 outcomes[by_key[entry["Key"]]] = (
                     Missing() if gone else Failed(f"{entry.get('Code')}: {entry.get('Message')}")
                 )
-        return outcomes
+        busy = {entry["Key"] for entry in answer.get("Errors", []) if entry.get("Code") in _AGAIN}
+        return outcomes, [path for key, path in by_key.items() if key in busy]
 
     def _delete_one(self, path: str) -> Deletion:
         try:
@@ -342,18 +385,26 @@ class S3Storage:
 
     def _pages(self, prefix: str, after: str) -> Iterator[dict[str, Any]]:
         """Yield the pages of a listing, each when it is needed."""
-        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, "Delimiter": "/", **self._payer}
-        if after:
-            asked["StartAfter"] = prefix + after
+        token = ""
         while True:
-            page = self._list(asked, prefix)
+            page, token = self._page(prefix, "/", token, after)
             yield page
-            if not page.get("IsTruncated"):
+            if not token:
                 return
-            token = page.get("NextContinuationToken")
-            if not token or token == asked.get("ContinuationToken"):
-                raise StorageFailed(f"s3://{self._bucket}/{prefix} can't be listed: the store repeats one page")
-            asked["ContinuationToken"] = token
+
+    def _page(self, prefix: str, delimiter: str, token: str, after: str = "") -> tuple[dict[str, Any], str]:
+        """Return the page of a listing that a token stands for, or the first, and the next one's token, if any."""
+        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._payer}
+        asked |= {"Delimiter": delimiter} if delimiter else {}
+        asked |= {"StartAfter": prefix + after} if after else {}
+        asked |= {"ContinuationToken": token} if token else {}
+        page = self._list(asked, prefix)
+        if not page.get("IsTruncated"):
+            return page, ""
+        following = str(page.get("NextContinuationToken") or "")
+        if following in ("", token):
+            raise StorageFailed(f"s3://{self._bucket}/{prefix} can't be listed: the store repeats one page")
+        return page, following
 
     def _holds_any(self, prefix: str) -> bool:
         page = self._list({"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": 1, **self._payer}, prefix)
@@ -447,24 +498,3 @@ def _just_below(name: str) -> str:
     if last == 0:
         return name[:-1]
     return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)
-
-
-class _Body:
-    """What a PUT sends: bytes, or a local file, from its start each time."""
-
-    def __init__(self, content: bytes | str) -> None:
-        self._content = content
-        self.size = len(content) if isinstance(content, bytes) else os.stat(content).st_size
-
-    @contextmanager
-    def opened(self) -> Iterator[Any]:  # Any: what botocore takes
-        if isinstance(self._content, bytes):
-            yield self._content
-            return
-        with open(self._content, "rb") as file:
-            yield file
-
-
-def _require_one_put(place: str, size: int) -> None:
-    if size > _LARGEST_PUT:
-        raise StorageFailed(f"{place} can't be written: {size} bytes are more than the 5 GiB that one PUT of S3 takes")

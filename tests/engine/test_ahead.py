@@ -56,6 +56,50 @@ def test_a_caller_that_stops_early_closes_the_source() -> None:
     assert "deltacli-ahead" not in {thread.name for thread in threading.enumerate()}
 
 
+def test_an_interruption_while_the_thread_starts_closes_the_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has got the object to close it."""
+    closed = threading.Event()
+    start = threading.Thread.start
+
+    class Hit(BaseException):
+        pass
+
+    def source() -> Iterator[int]:
+        try:
+            yield from range(1_000)
+        finally:
+            closed.set()
+
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        raise Hit
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_interrupt)
+    with pytest.raises(Hit):
+        ReadAhead(source())
+
+    assert closed.wait(30)
+
+
+def test_a_thread_that_python_takes_for_dead_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a signal in the middle of a join, or of `is_alive`."""
+    closed: list[bool] = []
+
+    def source() -> Iterator[int]:
+        try:
+            yield from range(1_000)
+        finally:
+            sum(range(2_000_000))  # long enough to be missed by whoever does not wait
+            closed.append(True)
+
+    items = ReadAhead(source())
+    next(items)
+    monkeypatch.setattr(threading.Thread, "is_alive", lambda _: False)
+    items.close()
+
+    assert [True] == closed
+
+
 def test_a_source_that_fails_and_whose_close_fails_ends_all_the_same() -> None:
     class Broken:
         def __iter__(self) -> Broken:

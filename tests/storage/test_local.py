@@ -41,6 +41,7 @@ def test_links_are_followed_and_dangling_ones_passed_over(tmp_path: Path) -> Non
     storage = LocalStorage(str(tmp_path))
 
     assert [("link", 4), ("real", 4)] == [(stat.name, stat.size_bytes) for stat in storage.list_from("")]
+    assert ["directory", "link to directory"] == storage.list_directories("")
 
 
 def test_a_pipe_is_no_file(tmp_path: Path) -> None:

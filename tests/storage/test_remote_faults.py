@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from deltacli.errors import NoAtomicCreate, StorageFailed
+from deltacli.storage import Walked
 from deltacli.storage.remote import RemoteStorage
 
 
@@ -33,7 +34,7 @@ class BrokenSystem:
         (ConnectionError("refused"), "storage.failed", 7),
     ],
 )
-@pytest.mark.parametrize("verb", ["list_from", "list_directories", "read", "read_range", "open"])
+@pytest.mark.parametrize("verb", ["list_from", "list_directories", "walk", "stat_many", "read", "read_range", "open"])
 def test_faults_of_a_remote_store_become_ours(
     verb: str, fault: Exception, code: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -42,24 +43,30 @@ def test_faults_of_a_remote_store_become_ours(
     calls: dict[str, Callable[[], object]] = {
         "list_from": lambda: list(storage.list_from("")),
         "list_directories": lambda: storage.list_directories(""),
+        "walk": lambda: list(storage.walk("", lambda _, names: names)),
+        "stat_many": lambda: storage.stat_many(["a"]),
         "read": lambda: storage.read("a"),
         "read_range": lambda: storage.read_range("a", 0, 1),
         "open": lambda: storage.open("a"),
     }
 
+    if verb == "stat_many" and isinstance(fault, FileNotFoundError):
+        assert ([-1], [-1]) == calls[verb]()
+        return
     with pytest.raises(StorageFailed) as raised:
         calls[verb]()
 
     assert (code, exit_code) == (raised.value.code, raised.value.exit_code)
 
 
-@pytest.mark.parametrize("verb", ["put", "put_if_absent", "delete_many"])
+@pytest.mark.parametrize("verb", ["put", "put_if_absent", "delete_many", "remove_directory"])
 def test_a_store_that_is_not_known_to_create_atomically_is_read_only(verb: str) -> None:
     storage = RemoteStorage("memory://read-only", {})
     calls: dict[str, Callable[[], object]] = {
         "put": lambda: storage.put("a", b""),
         "put_if_absent": lambda: storage.put_if_absent("a", b""),
         "delete_many": lambda: list(storage.delete_many(["a"])),
+        "remove_directory": lambda: storage.remove_directory("a"),
     }
 
     with pytest.raises(NoAtomicCreate) as raised:
@@ -68,6 +75,24 @@ def test_a_store_that_is_not_known_to_create_atomically_is_read_only(verb: str) 
     assert not storage.capabilities.atomic_create
     assert (4, "storage.no-atomic-create") == (raised.value.exit_code, raised.value.code)
     assert "memory://" in raised.value.facts["why"]
+
+
+class Timeless:
+    """A file system that tells no times, and holds a file, a link and a directory's marker."""
+
+    def ls(self, place: str, detail: bool) -> list[dict[str, object]]:  # noqa: ARG002  (of fsspec)
+        return [self.info(f"{place}/{name}") for name in ("file", "link")] + [self.info(f"{place}/")]
+
+    def info(self, place: str) -> dict[str, object]:
+        return {"name": place, "size": 3, "type": "file", "islink": place.endswith("link")}
+
+
+def test_a_time_nobody_tells_is_not_one_of_long_ago(monkeypatch: pytest.MonkeyPatch) -> None:
+    storage = RemoteStorage("memory://timeless", {})
+    monkeypatch.setattr(storage, "_fs", Timeless())
+
+    assert [Walked("", ["file"], [3], None, ["link"])] == list(storage.walk("", lambda _, names: names))
+    assert ([-1, -1], [-1, -1]) == storage.stat_many(["file", "link"])
 
 
 def test_passwords_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> None:

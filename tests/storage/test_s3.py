@@ -15,9 +15,9 @@ from deltacli.errors import (
     StorageFailed,
     UsageError,
 )
-from deltacli.storage import Created, Existed, Failed, PathKind, Unknown, open_storage
+from deltacli.storage import Created, Deleted, Existed, Failed, PathKind, Unknown, open_storage
 from deltacli.storage.s3 import S3Storage
-from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, half_a_body, loses_reply, says
+from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, half_a_body, loses_reply, page, says
 
 SECRET = "a-secret-nobody-may-see"
 CONFLICT = says("409 CONFLICT", "ConditionalRequestConflict")
@@ -49,22 +49,6 @@ def test_a_listing_starts_where_it_is_asked_and_stops_when_nobody_reads_on(s3: S
     assert ("01200", 1) == (first.name, pages_for_the_first)
     assert [f"{number:05d}" for number in range(1_200, 2_500)] == rest
     assert 3 == s3.asked("GET", "list-type")
-
-
-def page(*names: str, token: str | None = None) -> Fault:
-    """A page of a listing of `t/`."""
-    entries = "".join(
-        f"<Contents><Key>t/{name}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
-        for name in names
-    )
-    rest = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>" if token else ""
-    body = f"<ListBucketResult>{entries}{rest}</ListBucketResult>".encode()
-
-    def fault(server: object, environ: object, start_response: Callable[..., object]) -> list[bytes]:
-        start_response("200 OK", [("Content-Type", "application/xml")])
-        return [body]
-
-    return fault
 
 
 def test_pages_that_overlap_give_each_name_once(s3: S3Server, bucket: str, store: S3Storage) -> None:
@@ -190,6 +174,60 @@ def test_deleting_takes_a_thousand_a_request_and_says_what_failed(s3: S3Server, 
     assert [Failed] * 1_000 == [type(outcome) for outcome in outcomes[:1_000]]
     assert "AccessDenied" in str(outcomes[0])
     assert Failed not in {type(outcome) for outcome in outcomes[1_000:]}
+
+
+def test_a_throttled_deletion_is_sent_again_later(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
+    monkeypatch.setattr("botocore.endpoint.time.sleep", waits.append)
+    storage = S3Storage(f"s3://{bucket}/t", {})
+    s3.fail("POST", bucket, SLOW_DOWN, SLOW_DOWN)
+
+    assert [("a", Deleted()), ("b", Deleted())] == list(storage.delete_many(["a", "b"]))
+    assert (3, 2) == (s3.asked("POST", "delete"), len(waits))
+    assert waits[1] > 0
+
+    s3.fail("POST", bucket, *[SLOW_DOWN] * 3)
+    for path, outcome in storage.delete_many(["a", "b"]):
+        assert isinstance(outcome, Failed), path
+        assert "SlowDown" in outcome.reason
+    assert 6 == s3.asked("POST", "delete")
+
+
+def partly(*busy: str, done: str) -> Fault:
+    """A fault that deletes one object of `t/` and was too busy for others."""
+    errors = "".join(f"<Error><Key>t/{name}</Key><Code>SlowDown</Code></Error>" for name in busy)
+    body = f"<DeleteResult><Deleted><Key>t/{done}</Key></Deleted>{errors}</DeleteResult>".encode()
+
+    def fault(server: object, environ: object, start_response: Callable[..., object]) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [body]
+
+    return fault
+
+
+def test_objects_the_store_was_too_busy_for_are_asked_for_again_alone(s3: S3Server, bucket: str) -> None:
+    waits: list[float] = []
+    storage = S3Storage(f"s3://{bucket}/t", {}, pause=waits.append)
+    s3.fail("POST", bucket, partly("b", "c", done="a"), partly("c", done="b"))
+
+    outcomes = list(storage.delete_many(["a", "b", "c"]))
+
+    assert [("a", Deleted()), ("b", Deleted()), ("c", Deleted())] == outcomes
+    assert 3 == s3.asked("POST", "delete")
+    assert 2 == len(waits)
+    assert waits[0] < waits[1]
+
+
+def test_an_object_the_store_is_always_too_busy_for_is_still_there(s3: S3Server, store: S3Storage, bucket: str) -> None:
+    s3.fail("POST", bucket, partly("b", done="a"), *[partly("b", done="x")] * 4)
+
+    [(_, first), (_, second)] = store.delete_many(["a", "b"])
+
+    assert Deleted() == first
+    assert isinstance(second, Failed)
+    assert "SlowDown" in second.reason
+    assert 5 == s3.asked("POST", "delete")
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,16 @@ from hypothesis import HealthCheck, settings
 _DEEP = 25
 
 
+def forgive_slowness() -> None:
+    """Make it the default of every property test that what is slow on a loaded machine is no failure."""
+    settings.register_profile("slow machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("slow machines")
+
+
 def examples(count: int) -> settings:
     """Settings of a property test that usually tries `count` examples."""
     factor = _DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
-    # Building a table draws a lot of data; and what is slow on a loaded machine is no failure.
+    # Building a table draws a lot of data.
     return settings(
         max_examples=count * factor,
         deadline=None,

@@ -10,13 +10,24 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from threading import Lock
 from typing import Any, Self, TypeVar
 
 from deltacli.errors import FileMissing, StorageFailed
-from deltacli.storage import Capabilities, Creation, Deletion, Draft, FileStat, PathKind, Storage, Unknown
+from deltacli.storage import (
+    Capabilities,
+    Creation,
+    Deletion,
+    Draft,
+    Enter,
+    FileStat,
+    PathKind,
+    Storage,
+    Unknown,
+    Walked,
+)
 
 Answer = TypeVar("Answer")
 
@@ -127,11 +138,18 @@ class FaultyStorage:
     def capabilities(self) -> Capabilities:
         return self._inner.capabilities
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return self._inner.aliases
+
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         return iter(self.step("list_from", directory, lambda: list(self._inner.list_from(directory, start))))
 
     def list_directories(self, directory: str) -> list[str]:
         return self.step("list_directories", directory, lambda: self._inner.list_directories(directory))
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        return iter(self.step("walk", directory, lambda: list(self._inner.walk(directory, enter))))
 
     def read(self, path: str) -> bytes:
         return self.step("read", path, lambda: self._inner.read(path))
@@ -151,6 +169,9 @@ class FaultyStorage:
     def stat(self, path: str) -> FileStat:
         return self.step("stat", path, lambda: self._inner.stat(path))
 
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        return self.step("stat_many", "", lambda: self._inner.stat_many(paths))
+
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         return self.step("put_if_absent", path, lambda: self._inner.put_if_absent(path, data, modified_ms=modified_ms))
 
@@ -162,6 +183,9 @@ class FaultyStorage:
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         return iter(self.step("delete_many", "", lambda: list(self._inner.delete_many(paths))))
+
+    def remove_directory(self, path: str) -> Deletion:
+        return self.step("remove_directory", path, lambda: self._inner.remove_directory(path))
 
 
 def main(place: str, at: int, fault: str, options: str) -> None:

@@ -155,6 +155,22 @@ def forgets_condition(server: S3Server, environ: dict[str, Any], start_response:
     return server.answer(environ, start_response)
 
 
+def page(*names: str, token: str | None = None) -> Fault:
+    """A page of a listing of `t/`."""
+    entries = "".join(
+        f"<Contents><Key>t/{name}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><Size>1</Size></Contents>"
+        for name in names
+    )
+    rest = f"<IsTruncated>true</IsTruncated><NextContinuationToken>{token}</NextContinuationToken>" if token else ""
+    body = f"<ListBucketResult>{entries}{rest}</ListBucketResult>".encode()
+
+    def fault(server: object, environ: object, start_response: Callable[..., object]) -> list[bytes]:
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [body]
+
+    return fault
+
+
 @contextmanager
 def running() -> Iterator[S3Server]:
     """A server for as long as it is needed."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Barrier, Lock
 from typing import Any, Self
 
-from deltacli.storage import Capabilities, Creation, Deletion, Draft, FileStat, PathKind, Storage
+from deltacli.storage import Capabilities, Creation, Deletion, Draft, Enter, FileStat, PathKind, Storage, Walked
 
 NEAR = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
 FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
@@ -60,6 +60,10 @@ class RecordingStorage:
     def capabilities(self) -> Capabilities:
         return self._capabilities
 
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return self._inner.aliases
+
     def touched(self, *verbs: str) -> list[str]:
         """The paths that these verbs were called with, in order."""
         return [path for verb, path in self.paths if verb in verbs]
@@ -71,6 +75,10 @@ class RecordingStorage:
     def list_directories(self, directory: str) -> list[str]:
         self._note("list_directories", directory)
         return self._inner.list_directories(directory)
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        self._note("walk", directory)
+        return self._inner.walk(directory, enter)
 
     def read(self, path: str) -> bytes:
         self._note("read", path)
@@ -96,6 +104,13 @@ class RecordingStorage:
         self._note("stat", path)
         return self._inner.stat(path)
 
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        """One call, but every path is noted."""
+        with self._lock:
+            self.calls["stat_many"] += 1
+            self.paths += [("stat_many", path) for path in paths]
+        return self._inner.stat_many(paths)
+
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
         self._note("put_if_absent", path)
         return self._inner.put_if_absent(path, data, modified_ms=modified_ms)
@@ -111,6 +126,10 @@ class RecordingStorage:
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         self._note("delete_many", "")
         return self._inner.delete_many(paths)
+
+    def remove_directory(self, path: str) -> Deletion:
+        self._note("remove_directory", path)
+        return self._inner.remove_directory(path)
 
     def _meet(self, path: str) -> None:
         if self._meeting is None or not path.endswith(".json"):

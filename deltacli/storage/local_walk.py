@@ -1,0 +1,118 @@
+"""Looking at many local files: what is in a directory, and what is known of paths. No link is followed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as stat_module
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from deltacli.storage.base import Walked
+
+_PIECE = 1 << 16
+"""Names at a time of a directory with millions of files."""
+
+_FILES_AT_ONCE = 1_000
+_is_link, _is_file = os.DirEntry.is_symlink, os.DirEntry.is_file
+
+_NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def look(place: str, path: str, directories: list[str]) -> Iterator[Walked]:
+    """Yield what is in one directory, and add the names of those in it to `directories`.
+
+    The system tells what kind an entry is with its name, so nothing is asked a file. Raises OSError.
+    """
+    # Only the root itself may be a link: what became one since its name was read is not followed either.
+    descriptor = os.open(place, _DIRECTORY | os.O_NOFOLLOW if path else _DIRECTORY)
+    try:
+        with os.scandir(descriptor) as entries:
+            is_empty = True
+            while piece := list(islice(entries, _PIECE)):
+                is_empty = False
+                if any(map(_is_link, piece)) or not all(map(_is_file, piece)):
+                    names = [entry.name for entry in piece if entry.is_file(follow_symlinks=False)]
+                    odd = _sort_out(piece, directories)
+                else:  # what nearly every directory of files is, in two thirds of the time
+                    names, odd = [entry.name for entry in piece], []
+                yield Walked(path, names, None, None, odd)
+    finally:
+        os.close(descriptor)
+    if is_empty:
+        # Asked after it was found empty: whatever came meanwhile makes it look younger. By its name, which a directory
+        # that was removed meanwhile has lost.
+        modified_ms = os.lstat(place).st_mtime_ns // 1_000_000
+        yield Walked(path, [], None, None, [], is_empty=True, directory_modified_ms=modified_ms)
+
+
+def _sort_out(entries: list[os.DirEntry[str]], directories: list[str]) -> list[str]:
+    """Add the names of directories to `directories` and return those of what is neither one nor a regular file."""
+    odd = []
+    for entry in entries:
+        if entry.is_file(follow_symlinks=False):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            directories.append(entry.name)
+        elif entry.is_symlink() or _is_there(entry):
+            odd.append(entry.name)
+    return odd
+
+
+def _is_there(entry: os.DirEntry[str]) -> bool:
+    """False for what is gone again: file systems that don't tell kinds with names say no to every question then."""
+    try:
+        entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def stat_many(root: str, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+    """Return sizes and times in milliseconds, -1 for what is no regular file inside the root. Raises OSError."""
+    sizes: list[int] = []
+    times: list[int] = []
+    for start in range(0, len(paths), _FILES_AT_ONCE):
+        some = paths[start : start + _FILES_AT_ONCE]
+        found = _stat_plain(root, some)
+        if found is None:
+            found = [_stat_one(root, path) for path in some]
+        sizes += [size for size, _ in found]
+        times += [modified_ms for _, modified_ms in found]
+    return sizes, times
+
+
+def _stat_plain(root: str, paths: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Sizes and times where each path is what it seems, a regular file inside the root: the rule, and half the time."""
+    try:
+        if any(leads_elsewhere(root, directory) for directory in {path.rpartition("/")[0] for path in paths}):
+            return None
+        found = list(map(os.lstat, [f"{root}/{path}" for path in paths]))
+    except (OSError, ValueError):
+        return None
+    if not all(stat_module.S_ISREG(status.st_mode) for status in found):
+        return None
+    return [(status.st_size, status.st_mtime_ns // 1_000_000) for status in found]
+
+
+def _stat_one(root: str, path: str) -> tuple[int, int]:
+    try:
+        if leads_elsewhere(root, path.rpartition("/")[0]):
+            return -1, -1
+        status = os.lstat(f"{root}/{path}")
+    except ValueError:
+        return -1, -1  # no file can have such a name
+    except OSError as fault:
+        if fault.errno in _NO_FILE:
+            return -1, -1
+        raise
+    return (status.st_size, status.st_mtime_ns // 1_000_000) if stat_module.S_ISREG(status.st_mode) else (-1, -1)
+
+
+def leads_elsewhere(root: str, path: str) -> bool:
+    """True if a part of the path is a link, or climbs: then it need not lie below the root."""
+    parts = path.split("/") if path else []
+    return ".." in parts or any(
+        os.path.islink(f"{root}/{'/'.join(parts[:count])}") for count in range(1, len(parts) + 1)
+    )
