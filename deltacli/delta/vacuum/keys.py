@@ -1,0 +1,233 @@
+"""Paths of a log and paths of a listing as numbers that are equal where the paths may name one file.
+
+A key is the path below the table, decoded, in one Unicode form, and without case where the store has none. What is
+compared are 64-bit hashes of keys: two keys with one hash only ever keep a file. Spec: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.paths import canonical_column
+from deltacli.delta.stored_paths import are_absolute, locate
+from deltacli.delta.vacuum.directories import content_of
+from deltacli.delta.z85 import vector_file
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_LONGEST_SUFFIX = 32
+_ROWS_LOOKED_UP = 2_000_000
+_ROWS_HASHED = 65_536
+"""At a time: what is hashed are Python's own bytes."""
+_EMPTY_SEGMENT, _EMPTY_SEGMENT_OF_TEXT = re.compile(b"/[/]"), re.compile("/[/]")
+"""Found faster than the substring."""
+
+_HASH_ALIKE = hash("part-0.parquet") == hash(b"part-0.parquet")
+"""Text of ASCII alone hashes as its bytes do, in the Python at hand."""
+
+_OFFSET = re.compile(r"@\d+\Z")
+
+
+class LogKeys(NamedTuple):
+    """What paths of a log name. `hashes` has one row a path, null where it lies outside of the table; `keys` are the
+    paths themselves (binary), and `written` the same without decoding, as a writer means them that does not encode.
+    `spare` are more hashes to be protected with them: those of `written` where that differs, and what absolute paths to
+    other places may mean here. `escaping` is a path that leaves the table by `..`, if there is one.
+    """
+
+    keys: pyarrow.Array
+    written: pyarrow.Array
+    hashes: pyarrow.Array
+    spare: pyarrow.Array
+    escaping: str | None
+
+
+class VectorKeys(NamedTuple):
+    """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row a vector, null for one that is
+    inline or in another place; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file
+    can't be told, if there is one.
+    """
+
+    keys: pyarrow.Array
+    hashes: pyarrow.Array
+    spare: pyarrow.Array
+    unknown: str | None
+
+
+class PathKeys:
+    """Makes keys of the paths of one table, whose root has these URIs."""
+
+    def __init__(self, uris: Sequence[str], *, folds_case: bool = False) -> None:
+        self._uris = tuple(dict.fromkeys(uris))
+        self._folds_case = folds_case
+
+    def of_listing(self, paths: pyarrow.Array) -> pyarrow.Array:
+        """The hashes (int64) of paths below the root as a listing gives them: binary array in."""
+        import pyarrow as pa
+
+        hashes = array("q")
+        for start in range(0, len(paths), _ROWS_HASHED):
+            hashes.extend(map(hash, self._folded(paths.slice(start, _ROWS_HASHED))))
+        return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
+
+    def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pyarrow.Array:
+        """The same for paths as text, which costs no bytes where they are ASCII; `is_plain` says that none has an empty
+        segment.
+        """
+        import pyarrow as pa
+
+        is_ascii = all(map(str.isascii, names))
+        is_plain = is_plain or _EMPTY_SEGMENT_OF_TEXT.search("\n".join(names)) is None
+        if not (_HASH_ALIKE and is_ascii and is_plain) or self._folds_case:
+            return self.of_listing(binary_paths(names))
+        hashes = array("q", map(hash, names))
+        return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
+
+    def of_log(self, paths: pyarrow.Array) -> LogKeys:
+        """The keys of paths as found in a log: string array in."""
+        import pyarrow as pa
+
+        keys = self._below(paths)
+        hashes = self.of_listing(keys)
+        written, spare = self._as_written(paths, keys)
+        escaping = None
+        if keys.null_count:
+            hashes = pc.if_else(pc.is_valid(keys), hashes, pa.scalar(None, pa.int64()))
+            lost = pc.filter(paths, pc.invert(pc.is_valid(keys)))
+            is_absolute = are_absolute(lost)
+            spare += self._suffixes(pc.filter(lost, is_absolute))
+            relative = pc.filter(lost, pc.invert(is_absolute))
+            dotted = pc.filter(relative, pc.match_substring_regex(canonical_column(relative), r"^\.\.(/|$)"))
+            escaping = dotted[0].as_py() if len(dotted) else None
+        return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
+
+    def of_vectors(self, ids: pyarrow.Array) -> VectorKeys:
+        """The keys of the files that deletion vectors lie in, by their ids (string array; `""` for none)."""
+        import pyarrow as pa
+
+        encoded = pc.dictionary_encode(ids)
+        places = [_vector_places(one or "") for one in encoded.dictionary.to_pylist()]
+        unknown = next((one.unknown for one in places if one.unknown is not None), None)
+        direct = pa.array([one.name for one in places], pa.binary())
+        hashes = pc.if_else(pc.is_valid(direct), self.of_listing(direct), pa.scalar(None, pa.int64()))
+        spare = [self.of_listing(pa.array([name for one in places for name in one.spare], pa.binary()))]
+        if any(one.path is not None for one in places):
+            of_paths = self.of_log(pa.array([one.path for one in places], pa.string()))
+            direct, hashes = pc.coalesce(direct, of_paths.keys), pc.coalesce(hashes, of_paths.hashes)
+            of_spare = self.of_log(pa.array([path for one in places for path in one.spare_paths], pa.string()))
+            spare += [of_paths.spare, pc.drop_null(of_spare.hashes), of_spare.spare]
+        rows = encoded.indices
+        return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
+
+    def _below(self, paths: pyarrow.Array) -> pyarrow.Array:
+        """The paths below the root (binary array), null where they lie outside."""
+        keys = locate(paths, self._uris[0]).keys
+        for uri in self._uris[1:]:
+            keys = pc.coalesce(keys, locate(paths, uri).keys)
+        return keys
+
+    def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[Any, list[Any]]:  # Any: arrays
+        """The paths below the root without decoding, and the hashes of those, and of whole paths, that differ."""
+        import pyarrow as pa
+
+        whole = pc.cast(paths, pa.binary())
+        differs = pc.fill_null(pc.not_equal(whole, keys), False)
+        if not pc.any(differs).as_py():
+            return keys, []
+        odd, whole = pc.filter(paths, differs), pc.filter(whole, differs)
+        below = pc.coalesce(self._below(pc.replace_substring(odd, "%", "%25")), whole)
+        literal = pc.filter(below, pc.not_equal(below, pc.filter(keys, differs)))
+        others = pc.filter(whole, pc.not_equal(whole, below))
+        return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
+
+    def _suffixes(self, paths: pyarrow.Array) -> list[pyarrow.Array]:
+        """The hashes of the last components of absolute paths, decoded and not: the same table may be reached by
+        another name.
+        """
+        found: list[Any] = []  # Any: arrays
+        for length in range(_LONGEST_SUFFIX):
+            cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/){{{length}}}[^/]+)$"), ["end"])
+            ends = pc.filter(cut, pc.is_valid(cut))
+            if not len(ends):
+                break
+            keys = self._below(ends)
+            found += [self.of_listing(pc.drop_null(keys)), *self._as_written(ends, keys)[1]]
+        return found
+
+    def _folded(self, paths: pyarrow.Array) -> Sequence[bytes | None]:
+        keys: list[bytes | None] = paths.to_pylist()
+        if _EMPTY_SEGMENT.search(content_of(paths)):
+            keys = [key if key is None or b"//" not in key else re.sub(b"//+", b"/", key) for key in keys]
+        if not all(map(bytes.isascii, filter(None, keys))):
+            keys = [key if key is None or key.isascii() else _composed(key) for key in keys]
+        if self._folds_case:
+            keys = [None if key is None else _caseless(key) for key in keys]
+        return keys
+
+
+def binary_paths(paths: Sequence[str]) -> Any:  # Any: a binary array
+    """Names as a listing gives them, as the bytes they are."""
+    import pyarrow as pa
+
+    try:
+        return pa.array(paths, pa.binary())
+    except UnicodeEncodeError:
+        return pa.array([path.encode("utf-8", "surrogateescape") for path in paths], pa.binary())
+
+
+def is_among(hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
+    """Which hashes are among the known ones; looked up in a part of these at a time, for the tables that takes."""
+    found = pc.is_in(hashes, value_set=known.slice(0, _ROWS_LOOKED_UP))
+    for start in range(_ROWS_LOOKED_UP, len(known), _ROWS_LOOKED_UP):
+        found = pc.or_(found, pc.is_in(hashes, value_set=known.slice(start, _ROWS_LOOKED_UP)))
+    return found
+
+
+class _VectorPlace(NamedTuple):
+    """Where a vector lies: a name below the table, or a path as the log writes paths; and how else it may be read."""
+
+    name: bytes | None = None
+    spare: tuple[bytes, ...] = ()
+    path: str | None = None
+    spare_paths: tuple[str, ...] = ()
+    unknown: str | None = None
+
+
+def _vector_places(unique_id: str) -> _VectorPlace:
+    """Look at the id of a vector. Z85 may end as an offset does: then both readings count."""
+    kind, text = unique_id[:1], unique_id[1:]
+    readings = tuple(dict.fromkeys((_OFFSET.sub("", text), text)))
+    match kind:
+        case "" | "i":
+            return _VectorPlace()
+        case "u":
+            names = [name.encode() for reading in readings if (name := vector_file(reading)) is not None]
+            return _VectorPlace(names[0], tuple(names[1:])) if names else _VectorPlace(unknown=unique_id)
+        case "p":
+            return _VectorPlace(path=readings[0], spare_paths=readings[1:])
+        case _:
+            names = [reading.encode("utf-8", "replace") for reading in readings]
+            return _VectorPlace(names[0], tuple(names[1:]), unknown=None if kind == "r" else unique_id)
+
+
+def _composed(key: bytes) -> bytes:
+    """A name in one Unicode form: some file systems give another one back than they were given."""
+    try:
+        return unicodedata.normalize("NFC", key.decode()).encode()
+    except UnicodeDecodeError:
+        return key
+
+
+def _caseless(key: bytes) -> bytes:
+    if key.isascii():
+        return key.lower()
+    try:
+        return unicodedata.normalize("NFC", key.decode().casefold()).encode()
+    except UnicodeDecodeError:
+        return key.lower()

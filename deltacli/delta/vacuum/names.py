@@ -1,0 +1,209 @@
+"""What names tell: which files a vacuum does not see, what kind of file one is, which directories are other tables.
+
+Nothing here looks into a file. Paths are those of a listing: below the table, binary, not percent-encoded.
+Spec: Data Files; Change Data Files; Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote_to_bytes
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.vacuum.directories import content_of, directories_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MARKS = (b"_", b".")
+_SEEN = (b"_delta_index", b"_change_data")
+"""Directories that begin with `_` and hold files of the table all the same."""
+_METADATA = "metadata"
+_UUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+
+
+class HiddenNames:
+    """Judges which names a vacuum leaves alone: those that begin with `.` or `_`.
+
+    Not hidden are `_delta_index…`, `_change_data…` and `column=…` for the `partition_columns`: logical, physical and
+    historical names, each compared as it is and with the escapes of the directory decoded. With `hides_metadata` the
+    root's own `metadata` is hidden, too: there the Iceberg metadata of the table lies.
+    """
+
+    def __init__(self, partition_columns: Iterable[str], *, hides_metadata: bool = False) -> None:
+        columns = (column.encode("utf-8", "surrogatepass") for column in partition_columns)
+        self._columns = frozenset(column for column in columns if column.startswith(_MARKS))
+        self._starts = tuple(column + b"=" for column in sorted(self._columns))
+        self._hides_metadata = hides_metadata
+
+    def hides_name(self, name: str) -> bool:
+        """True for a single component of a path that is hidden, wherever it stands."""
+        return self._hides(name.encode("utf-8", "surrogateescape"))
+
+    def hides_directory(self, path: str) -> bool:
+        """True for a directory, by its path below the root, whose own name is hidden."""
+        return self.hides_name(path.rpartition("/")[2]) or (self._hides_metadata and path == _METADATA)
+
+    def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
+        """True where a directory of the path or the name of the file is hidden, and for null; never null."""
+        import pyarrow as pa
+
+        odd = pc.is_null(paths)
+        if _may_hide(paths):
+            odd = pc.or_(odd, _matches(paths, "(?:^|/)[._]"))
+        if self._hides_metadata:
+            odd = pc.or_(odd, _matches(paths, f"^{_METADATA}/"))
+        if not _any(odd):
+            return odd
+        found = pc.filter(paths, odd)
+        directories = directories_of(found)
+        below = [path is None or self._hides_path(path) for path in directories.dictionary.to_pylist()]
+        hidden = pc.or_(
+            pc.fill_null(pc.take(pa.array(below, pa.bool_()), directories.indices), True), self._names(found)
+        )
+        return pc.replace_with_mask(odd, odd, hidden)
+
+    def _names(self, paths: Any) -> Any:  # Any: pyarrow has no types
+        """The same for the names of the files alone."""
+        import pyarrow as pa
+
+        hidden = pc.fill_null(pc.match_substring_regex(paths, "(?:^|/)[._][^/]*$"), True)
+        hidden = pc.and_(hidden, pc.invert(_matches(paths, "(?:^|/)(?:_delta_index|_change_data)[^/]*$")))
+        if not self._columns:
+            return hidden
+        doubted = pc.and_(hidden, _matches(paths, "=[^/]*$"))
+        if not _any(doubted):
+            return hidden
+        names = [path.rpartition(b"/")[2] for path in pc.filter(paths, doubted).to_pylist()]
+        return pc.replace_with_mask(hidden, doubted, pa.array(map(self._hides, names), pa.bool_()))
+
+    def _hides_path(self, directories: bytes) -> bool:
+        parts = directories.split(b"/")
+        return any(map(self._hides, parts)) or (self._hides_metadata and parts[0] == _METADATA.encode())
+
+    def _hides(self, name: bytes) -> bool:
+        if not name.startswith(_MARKS) or name.startswith(_SEEN):
+            return False
+        column, equals, _ = name.partition(b"=")
+        return not (name.startswith(self._starts) or (equals and unquote_to_bytes(column) in self._columns))
+
+
+_ODD_START = re.compile(b"/[._]")
+
+
+def _may_hide(paths: Any) -> bool:  # Any: a binary array
+    """False where no component begins with `.` or `_`, which is the rule: the bytes tell faster than a regex."""
+    if _ODD_START.search(content_of(paths)):
+        return True
+    return any(_any(pc.starts_with(paths, start)) for start in ("_", "."))
+
+
+class FileKind(IntEnum):
+    """What a file is, judged by its name alone."""
+
+    FOREIGN = 0
+    DATA = 1
+    VECTOR = 2
+    CHANGE_DATA = 3
+    INDEX = 4
+
+
+_KINDS = (
+    (FileKind.DATA, r"(?i)\.parquet$"),
+    (FileKind.VECTOR, rf"(?:^|/)deletion_vector_{_UUID}\.bin$"),
+    (FileKind.CHANGE_DATA, "^_change_data/"),
+    (FileKind.INDEX, "^_delta_index/"),
+)
+"""The last one that matches counts."""
+
+
+def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
+    """The `FileKind` of each path; what has no known name is FOREIGN."""
+    import pyarrow as pa
+
+    found = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
+    for kind, pattern in _KINDS:
+        found = pc.if_else(_matches(paths, pattern), pa.scalar(int(kind), pa.int8()), found)
+    return found
+
+
+_ROOT = "(?s)^(?P<root>(?:.*?/)?)"
+"""Up to the first match of what follows, so that of nested tables the outermost is told."""
+_OWN_LOG = b"_delta_log/"
+_TABLES = (
+    ("Delta", b"_delta_log/", "_delta_log/"),
+    ("Iceberg", b"metadata/", r"metadata/(?:[^/]*\.metadata\.json(?:\.gz)?|snap-[^/]*\.avro)$"),
+    ("Hudi", b".hoodie/", r"\.hoodie/"),
+    ("Paimon", b"schema/schema-", "schema/schema-[0-9]+$"),
+    ("Lance", b"_versions/", r"_versions/[^/]*\.manifest$"),
+)
+"""Kind of table, what stands somewhere in a listing that has one, and what paths in it look like below its root."""
+_PAIMON_FILES = "(?:snapshot|manifest)/[^/]+$"
+_DIRECTORIES = {"_delta_log": "Delta", ".hoodie": "Hudi", "_versions": "Lance"}
+
+
+def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
+    """Directory -> kind, of the tables that files at these paths tell of; '' where the root itself is another format's.
+
+    The table's own log says nothing. For a listing that comes in batches there is `TableRoots`: what makes a Paimon
+    table may stand in two of them.
+    """
+    roots = TableRoots()
+    roots.take(paths)
+    return roots.found
+
+
+class TableRoots:
+    """Finds other tables in a listing that comes in batches."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[bytes, str] = {}
+        self._schemas: set[bytes] = set()
+        self._snapshots: set[bytes] = set()
+
+    def take(self, paths: pyarrow.BinaryArray) -> None:
+        """Look at some more files."""
+        content = content_of(paths)
+        for kind, part, pattern in _TABLES:
+            roots = _roots(paths, pattern) if part in content else set()
+            if kind == "Delta":
+                roots.discard(b"")
+            if kind == "Paimon":
+                self._schemas |= roots
+                continue
+            for root in roots:
+                self._kinds.setdefault(root, kind)
+        if b"snapshot/" in content or b"manifest/" in content:
+            self._snapshots |= _roots(paths, _PAIMON_FILES)
+
+    @property
+    def found(self) -> dict[str, str]:
+        """Directory -> kind, in the order of the directories."""
+        paimon = dict.fromkeys(self._schemas & self._snapshots, "Paimon")
+        found = {**paimon, **self._kinds}
+        return {root.decode("utf-8", "surrogateescape"): found[root] for root in sorted(found)}
+
+
+def kind_of_directories(names: Sequence[str]) -> str | None:
+    """The kind of table that the names of the directories directly in a directory tell of, None for no table."""
+    return next((kind for name, kind in _DIRECTORIES.items() if name in names), None)
+
+
+def _roots(paths: Any, pattern: str) -> set[bytes]:
+    some = _matches(paths, f"(?:^|/){pattern}")
+    if not _any(some):
+        return set()
+    found = pc.extract_regex(pc.filter(paths, some), pattern=_ROOT + pattern)
+    roots = pc.unique(pc.struct_field(found, [0])).to_pylist()
+    return {root.removesuffix(b"/") for root in roots if not root.startswith(_OWN_LOG)}
+
+
+def _any(mask: Any) -> bool:  # Any: a boolean array
+    return bool(pc.any(mask).as_py())
+
+
+def _matches(paths: Any, pattern: str) -> Any:  # Any: a boolean array
+    return pc.fill_null(pc.match_substring_regex(paths, pattern), False)

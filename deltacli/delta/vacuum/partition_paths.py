@@ -1,0 +1,132 @@
+"""Partitions as the directories of paths tell them: to show them, and to choose files by them.
+
+Of a file that no version names, its directories are all there is. What they don't say beyond doubt is not selected.
+Spec: Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.checkpoint.parsed import parse_partition_values
+from deltacli.delta.partition_text import HIVE_DEFAULT
+from deltacli.delta.predicate import parse_predicate
+from deltacli.delta.predicate.columns import Kind, kind_of
+from deltacli.delta.regime import Regime
+from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.vacuum.directories import directories_of
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NAMED_ZONE = re.compile("[A-Za-z]/")
+Texts = Mapping[str, str | None]
+"""Physical name of a column -> the text of its value, None for null."""
+
+
+class PartitionSelector:
+    """Selects files by a condition on partition columns, as their directories tell the values.
+
+    Raises UsageError (`usage.where`) for a condition that can't be used, or looks at other columns.
+    """
+
+    def __init__(self, regime: Regime, where: str) -> None:
+        self._regime = regime
+        self._predicate = parse_predicate(where, regime.schema or StructType(()))
+        columns = {column.name: (name, column) for name, column in regime.partition_columns.items() if column}
+        others = [".".join(path) for path in self._predicate.columns if path[0] not in columns]
+        if others:
+            raise _not_a_partition(others[0], list(columns))
+        self._needed = [columns[path[0]] for path in self._predicate.columns]
+        self._spellings = [(spelling, name) for name, column in columns.values() for spelling in {name, column.name}]
+        self._known: dict[bytes, bool] = {}
+
+    def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
+        """True where the directories give every column of the condition, and it is true; never null.
+
+        False, so that the file stays, for a value that is none of its column's type, is empty, or is given twice.
+        """
+        import pyarrow as pa
+
+        directories = directories_of(paths)
+        distinct = directories.dictionary.to_pylist()
+        new = [path for path in distinct if path not in self._known]
+        self._known.update(zip(new, self._judge(new), strict=True))
+        selected = pa.array([self._known[path] for path in distinct], pa.bool_())
+        return pc.fill_null(pc.take(selected, directories.indices), False)
+
+    def _judge(self, directories: Sequence[bytes]) -> list[bool]:
+        """Whether each of some distinct directories is selected."""
+        import pyarrow as pa
+
+        if not directories:
+            return []
+        texts = [self._texts(path) for path in directories]
+        told = [all(name in one for name, _ in self._needed) for one in texts]
+        maps = pa.array([list(one.items()) for one in texts], pa.map_(pa.string(), pa.string()))
+        kind = pa.struct([pa.field(name, arrow_type(column.data_type, name)) for name, column in self._needed])
+        values = parse_partition_values(maps, self._regime, kind).flatten() if self._needed else []
+        sure = pa.array(told, pa.bool_())
+        for (name, _), column in zip(self._needed, values, strict=True):
+            is_null = pa.array([one.get(name) is None for one in texts], pa.bool_())
+            sure = pc.and_(sure, pc.or_(pc.is_valid(column), is_null))
+        if not self._needed:
+            values = [sure]  # a batch without columns has no rows
+        rows = pa.RecordBatch.from_arrays(values, names=[column.name for _, column in self._needed] or ["_"])
+        found: list[bool] = pc.and_(sure, self._predicate.matches(rows)).to_pylist()
+        return found
+
+    def _texts(self, directories: bytes) -> Texts:
+        """What a path tells of the columns that the condition looks at, without those that are in doubt."""
+        found: dict[str, set[str | None]] = {}
+        needed, doubted = dict(self._needed), set()
+        for part in directories.split(b"/"):
+            key, equals, value = part.partition(b"=")
+            columns = self._columns_of(key) if equals else []
+            for name in columns:
+                if name not in needed:
+                    continue
+                text = _decoded(value)
+                found.setdefault(name, set()).add(None if text == HIVE_DEFAULT else text)
+                if len(columns) > 1 or not _is_sure(needed[name], text):
+                    doubted.add(name)
+        return {name: texts.pop() for name, texts in found.items() if len(texts) == 1 and name not in doubted}
+
+    def _columns_of(self, key: bytes) -> list[str]:
+        """The physical names of the columns that the key of a directory may mean: one, unless names were swapped."""
+        name = _decoded(key)
+        if name is None:
+            return []
+        places = places_of(name, [spelling for spelling, _ in self._spellings])
+        return sorted({self._spellings[place][1] for place in places})
+
+
+def _is_sure(column: StructField, text: str | None) -> bool:
+    """False for what is no text, and for a time of a zone that is not looked up."""
+    if text is None:
+        return False
+    return kind_of(column.data_type) is not Kind.TIMESTAMP or not _NAMED_ZONE.search(text)
+
+
+def _decoded(part: bytes) -> str | None:
+    """A part of the name of a directory without Hive's escapes; None where it is no text."""
+    try:
+        return unquote_to_bytes(part).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _not_a_partition(column: str, partitions: Sequence[str]) -> UsageError:
+    return UsageError(
+        f"{column} is no partition column: files are chosen by their directories",
+        code="usage.where",
+        facts={"partition columns": ", ".join(partitions) or "none"},
+        hint="deltacli vacuum {table} --prefix DIRECTORY --dry-run",
+    )

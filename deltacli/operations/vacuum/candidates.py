@@ -1,0 +1,318 @@
+"""Files of a listing against what a table needs: what goes, what stays and why.
+
+Spec: Data Files (hidden names); Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.vacuum.directories import partition_of
+from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
+from deltacli.delta.vacuum.names import FileKind, HiddenNames, TableRoots, kinds
+from deltacli.operations.vacuum.plan import Amount, Kept, Reason
+from deltacli.operations.vacuum.references import References
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.vacuum.partition_paths import PartitionSelector
+    from deltacli.storage import Storage
+
+_LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
+_EXAMPLES = 5
+
+
+class ListedFiles(NamedTuple):
+    """Files of a listing: paths below the table, and sizes (bytes) and times (epoch milliseconds) as int64 arrays; None
+    where they would cost a look at each file. Paths are a list as long as they come one by one, else a binary array.
+    """
+
+    paths: list[str] | pyarrow.Array
+    sizes: pyarrow.Array | None
+    modified_ms: pyarrow.Array | None
+    is_plain: bool = False
+    """Of a walk that saw each directory: no path has an empty segment, none is a sign of another table."""
+
+
+def rows_at_once(references: References) -> int:
+    """How many listed files are compared at a time: looking up needs a table of everything that is needed each time."""
+    return min(_MOST_ROWS, max(_LEAST_ROWS, (len(references.live) + len(references.protected)) // 4))
+
+
+@dataclass
+class Judge:
+    """Decides over listed files, a batch at a time; `finish` gives the candidates."""
+
+    storage: Storage
+    references: References
+    keys: PathKeys
+    names: HiddenNames
+    cutoff_ms: int
+    hits: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
+    """Hashes of listed files that are needed."""
+    young: list[Any] = field(default_factory=list)
+    hidden: int = 0
+    listed: int = 0
+    _roots: TableRoots = field(default_factory=TableRoots)
+    _old: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        import pyarrow as pa
+
+        found = self.references
+        parts = [found.protected, *([] if found.live_written is found.live else [found.live_written])]
+        self._others = pa.concat_arrays(parts)
+        self._live_hits = 0
+
+    def take(self, files: ListedFiles) -> None:
+        """Look at listed files once."""
+        import pyarrow as pa
+
+        self.listed += len(files.paths)
+        if isinstance(files.paths, list):
+            hashes = self.keys.of_names(files.paths, is_plain=files.is_plain)
+        else:
+            hashes = self.keys.of_listing(files.paths)
+        is_live = is_among(hashes, self.references.live)
+        self._live_hits += pc.sum(is_live).as_py() or 0
+        is_needed = pc.or_(is_live, is_among(hashes, self._others))
+        self.hits.append(pc.filter(hashes, is_needed))
+        is_free = pc.invert(is_needed)
+        files, hashes = _filtered(files, is_free), pc.filter(hashes, is_free)
+        if not files.is_plain:
+            self._roots.take(files.paths)
+        is_hidden = self.names.mask(files.paths)
+        if pc.any(is_hidden).as_py():
+            self.hidden += pc.sum(is_hidden).as_py()
+            files, hashes = _filtered(files, pc.invert(is_hidden)), pc.filter(hashes, pc.invert(is_hidden))
+        if not len(hashes):
+            return
+        sizes, times = self._stats_of(files)
+        is_there = pc.greater_equal(times, 0)
+        is_old = pc.and_(is_there, pc.less(times, pa.scalar(self.cutoff_ms, pa.int64())))
+        self.young.append(pc.filter(hashes, pc.and_not(is_there, is_old)))
+        rows = pa.RecordBatch.from_arrays(
+            [files.paths, sizes, times, hashes], ["path", "sizeBytes", "modificationTimeMs", "hash"]
+        )
+        self._old.append(pc.filter(rows, is_old))
+
+    def _stats_of(self, files: ListedFiles) -> tuple[Any, Any]:  # Any: pyarrow has no types
+        import pyarrow as pa
+
+        if files.sizes is not None and files.modified_ms is not None:
+            return files.sizes, files.modified_ms
+        found: Any = files.paths
+        paths = [path.decode("utf-8", "surrogateescape") for path in found.to_pylist()]
+        sizes, times = self.storage.stat_many(paths)
+        return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
+
+    def old_files(self) -> pyarrow.Table:
+        """Every file that is not needed and old enough: path, sizeBytes, modificationTimeMs, hash."""
+        import pyarrow as pa
+
+        names = ["path", "sizeBytes", "modificationTimeMs", "hash"]
+        types = [pa.binary(), pa.int64(), pa.int64(), pa.int64()]
+        return pa.Table.from_batches(self._old, pa.schema(list(zip(names, types, strict=True))))
+
+    @cached_property
+    def needed(self) -> pyarrow.Array:
+        """The hashes of the listed files that are needed."""
+        import pyarrow as pa
+
+        return pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
+
+    @cached_property
+    def live_found(self) -> tuple[Amount, Amount]:
+        """How many live files there should be in the listing, and how many were found, with their bytes by the log."""
+        live, written, sizes = self.references.live, self.references.live_written, self.references.live_sizes
+        if self._live_hits == len(live):  # each of them, the rule: nothing need be looked up
+            every = Amount(len(live), pc.sum(sizes).as_py() or 0)
+            return every, every
+        is_found = is_among(live, self.needed)
+        if written is not live:
+            is_found = pc.or_(is_found, is_among(written, self.needed))
+        found = pc.filter(sizes, is_found)
+        if len(self.references.unlisted):
+            is_new = pc.is_in(live, value_set=self.references.unlisted)
+            sizes = pc.filter(sizes, pc.or_(is_found, pc.invert(is_new)))
+        return Amount(len(sizes), pc.sum(sizes).as_py() or 0), Amount(len(found), pc.sum(found).as_py() or 0)
+
+    @cached_property
+    def removed_stays(self) -> pyarrow.Array:
+        """Of the removals that the log knows, whether the file was listed and stays."""
+        import pyarrow as pa
+
+        survivors = pa.concat_arrays([self.needed, *self.young])
+        return is_among(self.references.removed.hashes, survivors)
+
+    @property
+    def tables(self) -> dict[str, str]:
+        """Directories that the listed files show to be tables of their own, '' for the root -> the format."""
+        return self._roots.found
+
+
+class Walk(Protocol):
+    """What was met while listing."""
+
+    links: int
+    hidden_directories: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What limits the candidates."""
+
+    include_foreign: bool = False
+    selector: PartitionSelector | None = None
+    proven_only: bool = False
+    """The log does not tell of every removal within the retention: only what it proves to be old enough goes."""
+
+
+class Candidates(NamedTuple):
+    """What goes, as `VacuumPlan.candidates` has it, with the hashes; and what of the old files stays."""
+
+    rows: pyarrow.Table
+    hashes: pyarrow.Array
+    foreign: Amount
+    foreign_examples: tuple[str, ...]
+    unproven: int
+    outside_selection: int
+    in_nested: int
+
+
+def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: Choice) -> Candidates:
+    """Say of each old file that nobody needs why it goes, and take out what stays all the same."""
+    rows = _with_reasons(_outside_of(old, nested), references)
+    in_nested = old.num_rows - rows.num_rows
+    foreign, examples = Amount(), ()
+    if not choice.include_foreign:
+        is_foreign = pc.equal(rows.column("reason"), Reason.FOREIGN.value)
+        found = pc.filter(rows, is_foreign)
+        foreign = Amount(found.num_rows, pc.sum(found.column("sizeBytes")).as_py() or 0)
+        examples = tuple(
+            path.decode("utf-8", "surrogateescape") for path in found.column("path").slice(0, _EXAMPLES).to_pylist()
+        )
+        rows = pc.filter(rows, pc.invert(is_foreign))
+    before = rows.num_rows
+    if choice.proven_only:
+        rows = pc.filter(rows, rows.column("isKnown"))
+    if references.unknown_vector is not None:
+        for reason in (Reason.VECTOR, Reason.FOREIGN):  # nobody knows what such a file is called
+            rows = pc.filter(rows, pc.not_equal(rows.column("reason"), reason.value))
+    unproven, before = before - rows.num_rows, rows.num_rows
+    if choice.selector is not None and rows.num_rows:
+        rows = pc.filter(rows, choice.selector.mask(rows.column("path").combine_chunks()))
+    outside = before - rows.num_rows
+    rows = rows.combine_chunks()
+    rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
+    hashes = rows.column("hash").combine_chunks()
+    paths = rows.column("path").combine_chunks()
+    rows = rows.select(["path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion"])
+    rows = rows.append_column("partition", partition_of(paths))
+    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested)
+
+
+def _outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
+    """Rows whose paths lie in none of the directories."""
+    for directory in directories:
+        prefix = directory.encode("utf-8", "surrogateescape") + b"/"
+        rows = pc.filter(rows, pc.invert(pc.starts_with(rows.column("path"), pattern=prefix)))
+    return rows
+
+
+def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
+    """Add `reason`, `removedAtVersion`, and whether the log proves that it was removed (`isKnown`)."""
+    import pyarrow as pa
+
+    hashes = rows.column("hash").combine_chunks()
+    of_removed = pc.index_in(hashes, value_set=references.removed.hashes)
+    of_changes = pc.index_in(hashes, value_set=references.changes.hashes)
+    is_removed = pc.or_(pc.is_valid(of_removed), pc.is_valid(of_changes))
+    versions = pc.coalesce(pc.take(references.removed.other, of_removed), pc.take(references.changes.other, of_changes))
+    kind = kinds(rows.column("path").combine_chunks())
+    is_vector = pc.or_(pc.equal(kind, FileKind.VECTOR), pc.is_in(hashes, value_set=references.vectors))
+    is_change_data = pc.equal(kind, FileKind.CHANGE_DATA)
+    is_known_kind = pc.or_(pc.not_equal(kind, FileKind.FOREIGN), pc.is_in(hashes, value_set=references.named))
+    reason = pc.if_else(
+        is_vector,
+        Reason.VECTOR.value,
+        pc.if_else(
+            is_change_data,
+            Reason.CHANGE_DATA.value,
+            pc.if_else(
+                is_removed,
+                Reason.TOMBSTONE.value,
+                pc.if_else(is_known_kind, Reason.UNCOMMITTED.value, Reason.FOREIGN.value),
+            ),
+        ),
+    )
+    is_known = pc.or_(pc.or_(is_removed, is_change_data), pc.equal(reason, Reason.FOREIGN.value))
+    return (
+        rows.append_column("reason", pc.cast(reason, pa.string()))
+        .append_column("removedAtVersion", versions)
+        .append_column("isKnown", is_known)
+    )
+
+
+def kept_files(judge: Judge, found: Candidates, walk: Walk, nested: Sequence[str]) -> Kept:
+    """What was seen and stays."""
+    _, live = judge.live_found
+    vectors = judge.references.live_vectors
+    of_vectors = pc.sum(pc.is_in(judge.needed, value_set=vectors)).as_py() or 0 if len(vectors) else 0
+    return Kept(
+        live=Amount(live.files + of_vectors, live.size_bytes),
+        retained=max(0, len(judge.needed) - live.files - of_vectors),
+        young=sum(map(len, judge.young)),
+        foreign=found.foreign,
+        hidden=judge.hidden + walk.hidden_directories,
+        links=walk.links,
+        unproven=found.unproven,
+        outside_selection=found.outside_selection,
+        nested_tables=tuple(sorted(nested)),
+        foreign_examples=found.foreign_examples,
+    )
+
+
+def batches_of(listed: Iterator[ListedFiles], rows: int) -> Iterator[ListedFiles]:
+    """Join batches of a listing until each has so many rows."""
+    held: list[ListedFiles] = []
+    count = 0
+    for files in listed:
+        held.append(files)
+        count += len(files.paths)
+        if count >= rows:
+            yield _joined(held)
+            held, count = [], 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(held: list[ListedFiles]) -> ListedFiles:
+    import pyarrow as pa
+
+    if len(held) == 1:
+        return held[0]
+
+    def whole(columns: list[Any]) -> Any:  # Any: pyarrow has no types
+        return None if any(column is None for column in columns) else pa.concat_arrays(columns)
+
+    paths, sizes, times, plain = zip(*held, strict=True)
+    joined = list(chain.from_iterable(paths)) if isinstance(paths[0], list) else pa.concat_arrays(list(paths))
+    return ListedFiles(joined, whole(list(sizes)), whole(list(times)), all(plain))
+
+
+def _filtered(files: ListedFiles, mask: Any) -> ListedFiles:  # Any: pyarrow has no types
+    """The files of a mask, their paths as an array."""
+    paths, *others, is_plain = files
+    if isinstance(paths, list):
+        kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])
+    else:
+        kept = pc.filter(paths, mask)
+    sizes, times = (None if column is None else pc.filter(column, mask) for column in others)
+    return ListedFiles(kept, sizes, times, is_plain)

@@ -1,0 +1,179 @@
+"""Executing the plan of a vacuum: START, deletes in batches with a look at newer commits before each, END.
+
+Spec: Delta Log Entries; VACUUM Protocol Check.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.clock import system_clock
+from deltacli.delta.commit import CommitRequest
+from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.errors import DeltacliError, PartlyDone, Refused, StorageFailed
+from deltacli.operations.commit import Committed, commit
+from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks
+from deltacli.operations.vacuum.guards import SKEW_MS
+from deltacli.operations.vacuum.info import write_last_vacuum
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.rechecking import NewerCommits
+from deltacli.quantities import format_timestamp, plural
+from deltacli.storage import Deleted, folds_names
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Table
+    from deltacli.operations.version import Snapshot
+
+
+@dataclass(frozen=True)
+class ExecuteOptions:
+    """How a plan is executed: how many deletions are under way at a time (None: as many as the store likes), how many
+    files a second at most (None: no limit), and whether START and END are committed.
+    """
+
+    threads: int | None = None
+    rate: float | None = None
+    log_entries: bool = True
+
+
+def execute_vacuum(
+    table: Table,
+    plan: VacuumPlan,
+    options: ExecuteOptions | None = None,
+    *,
+    outcome: VacuumOutcome | None = None,
+    record: Record | None = None,
+    pause: Pause = time.sleep,
+    ticks: Ticks = time.monotonic,
+) -> VacuumOutcome:
+    """Delete the candidates of a plan, sparing what a newer version needs. `outcome` is kept up to date meanwhile; with
+    a `record` it begins as the record's counts.
+
+    Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
+    StorageFailed. Whatever stops it, END is committed with the status FAILED where that is still possible.
+    """
+    chosen = options or ExecuteOptions()
+    found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
+    require_executable(plan)
+    if not plan.files and not plan.directories:
+        _note_horizon(table, plan)
+        return found
+    keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
+    newer = NewerCommits(table, keys, plan)
+    deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks)
+    logs = chosen.log_entries and plan.files > 0
+    if logs:
+        found.start_version = _commit_start(table, plan, newer)
+    else:
+        newer.require_same(table.snapshot())
+    status = "FAILED"
+    try:
+        _require_store_clock(table, plan, found)
+        deletions.run()
+        _remove_directories(table, plan, found)
+        status = "FAILED" if found.failures else "COMPLETED"
+    finally:
+        if logs:
+            _commit_end(table, found, status)
+    if not found.failures:
+        _note_horizon(table, plan)  # before the record says that there is nothing left to do
+    if record is not None:
+        record.finish(found, completed=not found.failures)
+    return found
+
+
+def _require_store_clock(table: Table, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
+    """Raise Refused where START is older by the store's clock than by ours: then what looks old is not, either.
+
+    Only where the time is our clock's: a time that somebody gave is believed.
+    """
+    version = outcome.start_version
+    if version is None or table.clock is not system_clock:
+        return
+    now_ms = max(plan.now_ms, table.clock())
+    written_ms = table.storage.stat(f"{LOG_DIRECTORY}/{commit_name(version)}").modified_ms
+    if 0 < written_ms < now_ms - SKEW_MS:
+        raise Refused(
+            f"the store says that it is {format_timestamp(written_ms)}, and it is {format_timestamp(now_ms)} here: one "
+            "clock is wrong, and files that look old may be new",
+            code="vacuum.clock-skew",
+            hint="date -u",
+        )
+
+
+def _note_horizon(table: Table, plan: VacuumPlan) -> None:
+    """Say up to which version everything was seen to, so that LITE goes on from there; a store that refuses it only
+    keeps LITE from that.
+    """
+    if plan.horizon is not None:
+        with suppress(StorageFailed, Refused):
+            write_last_vacuum(table.storage, plan.horizon, plan.cutoff_ms)
+
+
+def require_executable(plan: VacuumPlan) -> None:
+    """Raise Refused for the first thing that keeps a plan from being executed."""
+    for refusal in plan.refusals:
+        way_out = f"add {refusal.override}" if refusal.override else "deltacli vacuum {table} --dry-run"
+        raise Refused(refusal.message, code=refusal.code, hint=refusal.hint or way_out)
+
+
+def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table}") -> None:
+    """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
+    more.
+    """
+    if outcome.failures:
+        path, reason = outcome.failed[0]
+        raise PartlyDone(
+            f"{plural(outcome.failures, 'file')} could not be deleted",
+            code="vacuum.partly-done",
+            facts={"first": path, "why": reason},
+            hint=again,
+        )
+
+
+def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits) -> int:
+    def make(snapshot: Snapshot) -> CommitRequest:
+        newer.require_same(snapshot)
+        parameters: dict[str, object] = {
+            "retentionCheckEnabled": not plan.allows_below,
+            "defaultRetentionMillis": plan.own_retention_ms,
+        }
+        if plan.retention_ms != plan.own_retention_ms:
+            parameters["specifiedRetentionMillis"] = plan.retention_ms
+        return CommitRequest(
+            "VACUUM START",
+            parameters,
+            {"numFilesToDelete": plan.files, "sizeOfDataToDelete": plan.size_bytes},
+        )
+
+    made = commit(table, make)
+    assert isinstance(made, Committed)  # `make` always asks for something
+    return made.version
+
+
+def _commit_end(table: Table, outcome: VacuumOutcome, status: str) -> None:
+    """Commit END. Where that fails, the files are as gone as they are: the outcome tells it, and nothing is raised."""
+    is_complete = status == "COMPLETED"
+    metrics = {"numDeletedFiles": outcome.deleted.files, "numVacuumedDirectories": outcome.directories_removed}
+    request = CommitRequest("VACUUM END", {"status": status}, metrics if is_complete else {})
+    try:
+        made = commit(table, lambda _snapshot: request)
+    except DeltacliError as fault:
+        outcome.end_problem = fault.message
+    else:
+        assert isinstance(made, Committed)  # the request always asks for something
+        outcome.end_version, outcome.end_status = made.version, status
+
+
+def _remove_directories(table: Table, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
+    """Remove empty directories, deepest first; one that has got a file meanwhile stays."""
+    storage = table.storage
+    if not storage.capabilities.has_directories:
+        return
+    for path in plan.directories:
+        with suppress(StorageFailed):
+            outcome.directories_removed += isinstance(storage.remove_directory(path), Deleted)

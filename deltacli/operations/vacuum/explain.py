@@ -1,0 +1,220 @@
+"""Why one file goes or stays, with the commits that name it. Spec: Add File and Remove File; Deletion Vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.log_path import LOG_DIRECTORY
+from deltacli.delta.paths import decode
+from deltacli.delta.stored_paths import locate_all
+from deltacli.delta.vacuum.keys import binary_paths
+from deltacli.delta.vacuum.names import HiddenNames
+from deltacli.errors import CommitCorrupt, FileMissing, UsageError
+from deltacli.operations.time_travel import committed_at
+from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles, choose
+from deltacli.operations.vacuum.other_tables import kind_at
+from deltacli.operations.vacuum.plan import Reason
+from deltacli.operations.vacuum.planning import Setting, choice_of, hidden_names, prepare
+from deltacli.operations.vacuum.references import named_files
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.quantities import format_duration, format_size, format_timestamp
+from deltacli.storage import PathKind
+from deltacli.work.file_references import FileReferences
+from deltacli.work.provenance import read_provenance
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Table
+
+_WORDS = {"add": "adds it", "remove": "removes it", "cdc": "names it as change data"}
+_WHY_IT_GOES = {
+    Reason.TOMBSTONE: "no retained version needs it: it was removed longer ago than the retention",
+    Reason.UNCOMMITTED: "no version that the log knows names it, and it is older than the retention",
+    Reason.VECTOR: "no retained version needs this file of deletion vectors",
+    Reason.CHANGE_DATA: "no retained commit names this change data",
+    Reason.FOREIGN: "it is nothing that a Delta table consists of, and foreign files are included",
+}
+
+
+class ExplainedCommit(NamedTuple):
+    """A commit that names the file: `action` is `add`, `remove`, `cdc` or `vector`, `detail` says it in words."""
+
+    version: int
+    timestamp_ms: int | None
+    action: str
+    operation: str | None
+    detail: str
+
+
+class Explanation(NamedTuple):
+    """What a vacuum does with a file: `verdict` is `kept`, `goes` or `absent`; the commits are in order."""
+
+    path: str
+    verdict: str
+    why: str
+    facts: tuple[tuple[str, str], ...]
+    commits: tuple[ExplainedCommit, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.vacuum-explain`, without the envelope."""
+        return {
+            "path": self.path,
+            "verdict": self.verdict,
+            "why": self.why,
+            "facts": dict(self.facts),
+            "commits": [
+                {
+                    "version": one.version,
+                    "timestampMs": one.timestamp_ms,
+                    "action": one.action,
+                    "operation": one.operation,
+                    "detail": one.detail,
+                }
+                for one in self.commits
+            ],
+        }
+
+
+def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation:
+    """Judge one file as `plan_vacuum` would, and say why. `path` is relative to the table or an absolute path or URI
+    inside it, as it is on the store or as the log writes it.
+
+    Raises UsageError for a path that is none of this table, and what `plan_vacuum` raises.
+    """
+    snapshot = table.snapshot()
+    name = _name_of(table, path)
+    setting = prepare(table, request, snapshot)
+    names = hidden_names(snapshot, setting.references.metadata)
+    commits = tuple(_commits_of(setting, name))
+    at_place = _by_place(table, name, names)
+    if at_place is not None:
+        return Explanation(name, at_place[0], at_place[1], (), commits)
+    sizes, times = table.storage.stat_many([name])
+    facts = [
+        ("size", format_size(sizes[0])),
+        ("written", format_timestamp(times[0])),
+        ("cutoff", f"{format_timestamp(setting.cutoff_ms)} ({format_duration(setting.retention_ms)} ago)"),
+    ]
+    judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
+    judge.take(ListedFiles(binary_paths([name]), None, None))
+    found = choose(judge.old_files(), (), setting.references, choice_of(setting))
+    verdict, why = _verdict(setting, judge, found, commits)
+    return Explanation(name, verdict, why, tuple(facts), commits)
+
+
+def _verdict(
+    setting: Setting, judge: Judge, found: Candidates, commits: tuple[ExplainedCommit, ...]
+) -> tuple[str, str]:
+    if found.rows.num_rows:
+        return "goes", _WHY_IT_GOES[Reason(found.rows.column("reason")[0].as_py())]
+    if len(judge.needed):
+        return "kept", _why_needed(setting, judge, commits)
+    if sum(map(len, judge.young)):
+        return "kept", "it is younger than the retention: a writer may be about to commit it"
+    if found.foreign.files:
+        return "kept", "it is nothing that a Delta table consists of; --include-foreign would delete it"
+    if found.outside_selection:
+        return "kept", f"the condition {setting.request.where} does not select it"
+    return "kept", "the log does not reach back far enough to prove that it was not removed within the retention"
+
+
+def _why_needed(setting: Setting, judge: Judge, commits: tuple[ExplainedCommit, ...]) -> str:
+    references, hashes = setting.references, judge.needed
+    version = setting.snapshot.version
+
+    def is_among(values: Any) -> bool:  # Any: an int64 array
+        return bool(pc.any(pc.is_in(hashes, value_set=values)).as_py())
+
+    if is_among(references.live) or is_among(references.live_written):
+        return f"version {version} needs it: it is live"
+    if is_among(references.live_vectors):
+        return f"version {version} needs it: deletion vectors of live files are in it"
+    retained = [one for one in commits if references.window.retains(one.version)]
+    if retained:
+        newest = retained[-1]
+        return f"version {newest.version} {newest.detail}, and is within the retention"
+    if any(one.action in ("remove", "vector") for one in commits) or is_among(references.removed.hashes):
+        return "its removal is younger than the retention: versions that can be read need it"
+    return "a version to be kept, or another table that is to be protected, needs it"
+
+
+def _by_place(table: Table, name: str, names: HiddenNames) -> tuple[str, str] | None:
+    """The verdict where the place of the file alone decides."""
+    parts = name.split("/")
+    if parts[0] == LOG_DIRECTORY:
+        return "kept", "it is part of the log, which vacuum leaves alone; see deltacli log expire"
+    for length in range(1, len(parts)):
+        above = "/".join(parts[:length])
+        if names.hides_directory(above):
+            return "kept", f"it lies in {above}, which is hidden: vacuum does not look there"
+        try:
+            kind = kind_at(table.storage, above)
+        except FileMissing:
+            break
+        if kind is not None:
+            return "kept", f"it lies in {above}, which is a {kind} table of its own"
+    if names.hides_name(parts[-1]):
+        return "kept", "its name is hidden: vacuum passes over it"
+    if table.storage.stat_many([name])[0][0] >= 0:
+        return None
+    match table.storage.kind_of(name):
+        case PathKind.MISSING:
+            return "absent", "there is no such file in the table"
+        case PathKind.DIRECTORY:
+            return "kept", "it is a directory: only empty ones older than the retention go"
+        case PathKind.FILE:
+            return "kept", "it is a link, or lies behind one: vacuum does not follow links"
+
+
+def _name_of(table: Table, path: str) -> str:
+    """The name on the store. Raises UsageError for a path that is none of this table."""
+    if "://" not in path and not path.startswith(("/", "file:")):
+        plain = "/".join(part for part in path.split("/") if part not in ("", "."))
+        if not plain or ".." in plain.split("/"):
+            raise UsageError(f"--explain {path} is no file below the table")
+        is_there = table.storage.kind_of(plain) is not PathKind.MISSING
+        return plain if is_there or decode(plain) == plain else decode(plain)
+    for uri in (table.uri, *table.storage.aliases):
+        for spelling in (path.replace("%", "%25"), path):
+            found = locate_all([spelling], uri)[0]
+            if found is not None and (spelling == path or table.storage.kind_of(found) is not PathKind.MISSING):
+                return found
+    raise UsageError(f"--explain {path} is no file of this table", facts={"table": table.uri})
+
+
+def _commits_of(setting: Setting, name: str) -> Iterator[ExplainedCommit]:
+    """The commits that name the file, oldest first."""
+    wanted = setting.keys.of_listing(binary_paths([name]))
+    faults: list[CommitCorrupt] = []
+    found: set[tuple[int, str, str]] = set()
+    for rows in named_files(setting.table, setting.references.listing, faults, []):
+        found |= set(_matches(setting, rows, wanted))
+    listing = setting.references.listing
+    for version, action, detail in sorted(found):
+        info = read_provenance(setting.table.storage, listing.commits[version]).commit_info or {}
+        operation = info.get("operation")
+        yield ExplainedCommit(
+            version,
+            committed_at(setting.table, listing, version),
+            action,
+            operation if isinstance(operation, str) else None,
+            detail,
+        )
+
+
+def _matches(setting: Setting, rows: FileReferences, wanted: Any) -> Iterator[tuple[int, str, str]]:
+    """(version, action, words) of what names the file; Any: an int64 array."""
+    of_paths = setting.keys.of_log(rows.path)
+    is_named = pc.fill_null(pc.is_in(of_paths.hashes, value_set=wanted), False)
+    for version, moment in zip(
+        pc.filter(rows.version, is_named).to_pylist(),
+        pc.filter(rows.deletion_timestamp, is_named).to_pylist(),
+        strict=True,
+    ):
+        at = f" at {format_timestamp(moment)}" if moment is not None else ""
+        yield version, rows.kind, f"{_WORDS[rows.kind]}{at}"
+    of_vectors = setting.keys.of_vectors(rows.vector)
+    is_vector = pc.fill_null(pc.is_in(of_vectors.hashes, value_set=wanted), False)
+    for version in pc.filter(rows.version, is_vector).unique().to_pylist():
+        yield version, "vector", f"{rows.kind}s files whose deletion vectors are in it"

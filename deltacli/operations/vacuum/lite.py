@@ -1,0 +1,156 @@
+"""LITE: what the commits of the log removed goes, and the table is not listed.
+
+As the reference does it: from the version after the one that `_last_vacuum_info` names to the newest one that is not
+retained. Files that no commit names stay. Spec: Add File and Remove File; Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.segment import LogListing
+from deltacli.delta.vacuum.directories import partition_of
+from deltacli.errors import Refused
+from deltacli.operations.log import list_log
+from deltacli.operations.vacuum.guards import limit_refusals
+from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
+from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
+from deltacli.operations.vacuum.planning import Setting, common_refusals, hidden_names, log_notes, make_plan, prepare
+from deltacli.operations.vacuum.reach import reach_of
+from deltacli.quantities import format_ranges
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Table
+    from deltacli.operations.vacuum.request import VacuumRequest
+
+_MISSING_SHARE = 0.1
+
+
+def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
+    """Plan by the log alone. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as `plan_vacuum`."""
+    snapshot = table.snapshot()
+    listing = list_log(table.storage, progress=table.progress)
+    begin = _begin(table, listing)
+    setting = prepare(table, request, snapshot, removals_since=begin)
+    references = setting.references
+    removals = _distinct(references.removals)
+    live = _whole([references.live, references.live_written, references.live_vectors])
+    is_live = pc.is_in(removals.column("hash"), value_set=live)
+    is_needed = pc.is_in(removals.column("hash"), value_set=references.protected)
+    is_late = pc.greater_equal(removals.column("modificationTimeMs"), setting.cutoff_ms)
+    is_hidden = hidden_names(snapshot, references.metadata).mask(_flat(removals.column("path")))
+    stays = pc.or_(pc.or_(is_live, is_needed), pc.or_(is_late, is_hidden))
+    if references.unknown_vector is not None:
+        stays = pc.or_(stays, pc.equal(removals.column("reason"), Reason.VECTOR.value))
+    free, retained = pc.filter(removals, pc.invert(stays)), pc.filter(removals, pc.and_not(stays, is_live))
+    rows, young = _on_disk(setting, free)
+    kept_versions = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in (retained, young)])).as_py()
+    end = references.window.last_before
+    return _plan(setting, rows, Kept(retained=retained.num_rows, young=young.num_rows), end, kept_versions)
+
+
+def _plan(setting: Setting, rows: Any, kept: Kept, end: int | None, kept_from: int | None) -> VacuumPlan:
+    """`kept_from` is the oldest version that removed something that stays; Any: an Arrow table."""
+    references = setting.references
+    live = Amount(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
+    amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
+    newest = pc.max(rows.column("removedAtVersion")).as_py()
+    paths = _flat(rows.column("path"))
+    candidates = rows.drop_columns(["hash"]).append_column("partition", partition_of(paths))
+    horizon = end if end is None or kept_from is None else min(end, kept_from - 1)
+    return make_plan(
+        setting,
+        candidates,
+        kept=kept,
+        refusals=(
+            *common_refusals(setting),
+            *_place_refusals(setting),
+            *limit_refusals(setting.request, amount, live),
+        ),
+        notes=tuple(log_notes(setting)),
+        reach=reach_of(setting, _lost_before(setting), newest, _flat(rows.column("hash"))),
+        horizon=None if horizon is None or horizon < 0 else horizon,
+    )
+
+
+def _lost_before(setting: Setting) -> int | None:
+    """The newest version whose removals earlier vacuums have seen to; None where there is none."""
+    last = read_last_vacuum(setting.table.storage)
+    if last is None:
+        return None
+    versions = setting.references.removed.other
+    found: int | None = pc.max(pc.filter(versions, pc.fill_null(pc.less_equal(versions, last), False))).as_py()
+    return found
+
+
+def _begin(table: Table, listing: LogListing) -> int:
+    """The version to begin with. Raises Refused where commits between it and the newest one are missing."""
+    last = read_last_vacuum(table.storage)
+    first = min(listing.commits, default=None)
+    begin = 0 if last is None else last + 1
+    if last is not None and last >= listing.newest_version:
+        return begin
+    runs = listing.commit_runs
+    if runs and runs[-1][0] <= begin:
+        return begin
+    said = f"{INFO_PATH} says that version {last} was the last one seen to" if last is not None else f"no {INFO_PATH}"
+    raise Refused(
+        f"--mode lite needs every commit from version {begin} on, and the log begins later or has a gap",
+        code="vacuum.lite-impossible",
+        facts={
+            "commits in the log": "none" if first is None else format_ranges(listing.commits),
+            "earlier vacuums": said,
+            "what helps": "a full run sees to everything older, and notes it, so that lite runs can go on from there",
+        },
+        hint="deltacli vacuum {table} --mode full --dry-run",
+    )
+
+
+def _distinct(removals: Any) -> Any:  # Any: an Arrow table
+    """One row a file, its newest removal."""
+    hashes = _flat(removals.column("hash"))
+    return pc.take(removals, pc.index_in(pc.unique(hashes), value_set=hashes))
+
+
+def _on_disk(setting: Setting, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tables
+    """The rows whose files are there, with their true sizes, and those that are young; where a look is not cheap, all
+    of them as the log has them.
+    """
+    import pyarrow as pa
+
+    rows = rows.combine_chunks()
+    rows = pc.take(rows, pc.sort_indices(rows.column("path").combine_chunks()))
+    storage = setting.table.storage
+    if not storage.capabilities.cheap_listing or not rows.num_rows:
+        return rows, rows.slice(0, 0)
+    paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
+    sizes, times = (pa.array(column, pa.int64()) for column in storage.stat_many(paths))
+    rows = rows.set_column(1, "sizeBytes", sizes)
+    is_there, is_old = pc.greater_equal(times, 0), pc.less(times, setting.cutoff_ms)
+    return pc.filter(rows, pc.and_(is_there, is_old)), pc.filter(rows, pc.and_not(is_there, is_old))
+
+
+def _place_refusals(setting: Setting) -> tuple[Refusal, ...]:
+    """A few live files are where the log says."""
+    spellings = setting.references.some_live
+    if not spellings:
+        return ()
+    by_key, by_writing = (setting.table.storage.stat_many(paths)[0] for paths in zip(*spellings, strict=True))
+    missing = [path for (path, _), *sizes in zip(spellings, by_key, by_writing, strict=True) if max(sizes) < 0]
+    if len(missing) <= _MISSING_SHARE * len(spellings):
+        return ()
+    message = f"{len(missing)} of {len(spellings)} live files looked for are not there, {missing[0]} for one"
+    return (Refusal("vacuum.live-files-missing", message, hint="deltacli validate {table} --level storage"),)
+
+
+def _flat(column: Any) -> Any:  # Any: arrays, chunked or not
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _whole(arrays: list[Any]) -> Any:  # Any: arrays
+    import pyarrow as pa
+
+    return pa.concat_arrays(arrays)

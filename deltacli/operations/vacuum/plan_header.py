@@ -1,0 +1,152 @@
+"""What a plan says besides its candidates, as JSON and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, Refusal, VacuumPlan
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FORMAT_VERSION = 1
+
+Kind = TypeVar("Kind")
+
+
+def header_of(plan: VacuumPlan) -> dict[str, Any]:
+    """The header of a plan's file, without the digest."""
+    return {
+        "formatVersion": FORMAT_VERSION,
+        "planId": plan.plan_id,
+        "files": plan.files,
+        "sizeBytes": plan.size_bytes,
+        "table": plan.table,
+        "tableId": plan.table_id,
+        "mode": plan.mode.value,
+        "snapshotVersion": plan.snapshot_version,
+        "snapshotSha256": plan.snapshot_sha256,
+        "nowMs": plan.now_ms,
+        "retentionMs": plan.retention_ms,
+        "ownRetentionMs": plan.own_retention_ms,
+        "cutoffMs": plan.cutoff_ms,
+        "allowsBelow": plan.allows_below,
+        "kept": _kept_as_json(plan.kept),
+        "refusals": [list(refusal) for refusal in plan.refusals],
+        "notes": list(plan.notes),
+        "directories": list(plan.directories),
+        "reach": {
+            "firstVersion": plan.reach.first_version,
+            "firstMs": plan.reach.first_ms,
+            "oldestBefore": plan.reach.oldest_before,
+            "lostFeed": None if plan.reach.lost_feed is None else list(plan.reach.lost_feed),
+        },
+        "selection": plan.selection,
+        "horizon": plan.horizon,
+    }
+
+
+def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
+    """The plan of a header and its candidates. Raises ValueError and LookupError where the header is none."""
+    plan = VacuumPlan(
+        table=_get(header, "table", str),
+        table_id=_get(header, "tableId", str),
+        mode=Mode(_get(header, "mode", str)),
+        snapshot_version=_get(header, "snapshotVersion", int),
+        snapshot_sha256=_find(header, "snapshotSha256", str),
+        now_ms=_get(header, "nowMs", int),
+        retention_ms=_get(header, "retentionMs", int),
+        own_retention_ms=_get(header, "ownRetentionMs", int),
+        cutoff_ms=_get(header, "cutoffMs", int),
+        candidates=candidates,
+        kept=_read_kept(_get(header, "kept", dict)),
+        refusals=tuple(map(_read_refusal, _get(header, "refusals", list))),
+        notes=_texts(header, "notes"),
+        directories=_texts(header, "directories"),
+        reach=_read_reach(_get(header, "reach", dict)),
+        selection=_find(header, "selection", str),
+        horizon=_find(header, "horizon", int),
+        allows_below=_get(header, "allowsBelow", bool),
+    )
+    if plan.plan_id != header["planId"]:
+        raise ValueError(f"its id is {header['planId']}, and that of its rows is {plan.plan_id}")
+    return plan
+
+
+def _kept_as_json(kept: Kept) -> dict[str, Any]:
+    return {
+        "live": list(kept.live),
+        "retained": kept.retained,
+        "young": kept.young,
+        "foreign": list(kept.foreign),
+        "hidden": kept.hidden,
+        "links": kept.links,
+        "unproven": kept.unproven,
+        "outsideSelection": kept.outside_selection,
+        "nestedTables": list(kept.nested_tables),
+        "foreignExamples": list(kept.foreign_examples),
+    }
+
+
+def _read_kept(kept: Mapping[str, Any]) -> Kept:
+    return Kept(
+        live=_amount(kept, "live"),
+        retained=_get(kept, "retained", int),
+        young=_get(kept, "young", int),
+        foreign=_amount(kept, "foreign"),
+        hidden=_get(kept, "hidden", int),
+        links=_get(kept, "links", int),
+        unproven=_get(kept, "unproven", int),
+        outside_selection=_get(kept, "outsideSelection", int),
+        nested_tables=_texts(kept, "nestedTables"),
+        foreign_examples=_texts(kept, "foreignExamples"),
+    )
+
+
+def _read_refusal(value: Any) -> Refusal:  # Any: a JSON value
+    code, message, *rest = value
+    _require(all(isinstance(text, str) for text in (code, message)), "refusals")
+    _require(all(text is None or isinstance(text, str) for text in rest), "refusals")
+    return Refusal(code, message, *rest)
+
+
+def _read_reach(reach: Mapping[str, Any]) -> Reach:
+    lost = _find(reach, "lostFeed", list)
+    return Reach(
+        first_version=_find(reach, "firstVersion", int),
+        first_ms=_find(reach, "firstMs", int),
+        oldest_before=_find(reach, "oldestBefore", int),
+        lost_feed=None if lost is None else _pair(lost, "lostFeed"),
+    )
+
+
+def _amount(header: Mapping[str, Any], name: str) -> Amount:
+    return Amount(*_pair(_get(header, name, list), name))
+
+
+def _pair(values: list[Any], name: str) -> tuple[int, int]:
+    _require(len(values) == 2 and all(type(value) is int for value in values), name)
+    return values[0], values[1]
+
+
+def _texts(header: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    values = _get(header, name, list)
+    _require(all(isinstance(value, str) for value in values), name)
+    return tuple(values)
+
+
+def _get(header: Mapping[str, Any], name: str, kind: type[Kind]) -> Kind:
+    value = header[name]
+    if type(value) is not kind:  # a bool is no int here
+        raise ValueError(f"{name} in its metadata is of a wrong type")
+    return value
+
+
+def _find(header: Mapping[str, Any], name: str, kind: type[Kind]) -> Kind | None:
+    return None if header[name] is None else _get(header, name, kind)
+
+
+def _require(holds: bool, name: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} in its metadata is of a wrong type")

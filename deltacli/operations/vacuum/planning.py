@@ -1,0 +1,348 @@
+"""Planning a vacuum: everything is looked at, nothing is changed.
+
+Spec: Add File and Remove File; Protocol Evolution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.commit_lines import Action
+from deltacli.delta.properties import deleted_file_retention_ms, portable_file_retention_ms
+from deltacli.delta.protocol import require_committable
+from deltacli.delta.regime import Regime
+from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.state import read_metadata
+from deltacli.delta.vacuum.keys import PathKeys, binary_paths
+from deltacli.delta.vacuum.names import HiddenNames
+from deltacli.engine.ahead import ReadAhead
+from deltacli.errors import DeltacliError
+from deltacli.operations.log import list_log
+from deltacli.operations.table import Table
+from deltacli.operations.time_travel import last_commit_before
+from deltacli.operations.vacuum.candidates import (
+    Candidates,
+    Choice,
+    Judge,
+    batches_of,
+    choose,
+    kept_files,
+    rows_at_once,
+)
+from deltacli.operations.vacuum.guards import (
+    allows_below,
+    clock_refusals,
+    limit_refusals,
+    listing_refusals,
+    log_refusals,
+    nested_refusals,
+    property_refusals,
+    retention_refusals,
+    shared_refusals,
+)
+from deltacli.operations.vacuum.plan import Amount, Mode, Refusal, VacuumPlan
+from deltacli.operations.vacuum.reach import find_horizon, find_reach
+from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.walk import TableWalk
+from deltacli.operations.version import Snapshot
+from deltacli.quantities import format_duration, format_timestamp
+from deltacli.storage import folds_names
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deltacli.operations.vacuum.candidates import ListedFiles
+    from deltacli.operations.vacuum.inventories import InventoryListing
+    from deltacli.storage import Storage
+
+_ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
+_BATCHES_AHEAD = 4
+"""Of a listing that is made while the log is read."""
+
+_UNIVERSAL = "delta.universalFormat.enabledFormats"
+
+
+class Setting(NamedTuple):
+    """What a plan is made from."""
+
+    table: Table
+    request: VacuumRequest
+    snapshot: Snapshot
+    now_ms: int
+    own_ms: int
+    tombstones_ms: int
+    """How long tombstones are kept for certain: the least of the table's own retentions that the log tells of."""
+    retention_ms: int
+    cutoff_ms: int
+    keys: PathKeys
+    references: References
+
+    @property
+    def is_proven(self) -> bool:
+        """True if the log tells of every removal since the cutoff, by commits or by tombstones."""
+        return self.references.window.reaches_back or self.retention_ms <= self.tombstones_ms
+
+    @property
+    def is_whole(self) -> bool:
+        """True if the plan covers the whole table, by a listing of its own."""
+        return not (self.request.prefix or self.request.where or self.request.inventory)
+
+
+def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
+    """Decide what can go. Refusals are part of the plan; nothing is deleted.
+
+    Raises what `Table.snapshot` raises for the newest version, and for versions to be kept; Refused where the protocol
+    keeps deltacli from writing; UsageError for a prefix or a condition that is none of this table.
+    """
+    if request.mode is Mode.LITE:
+        from deltacli.operations.vacuum.lite import plan_lite
+
+        return plan_lite(table, request)
+    snapshot = table.snapshot()
+    names = hidden_names(snapshot, ())
+    inventory = None if request.inventory is None else _open_inventory(table, request.inventory)
+    walk = TableWalk(table.storage, names, request.prefix or "")
+    with _begun(table.storage, walk.files() if inventory is None else inventory.files()) as listed:
+        scope = partial(_in_scope, names, request.prefix)
+        setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
+        names = hidden_names(snapshot, setting.references.metadata)
+        judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
+        with table.progress.step("listing the table", unit="files") as step:
+            for files in batches_of(listed, rows_at_once(setting.references)):
+                judge.take(files)
+                step.advance(len(files.paths))
+    old = judge.old_files()
+    tables = judge.tables | (walk.tables if inventory is None else inventory.tables(old))
+    found = choose(old, _below(tables), setting.references, choice_of(setting))
+    notes = [*log_notes(setting), *(inventory.notes() if inventory is not None else ())]
+    return _plan(setting, judge, walk, found, tables, notes)
+
+
+def prepare(
+    table: Table,
+    request: VacuumRequest,
+    snapshot: Snapshot,
+    scope: Scope | None = None,
+    *,
+    removals_since: int | None = None,
+    listed_ms: int | None = None,
+) -> Setting:
+    """Read the log for everything that must stay; `listed_ms` is when the listing was made, where it is not made now.
+
+    Raises as `plan_vacuum`.
+    """
+    require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+    now_ms = table.clock()
+    own_ms = deleted_file_retention_ms(snapshot.properties)
+    retention_ms = own_ms if request.retention_ms is None else request.retention_ms
+    cutoff_ms = now_ms - retention_ms
+    keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
+    listing = list_log(table.storage, progress=table.progress)
+    window = find_window(table, listing, cutoff_ms)
+    listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
+    references = collect_references(
+        snapshot,
+        keys,
+        window,
+        keep_versions=request.keep_versions,
+        protect=[_open_protected(table, uri) for uri in request.protect_from],
+        scope=scope,
+        removals_since=removals_since,
+        unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
+    )
+    kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references)
+    return Setting(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references)
+
+
+def _least_own_ms(snapshot: Snapshot, references: References) -> int:
+    """The table's own retention when it was shortest, for whatever engine, as far as the log tells: checkpoints of that
+    time left tombstones out that protect by now.
+    """
+    configurations = [snapshot.properties]
+    configurations += [found for one in references.metadata if isinstance(found := one.get("configuration"), dict)]
+    if references.metadata:
+        try:
+            first = min(references.listing.reconstructable)
+            configurations.append(snapshot.table.snapshot(version=first).properties)
+        except (DeltacliError, ValueError):
+            return 0
+    return min(map(portable_file_retention_ms, configurations))
+
+
+def hidden_names(snapshot: Snapshot, metadata: Sequence[Action]) -> HiddenNames:
+    """The rules of hidden names, with the partition columns of now and of all the metaData actions given."""
+    columns: set[str] = set(_partition_names(snapshot.regime))
+    for action in metadata:
+        try:
+            found = read_metadata(action, "a commit")
+            schema = parse_schema(found.schema_string) if found.schema_string else None
+        except DeltacliError:
+            continue  # an older metaData that nobody can read any more protects nothing
+        columns |= _partition_names(Regime(snapshot.protocol, found, schema))
+    return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata))
+
+
+def _partition_names(regime: Regime) -> set[str]:
+    logical = regime.metadata.partition_columns if regime.metadata else ()
+    fields = {column.name: column for column in (regime.schema.fields if regime.schema else ())}
+    physical = (fields[name].metadata.get("delta.columnMapping.physicalName") for name in logical if name in fields)
+    return {*logical, *(name for name in physical if isinstance(name, str))}
+
+
+def _own_formats(snapshot: Snapshot, metadata: Sequence[Action]) -> set[str]:
+    """The formats that the table is kept readable as, or was: what they put into its directory is its own."""
+    configurations = [snapshot.properties, *(action.get("configuration") for action in metadata)]
+    texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
+    found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
+    if not snapshot.protocol.supported_features.isdisjoint(_ICEBERG_FEATURES):
+        found.add("iceberg")
+    return found
+
+
+def _in_scope(names: HiddenNames, prefix: str | None, keys: Any) -> Any:  # Any: pyarrow has no types
+    """Which keys a listing shows."""
+    visible = pc.invert(names.mask(keys))
+    if not prefix:
+        return visible
+    return pc.and_(visible, pc.starts_with(keys, pattern=prefix.encode("utf-8", "surrogateescape") + b"/"))
+
+
+def _open_protected(table: Table, uri: str) -> Snapshot:
+    """The newest version of another table. Raises also Refused where the protocol keeps deltacli from knowing all that
+    it needs.
+    """
+    other = Table(table.open_other(uri), clock=table.clock, progress=table.progress, open_other=table.open_other)
+    try:
+        snapshot = other.snapshot()
+        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+    except DeltacliError as fault:
+        fault.table = fault.table or other.uri
+        raise
+    return snapshot
+
+
+def choice_of(setting: Setting) -> Choice:
+    """What limits the candidates, as it was asked for."""
+    request, selector = setting.request, None
+    if request.where is not None:
+        from deltacli.delta.vacuum.partition_paths import PartitionSelector
+
+        selector = PartitionSelector(setting.snapshot.regime, request.where)
+    return Choice(
+        include_foreign=request.include_foreign,
+        selector=selector,
+        proven_only=not setting.is_proven,
+    )
+
+
+def log_notes(setting: Setting) -> Iterator[str]:
+    """What the log can't tell."""
+    references = setting.references
+    if not setting.is_proven:
+        yield (
+            f"the log does not reach back {format_duration(setting.retention_ms)}, to "
+            f"{format_timestamp(setting.cutoff_ms)}, and tombstones are kept {format_duration(setting.tombstones_ms)}: "
+            "files whose removal can't be dated are kept"
+        )
+    if references.unknown_vector is not None:
+        yield (
+            "the log names a deletion vector whose file can't be told "
+            f"({references.unknown_vector[:60]}): every file of deletion vectors is kept"
+        )
+
+
+def _below(tables: Mapping[str, str]) -> list[str]:
+    """The directories of tables below the root."""
+    return [directory for directory in tables if directory]
+
+
+def _plan(
+    setting: Setting,
+    judge: Judge,
+    walk: TableWalk,
+    found: Candidates,
+    tables: Mapping[str, str],
+    notes: Sequence[str],
+) -> VacuumPlan:
+    request = setting.request
+    own = _own_formats(setting.snapshot, setting.references.metadata)
+    expected, live = judge.live_found
+    amount = Amount(found.rows.num_rows, pc.sum(found.rows.column("sizeBytes")).as_py() or 0)
+    refusals: list[Refusal] = [
+        *common_refusals(setting),
+        *listing_refusals(judge.listed, expected, live),
+        *shared_refusals({*judge.tables.items(), *tables.items()}, own),
+        *nested_refusals(request, _below(tables), found.in_nested),
+        *limit_refusals(request, amount, live),
+    ]
+    return make_plan(
+        setting,
+        found.rows,
+        kept=kept_files(judge, found, walk, _below(tables)),
+        refusals=tuple(refusals),
+        notes=tuple(notes),
+        directories=() if request.where else _removable(judge, walk, _below(tables)),
+        reach=find_reach(setting, judge, found.hashes),
+        horizon=find_horizon(setting, judge) if setting.is_whole else None,
+    )
+
+
+def _open_inventory(table: Table, place: str) -> InventoryListing:
+    from deltacli.operations.vacuum.inventories import InventoryListing
+
+    return InventoryListing(table, place)
+
+
+@contextmanager
+def _begun(storage: Storage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
+    """The listing, made while the log is read where it waits for a network; on a disk two threads only take turns."""
+    if storage.capabilities.cheap_listing:
+        yield listing
+        return
+    ahead = ReadAhead(listing, depth=_BATCHES_AHEAD)
+    try:
+        yield ahead
+    finally:
+        ahead.close()
+
+
+def _removable(judge: Judge, walk: TableWalk, nested: Sequence[str]) -> tuple[str, ...]:
+    """The old empty directories, deepest first: none that is hidden, none of another table."""
+    inside = tuple(f"{directory}/" for directory in nested)
+    old = [path for path, modified_ms in walk.empty_directories if modified_ms < judge.cutoff_ms]
+    hidden = judge.names.mask(binary_paths(old)).to_pylist()
+    free = (path for path, is_hidden in zip(old, hidden, strict=True) if not is_hidden)
+    ours = (path for path in free if not f"{path}/".startswith(inside))
+    return tuple(sorted(ours, key=lambda path: (-path.count("/"), path)))
+
+
+def common_refusals(setting: Setting) -> Iterator[Refusal]:
+    """What both modes look at."""
+    yield from retention_refusals(setting.request, setting.retention_ms, setting.own_ms)
+    yield from property_refusals(setting.request, setting.snapshot.properties)
+    yield from log_refusals(setting.references)
+    yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
+
+
+def make_plan(setting: Setting, rows: Any, **parts: Any) -> VacuumPlan:  # Any: an Arrow table; parts of the plan
+    """The plan of a setting and its candidates."""
+    request = setting.request
+    return VacuumPlan(
+        table=setting.table.uri,
+        table_id=setting.snapshot.metadata.id,
+        mode=request.mode,
+        snapshot_version=setting.snapshot.version,
+        now_ms=setting.now_ms,
+        retention_ms=setting.retention_ms,
+        own_retention_ms=setting.own_ms,
+        cutoff_ms=setting.cutoff_ms,
+        candidates=rows,
+        selection=request.where or request.prefix,
+        allows_below=allows_below(request, setting.own_ms),
+        **parts,
+    )

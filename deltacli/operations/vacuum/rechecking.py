@@ -1,0 +1,138 @@
+"""What came into the log after a plan was made: files that are needed again are spared. Spec: Delta Log Entries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.log_path import LOG_DIRECTORY, LogFileKind, commit_name
+from deltacli.delta.properties import deleted_file_retention_ms
+from deltacli.delta.protocol import require_committable
+from deltacli.delta.segment import LogFile, make_log_file
+from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.errors import Refused
+from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.quantities import format_duration
+from deltacli.work.file_references import FileReferences, NamedFiles, commit_actions
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Table
+    from deltacli.operations.version import Snapshot
+
+
+_HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})
+"""Actions after which the protocol and the properties are what they were."""
+
+
+_CHECKPOINTS = frozenset(
+    {LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT}
+)
+
+
+class NewerCommits:
+    """Reads commits as they come, each once, and knows the files that they name."""
+
+    def __init__(self, table: Table, keys: PathKeys, plan: VacuumPlan) -> None:
+        self._table, self._keys, self._plan = table, keys, plan
+        self._seen = plan.snapshot_version
+        self._last: LogFile | None = None
+        self._needed: Any = None  # Any: an int64 array
+
+    def require_same(self, snapshot: Snapshot) -> None:
+        """Raise Refused where a newer version is of another table, or keeps removed files longer than the plan does."""
+        plan = self._plan
+        if snapshot.metadata.id != plan.table_id or snapshot.version < plan.snapshot_version:
+            raise Refused(
+                "the table was replaced after the plan was made",
+                code="vacuum.plan-other-table",
+                facts={"plan": f"{plan.table_id}, version {plan.snapshot_version}"},
+                hint="deltacli vacuum {table} --dry-run",
+            )
+        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+        own_ms = deleted_file_retention_ms(snapshot.properties)
+        if own_ms > plan.own_retention_ms and plan.cutoff_ms > self._table.clock() - own_ms:
+            raise Refused(
+                f"the table keeps removed files for {format_duration(own_ms)} by now, longer than the plan does",
+                code="vacuum.plan-retention",
+                hint="deltacli vacuum {table} --dry-run",
+            )
+
+    def needed(self, paths: Any) -> Any:  # Any: a binary array in, a boolean array out
+        """Which paths newer commits name, whatever they do with them. Raises CommitCorrupt, FileMissing and the like:
+        without knowing, nothing is deleted.
+        """
+        import pyarrow as pa
+
+        self._read_on()
+        if self._needed is None:
+            return pa.repeat(pa.scalar(False), len(paths))
+        return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
+
+    def _read_on(self) -> None:
+        import pyarrow as pa
+
+        new = self._listed()
+        if not new:
+            return
+        named = NamedFiles()
+        found: list[FileReferences] = []
+        is_other = False
+        for file in new:
+            actions = list(commit_actions(self._table.storage, file, None))
+            is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
+            found += named.take(actions, file)
+        found += named.flush()
+        if is_other:
+            self.require_same(self._table.snapshot())
+        parts = [] if self._needed is None else [self._needed]
+        for rows in found:
+            of_paths, of_vectors = self._keys.of_log(rows.path), self._keys.of_vectors(rows.vector)
+            _require_places(of_paths.escaping, of_vectors.unknown)
+            parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+        if parts:
+            self._needed = pa.concat_arrays(parts)
+        self._seen, self._last = new[-1].version, new[-1]
+
+    def _listed(self) -> list[LogFile]:
+        """The commits that were not read yet, in order. Raises Refused where one between is gone, or the last one that
+        was read is no longer what it was: the log is another one.
+        """
+        start = commit_name(self._seen + 1 if self._last is None else self._seen)
+        for _ in range(2):  # a listing may miss a file that comes while it is made, and show the one after it
+            listed = [
+                make_log_file(stat.name, stat.size_bytes, stat.modified_ms)
+                for stat in self._table.storage.list_from(LOG_DIRECTORY, start)
+            ]
+            commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
+            self._require_last(commits)
+            found = [file for file in commits if file.version > self._seen]
+            # A checkpoint tells of commits, too: it may be all that is left of them.
+            told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
+            newest = max([self._seen, *told, *(file.version for file in found)])
+            if [file.version for file in found] == list(range(self._seen + 1, newest + 1)):
+                return found
+        raise Refused(
+            f"commits after version {self._seen} are no longer in the log, so what they need can't be told",
+            code="vacuum.plan-too-old",
+            hint="deltacli vacuum {table} --dry-run",
+        )
+
+    def _require_last(self, commits: list[LogFile]) -> None:
+        if self._last is not None and self._last not in commits[:1]:
+            raise Refused(
+                f"commit {self._seen} is gone or was replaced meanwhile, so what the table needs can't be told",
+                code="vacuum.plan-other-past",
+                hint="deltacli vacuum {table} --dry-run",
+            )
+
+
+def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
+    """Raise Refused where a newer version names a file whose place can't be told for sure."""
+    if escaping is None and unknown_vector is None:
+        return
+    what = f"{escaping}, which leaves the table" if escaping else f"the deletion vector {unknown_vector}"
+    raise Refused(
+        f"a newer version names {what}: which file that is can't be told for sure",
+        code="path.escapes-root" if escaping else "vacuum.plan-too-old",
+        hint="deltacli vacuum {table} --dry-run",
+    )

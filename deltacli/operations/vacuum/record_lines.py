@@ -1,0 +1,158 @@
+"""What the lines of a progress record say together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+
+FORMAT_VERSION = 1
+KEPT_FAILURES = 1000
+_BEGINNING = b'{"type":"begin"'
+_COUNTS = ("deleted", "deletedBytes", "missing", "spared", "directoriesRemoved")
+
+
+@dataclass(slots=True)
+class RecordState:
+    """Where the next run begins; `plan_id` is None of a record that holds nothing yet."""
+
+    plan_id: str | None = None
+    files: int = 0
+    resume_at: int = 0
+    counts: Mapping[str, int | None] | None = None
+    is_completed: bool = False
+    failed_now: tuple[range, ...] = ()
+    """Rows that failed in the last run, ascending."""
+    failed_earlier: tuple[range, ...] = ()
+    """Rows that failed before it, and that it did not try again; all after those of `failed_now`, if there are any."""
+    failures_now: tuple[tuple[str, str], ...] = ()
+    """Path and reason of the first thousand of `failed_now`."""
+    failures_earlier: tuple[tuple[str, str], ...] = ()
+    """The same of what had failed before the last run, until that has tried all of it again."""
+
+    @property
+    def failures(self) -> tuple[tuple[str, str], ...]:
+        """Path and reason of what failed, up to a thousand."""
+        return (*self.failures_now, *self.failures_earlier)[:KEPT_FAILURES]
+
+    @property
+    def failed_rows(self) -> tuple[range, ...]:
+        """Every row that failed and was not tried again, ascending."""
+        return tuple(sorted((*self.failed_now, *self.failed_earlier), key=lambda rows: rows.start))
+
+    def outcome(self) -> VacuumOutcome:
+        """The counts of what is decided; nothing has failed yet in the run that goes on from here."""
+        found = self.counts or {}
+        counts = {name: found.get(name) or 0 for name in _COUNTS}
+        end_version = found.get("endVersion") if self.is_completed else None
+        return VacuumOutcome(
+            deleted=Amount(counts["deleted"], counts["deletedBytes"]),
+            missing=counts["missing"],
+            spared=counts["spared"],
+            directories_removed=counts["directoriesRemoved"],
+            start_version=found.get("startVersion"),
+            end_version=end_version,
+            end_status=None if end_version is None else "COMPLETED",
+            resumed_after=self.resume_at - sum(map(len, self.failed_rows)),
+        )
+
+    def require_rows(self, files: int) -> None:
+        """Raise ValueError where it speaks of rows that the plan has not."""
+        if self.files != files or self.resume_at > files:
+            raise ValueError(f"it is of {self.files} files, and the plan has {files}")
+
+    def take(self, line: Mapping[str, Any]) -> None:  # Any: JSON values
+        """Add a line. Raises ValueError, LookupError or TypeError for one that is none."""
+        kind = line["type"]
+        if (kind == "begin") != (self.plan_id is None):
+            raise ValueError(f"a line {kind!r} where it can't stand")
+        match kind:
+            case "begin":
+                self._begin(line)
+            case "resume":
+                self.failures_earlier, self.failures_now = self.failures, ()
+                self.failed_earlier, self.failed_now = self.failed_rows, ()
+                self.is_completed = False
+            case "done":
+                self._advance(line)
+            case "end":
+                self.counts = _read_counts(line)
+                self.is_completed = line["status"] == "COMPLETED"
+            case _:
+                raise ValueError(f"a line of unknown type {str(kind)[:40]!r}")
+
+    def _begin(self, line: Mapping[str, Any]) -> None:
+        if line["formatVersion"] != FORMAT_VERSION:
+            raise ValueError(f"its format is {line['formatVersion']}; this deltacli reads {FORMAT_VERSION}")
+        if not isinstance(line["planId"], str):
+            raise TypeError("its plan id is no text")
+        self.plan_id, self.files = line["planId"], _count(line["files"])
+
+    def _advance(self, line: Mapping[str, Any]) -> None:
+        up_to = _count(line["upTo"])
+        counts = _read_counts(line)
+        failed = tuple(range(_count(first), _count(last) + 1) for first, last in line["failed"])
+        if any(not rows or rows.stop > up_to for rows in failed):
+            raise ValueError("rows failed that were not tried")
+        failures = tuple((str(path), str(reason)) for path, reason in line["failures"])
+        left = (range(max(rows.start, up_to), rows.stop) for rows in self.failed_earlier)
+        self.failed_earlier = tuple(rows for rows in left if rows)
+        self.failed_now += failed
+        self.failures_now += failures
+        if not self.failed_earlier:
+            self.failures_earlier = ()
+        self.resume_at = max(self.resume_at, up_to)
+        self.counts = counts
+
+
+def counts_as_json(outcome: VacuumOutcome) -> dict[str, int | None]:
+    """What a line counts: everything decided by all runs, and what failed in this one."""
+    return {
+        "deleted": outcome.deleted.files,
+        "deletedBytes": outcome.deleted.size_bytes,
+        "missing": outcome.missing,
+        "spared": outcome.spared,
+        "failedFiles": outcome.failures,
+        "directoriesRemoved": outcome.directories_removed,
+        "startVersion": outcome.start_version,
+        "endVersion": outcome.end_version,
+    }
+
+
+def read_record(data: bytes) -> tuple[RecordState, int]:
+    """What a record says, and how many of its bytes are whole lines.
+
+    A last line that was cut, or whose bytes never came to the disk, is passed over. Raises ValueError, LookupError or
+    TypeError where anything else is no record.
+    """
+    state, end = RecordState(), 0
+    *lines, torn = data.split(b"\n")
+    for number, text in enumerate(lines, 1):
+        try:
+            line = json.loads(text)
+        except ValueError as fault:
+            if number == len(lines) and not torn.strip(b"\0"):
+                break
+            raise ValueError(f"line {number} is no JSON") from fault
+        state.take(line)
+        end += len(text) + 1
+    beginning = data.rstrip(b"\0")[: len(_BEGINNING)]
+    if state.plan_id is None and beginning != _BEGINNING[: len(beginning)]:
+        raise ValueError("it does not begin as a record does")  # nobody's file is overwritten for its name
+    return state, end
+
+
+def _read_counts(line: Mapping[str, Any]) -> dict[str, int | None]:
+    versions = {name: line[name] for name in ("startVersion", "endVersion")}
+    return {name: _count(line[name]) for name in _COUNTS} | {
+        name: None if value is None else _count(value) for name, value in versions.items()
+    }
+
+
+def _count(value: Any) -> int:  # Any: a JSON value
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{str(value)[:40]!r} is no count")
+    return value

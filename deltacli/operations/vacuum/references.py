@@ -1,0 +1,450 @@
+"""What a table needs: the files that must stay, and what its log knows about all the others.
+
+Spec: Add File and Remove File; Add CDC File; Deletion Vectors; Metadata Cleanup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.commit_lines import Action
+from deltacli.delta.paths import canonical
+from deltacli.delta.properties import deleted_file_retention_ms
+from deltacli.delta.segment import LogFile, LogListing
+from deltacli.delta.vacuum.keys import LogKeys, PathKeys
+from deltacli.errors import CommitCorrupt
+from deltacli.operations.log import list_log
+from deltacli.operations.replay import read_contents
+from deltacli.operations.time_travel import last_commit_before
+from deltacli.operations.vacuum.plan import Reason
+from deltacli.work.checkpoints import FileBatch
+from deltacli.work.commits import is_large
+from deltacli.work.file_references import FileReferences, NamedFiles, commit_actions
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table import Table
+    from deltacli.operations.version import Snapshot
+
+_ROWS_HELD = 65_536
+_SOME = 20
+
+
+class Window(NamedTuple):
+    """Which commits are retained. `last_before` is the newest one committed before the cutoff, None where the log has
+    none; `reaches_back`: every retained commit is still in the log.
+    """
+
+    cutoff_ms: int
+    last_before: int | None
+    reaches_back: bool
+
+    def retains(self, version: int) -> bool:
+        """True if the commit of a version is retained."""
+        return self.last_before is None or version > self.last_before
+
+
+class Keys(NamedTuple):
+    """Hashes of paths, with one more column of the same length."""
+
+    hashes: pyarrow.Array
+    other: pyarrow.Array
+
+
+@dataclass
+class References:
+    """What the log of a table names, as hashes of keys (int64 arrays).
+
+    `live`: the data files of the newest version below the root, with `live_written`, their hashes as the log writes
+    them where that differs (else the same), and `live_sizes` (bytes). `protected`: everything else that must stay:
+    vectors, unexpired tombstones, retained commits, versions to be kept, other tables. `removed`: what commits removed,
+    newest first, with their versions (null where only a checkpoint tells). `changes`: change data of commits that are
+    not retained, with their versions. `named`: everything else the log names.
+    """
+
+    live: pyarrow.Array
+    live_written: pyarrow.Array
+    live_sizes: pyarrow.Array
+    live_vectors: pyarrow.Array
+    protected: pyarrow.Array
+    removed: Keys
+    changes: Keys
+    named: pyarrow.Array
+    vectors: pyarrow.Array
+    """The files of deletion vectors, of whatever age."""
+    window: Window
+    listing: LogListing
+    metadata: tuple[Action, ...]
+    """The metaData actions of all commits."""
+    faults: tuple[CommitCorrupt, ...]
+    """Commits that could not be read; no vacuum may rely on the others alone."""
+    unknown_vector: str | None
+    escaping: str | None
+    removals: pyarrow.Table
+    """Where they were asked for: what commits that are not retained removed, newest first, see `removal_schema`."""
+    some_live: tuple[tuple[str, str], ...]
+    """The paths of a few live files, decoded and as the log writes them."""
+    unlisted: pyarrow.Array
+    """Files that were added after the listing was made."""
+
+
+def removal_schema() -> pyarrow.Schema:
+    """The columns of removals: `path` (binary, the key), `sizeBytes` (null where nobody says), `modificationTimeMs`
+    (that of the removal, 0 where nobody says), `reason`, `removedAtVersion`, `hash`.
+    """
+    import pyarrow as pa
+
+    whole = pa.int64()
+    return pa.schema(
+        [
+            ("path", pa.binary()),
+            ("sizeBytes", whole),
+            ("modificationTimeMs", whole),
+            ("reason", pa.string()),
+            ("removedAtVersion", whole),
+            ("hash", whole),
+        ]
+    )
+
+
+@dataclass
+class _Heap:
+    """Arrays on their way to become one."""
+
+    parts: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
+
+    def add(self, *arrays: Any) -> None:
+        self.parts.extend(array for array in arrays if len(array))
+
+    def whole(self) -> Any:
+        import pyarrow as pa
+
+        found = pa.concat_arrays(self.parts) if self.parts else pa.array([], pa.int64())
+        self.parts = [found]
+        return found
+
+
+Scope = Callable[[Any], Any]
+"""Keys (binary array) -> which of them are looked at (boolean array); Any: pyarrow has no types."""
+
+
+class Collector:
+    """Collects what must stay and what is known, source by source."""
+
+    def __init__(
+        self, keys: PathKeys, window: Window, removals_since: int | None = None, unlisted_since: int | None = None
+    ) -> None:
+        self._keys, self._window = keys, window
+        self._removals_since, self._unlisted_since = removals_since, unlisted_since
+        self.unlisted = _Heap()
+        self.removals: list[Any] = []  # Any: record batches
+        self.some_live: list[tuple[str, str]] = []
+        self.is_decoded = True
+        """True as long as no live file is written in another way than it is on the store."""
+        self.live, self.written, self.sizes, self.live_vectors = _Heap(), _Heap(), _Heap(), _Heap()
+        self.protected, self.named, self.vectors = _Heap(), _Heap(), _Heap()
+        self.removed, self.removed_versions = _Heap(), _Heap()
+        self.changes, self.change_versions = _Heap(), _Heap()
+        self.unknown_vector: str | None = None
+        self.escaping: str | None = None
+
+    def take_live(self, adds: pyarrow.RecordBatch, scope: Scope | None = None) -> None:
+        """The live files of the newest version, in narrow columns. Those outside of `scope` need not be found."""
+        found = self._of_log(adds.column("path"))
+        is_here = pc.is_valid(found.hashes)
+        if scope is not None:
+            is_here = pc.and_(is_here, pc.fill_null(scope(found.keys), False))
+        hashes = pc.filter(found.hashes, is_here)
+        if len(self.some_live) < _SOME:
+            paths = (pc.filter(one, is_here) for one in (found.keys, found.written))
+            some = (one.slice(0, _SOME - len(self.some_live)).to_pylist() for one in paths)
+            self.some_live += [(_text(key), _text(written)) for key, written in zip(*some, strict=True)]
+        self.live.add(hashes)
+        self.protected.add(pc.filter(found.hashes, pc.and_(pc.is_valid(found.hashes), pc.invert(is_here))))
+        self.sizes.add(pc.filter(adds.column("size"), is_here))
+        self.protected.add(found.spare)
+        is_same = found.written is found.keys
+        self.is_decoded = self.is_decoded and is_same
+        self.written.add(hashes if is_same else self._keys.of_listing(pc.filter(found.written, is_here)))
+        self.live_vectors.add(self._take_vectors(adds.column("dv_id")))
+
+    def take_tombstones(self, removes: pyarrow.RecordBatch) -> None:
+        """The tombstones of the newest version: unexpired ones protect."""
+        import pyarrow as pa
+
+        moments = pc.fill_null(removes.column("deletion_timestamp"), 0)
+        protects = pc.greater_equal(moments, pa.scalar(self._window.cutoff_ms, pa.int64()))
+        for rows, is_protected in ((pc.filter(removes, protects), True), (_others(removes, protects), False)):
+            if rows.num_rows:
+                self._take_removed(rows.column("path"), rows.column("dv_id"), None, is_protected=is_protected)
+
+    def take_commits(self, rows: FileReferences) -> None:
+        """What commits name; what retained ones name is protected, and what was removed since by the remove's own time:
+        a checkpoint that left its tombstone out does not change what a vacuum does.
+        """
+        import pyarrow as pa
+
+        before = self._window.last_before
+        is_protected = is_retained = pc.greater(rows.version, pa.scalar(-1 if before is None else before, pa.int64()))
+        if self._removals_since is not None and rows.kind != "add":
+            self._take_removals(_some(rows, pc.invert(is_retained)), self._removals_since)
+        if rows.kind == "remove":
+            is_late = pc.greater_equal(rows.deletion_timestamp, pa.scalar(self._window.cutoff_ms, pa.int64()))
+            is_protected = pc.or_(is_retained, pc.fill_null(is_late, False))
+        self._take_named(_some(rows, is_protected), is_protected=True)
+        self._take_named(_some(rows, pc.invert(is_protected)), is_protected=False)
+
+    def _take_named(self, part: FileReferences, *, is_protected: bool) -> None:
+        if not len(part.path):
+            return
+        if part.kind == "remove":
+            self._take_removed(part.path, part.vector, part.version, is_protected=is_protected)
+            return
+        found = self._of_log(part.path)
+        if self._unlisted_since is not None and part.kind == "add":
+            is_new = pc.greater_equal(part.version, self._unlisted_since)
+            self.unlisted.add(pc.drop_null(pc.filter(found.hashes, is_new)))
+        hashes = pc.drop_null(found.hashes)
+        if is_protected:
+            self.protected.add(hashes, found.spare, self._take_vectors(part.vector))
+        elif part.kind == "cdc":
+            self.changes.add(hashes)
+            self.change_versions.add(pc.filter(part.version, pc.is_valid(found.hashes)))
+        else:
+            self.named.add(hashes, found.spare, self._take_vectors(part.vector))
+
+    def _take_removals(self, rows: FileReferences, since: int) -> None:
+        """Keep what commits from a version on removed, with their paths: data files and vectors, or change data."""
+        import pyarrow as pa
+
+        rows = _some(rows, pc.greater_equal(rows.version, since))
+        if not len(rows.path):
+            return
+        files, vectors = self._keys.of_log(_flat(rows.path)), self._keys.of_vectors(_flat(rows.vector))
+        moments = pc.fill_null(rows.deletion_timestamp, 0)
+        unknown = pa.nulls(len(rows.path), pa.int64())
+        reason = Reason.CHANGE_DATA if rows.kind == "cdc" else Reason.TOMBSTONE
+        for keys, sizes, why, hashes in (
+            (files.keys, rows.size, reason, files.hashes),
+            (vectors.keys, unknown, Reason.VECTOR, vectors.hashes),
+        ):
+            reasons = pa.repeat(why.value, len(keys))
+            columns = [keys, sizes, moments, reasons, rows.version, hashes]
+            batch = pa.RecordBatch.from_arrays(columns, schema=removal_schema())
+            self.removals.append(pc.filter(batch, pc.is_valid(hashes)))
+
+    def take_needed(self, batch: pyarrow.RecordBatch) -> None:
+        """Files that must stay for another reason, in narrow columns."""
+        found = self._of_log(batch.column("path"))
+        self.protected.add(pc.drop_null(found.hashes), found.spare, self._take_vectors(batch.column("dv_id")))
+
+    def _take_removed(self, paths: Any, vectors: Any, versions: Any, *, is_protected: bool) -> None:
+        import pyarrow as pa
+
+        found = self._of_log(paths)
+        is_here = pc.is_valid(found.hashes)
+        hashes = pc.filter(found.hashes, is_here)
+        known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
+        self.removed.add(hashes)
+        self.removed_versions.add(pc.filter(known, is_here))
+        if is_protected:
+            self.protected.add(hashes, found.spare)
+        else:
+            self.named.add(found.spare)
+        if pc.any(pc.not_equal(vectors, "")).as_py():
+            files = self._vector_files(vectors)
+            self.removed.add(pc.drop_null(files))
+            self.removed_versions.add(pc.filter(known, pc.is_valid(files)))
+            if is_protected:
+                self.protected.add(pc.drop_null(files))
+
+    def _take_vectors(self, ids: Any) -> Any:  # Any: pyarrow has no types
+        """The hashes of the files of deletion vectors, where there are any."""
+        return pc.drop_null(self._vector_files(pc.filter(ids, pc.not_equal(ids, ""))))
+
+    def _vector_files(self, ids: Any) -> Any:  # Any: pyarrow has no types
+        """The hashes of the files that vectors lie in, one row a vector; how else they may be read is protected."""
+        import pyarrow as pa
+
+        if not len(ids):
+            return pa.array([], pa.int64())
+        found = self._keys.of_vectors(_flat(ids))
+        self.unknown_vector = self.unknown_vector or found.unknown
+        self.vectors.add(pc.drop_null(found.hashes), found.spare)
+        self.protected.add(found.spare)
+        return found.hashes
+
+    def _of_log(self, paths: Any) -> LogKeys:  # Any: pyarrow has no types
+        found = self._keys.of_log(_flat(paths))
+        self.escaping = self.escaping or found.escaping
+        return found
+
+
+def find_window(table: Table, listing: LogListing, cutoff_ms: int) -> Window:
+    """Which commits are retained. `listing` is the whole log."""
+    last_before = last_commit_before(table, listing, cutoff_ms) if listing.commits else None
+    first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
+    reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
+    return Window(cutoff_ms, last_before, reaches_back)
+
+
+def collect_references(
+    snapshot: Snapshot,
+    keys: PathKeys,
+    window: Window,
+    *,
+    keep_versions: Sequence[int] = (),
+    protect: Sequence[Snapshot] = (),
+    scope: Scope | None = None,
+    removals_since: int | None = None,
+    unlisted_since: int | None = None,
+) -> References:
+    """Read the log of the newest version, and of other tables, for every file that must stay; with `removals_since`
+    also for the paths of what was removed from that version on; with `unlisted_since`, what was added from that version
+    on need not be found.
+
+    Raises what `Table.snapshot` raises, for the versions to be kept, too.
+    """
+    import pyarrow as pa
+
+    table = snapshot.table
+    listing = list_log(table.storage, progress=table.progress)
+    heap = Collector(keys, window, removals_since, unlisted_since)
+    faults: list[CommitCorrupt] = []
+    metadata: list[Action] = []
+    for rows in named_files(table, listing, faults, metadata):
+        heap.take_commits(rows)
+    for batch in snapshot.narrow(with_records=False):
+        if batch.adds is not None and batch.adds.num_rows:
+            heap.take_live(batch.adds, scope)
+        if batch.removes is not None and batch.removes.num_rows:
+            heap.take_tombstones(batch.removes)
+    for version in keep_versions:
+        for batch in table.snapshot(version=version).narrow(with_records=False):
+            if batch.adds is not None and batch.adds.num_rows:
+                heap.take_needed(batch.adds)
+    for other in protect:
+        # A clone may keep what it removed for longer than its source does.
+        kept_since_ms = table.clock() - deleted_file_retention_ms(other.properties)
+        _protect_table(other, heap, min(window.cutoff_ms, kept_since_ms))
+    live = heap.live.whole()
+    return References(
+        live=live,
+        live_written=live if heap.is_decoded else heap.written.whole(),
+        live_sizes=heap.sizes.whole(),
+        live_vectors=heap.live_vectors.whole(),
+        protected=_joined(heap.protected, heap.live_vectors),
+        removed=Keys(heap.removed.whole(), heap.removed_versions.whole()),
+        changes=Keys(heap.changes.whole(), heap.change_versions.whole()),
+        named=heap.named.whole(),
+        vectors=heap.vectors.whole(),
+        window=window,
+        listing=listing,
+        metadata=tuple(metadata),
+        faults=tuple(faults),
+        unknown_vector=heap.unknown_vector,
+        escaping=heap.escaping,
+        removals=pa.Table.from_batches(heap.removals, removal_schema()),
+        some_live=tuple(heap.some_live),
+        unlisted=heap.unlisted.whole(),
+    )
+
+
+def named_files(
+    table: Table, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
+) -> Iterator[FileReferences]:
+    """What the commits of the log name, newest first; commits that can't be read are told in `faults`."""
+    commits = [listing.commits[version] for version in sorted(listing.commits)]
+    sound = [file for file in commits if file.size_bytes]
+    for empty in (file for file in commits if not file.size_bytes):
+        faults.append(_empty(empty))
+    held = NamedFiles()
+    contents = read_contents(table.storage, table.engine, sound, table.progress)
+    for file, content in contents:
+        try:
+            yield from held.take(commit_actions(table.storage, file, content), file)
+        except CommitCorrupt as fault:
+            faults.append(fault)
+        if len(held) >= _ROWS_HELD or is_large(file):
+            yield from held.flush()
+    yield from held.flush()
+    metadata.extend(held.metadata)
+
+
+def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
+    """What another table needs, its relative paths made absolute."""
+    import pyarrow as pa
+
+    from deltacli.operations.log import list_log
+
+    root = f"{canonical(other.table.uri).rstrip('/')}/"
+    listing = list_log(other.table.storage, progress=other.table.progress)
+    window = find_window(other.table, listing, cutoff_ms)
+    faults: list[CommitCorrupt] = []
+
+    def absolute(paths: Any) -> Any:  # Any: pyarrow has no types
+        is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
+        return pc.if_else(is_relative, pc.binary_join_element_wise(root.replace("%", "%25"), paths, ""), paths)
+
+    for rows in named_files(other.table, listing, faults, []):
+        needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
+        part = _some(rows, needed)
+        if len(part.path):
+            heap.take_needed(_narrow(absolute(part.path), part.vector))
+    if faults:
+        raise faults[0]
+    for batch in other.narrow(with_records=False):
+        for found in _needed_of(batch, cutoff_ms):
+            heap.take_needed(_narrow(absolute(found.column("path")), found.column("dv_id")))
+
+
+def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
+    """Live files and unexpired tombstones."""
+    if batch.adds is not None and batch.adds.num_rows:
+        yield batch.adds
+    if batch.removes is not None and batch.removes.num_rows:
+        moments = pc.fill_null(batch.removes.column("deletion_timestamp"), 0)
+        kept = pc.filter(batch.removes, pc.greater_equal(moments, cutoff_ms))
+        if kept.num_rows:
+            yield kept
+
+
+def _narrow(paths: Any, vectors: Any) -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    return pa.RecordBatch.from_arrays([_flat(paths), _flat(vectors)], ["path", "dv_id"])
+
+
+def _empty(file: LogFile) -> CommitCorrupt:
+    return CommitCorrupt(
+        f"commit {file.version} is empty: a torn write, to be looked at first",
+        code="commit.empty",
+        facts={"file": file.name},
+        hint="deltacli validate {table}",
+    )
+
+
+def _some(rows: FileReferences, mask: Any) -> FileReferences:  # Any: a boolean array
+    return FileReferences(rows.kind, *(pc.filter(column, mask) for column in rows[1:]))
+
+
+def _others(rows: Any, mask: Any) -> Any:  # Any: a record batch, a boolean array
+    return pc.filter(rows, pc.invert(mask))
+
+
+def _text(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
+
+
+def _flat(column: Any) -> Any:  # Any: an array, chunked or not
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _joined(*heaps: _Heap) -> Any:  # Any: an int64 array
+    import pyarrow as pa
+
+    return pa.concat_arrays([heap.whole() for heap in heaps])

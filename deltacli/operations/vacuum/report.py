@@ -1,0 +1,38 @@
+"""The report of an executed plan: the document `deltacli.vacuum`, in a file beside the plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltacli.documents import dumps, envelope
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
+from deltacli.quantities import format_timestamp
+from deltacli.storage.replacement import replacement
+
+KIND = "deltacli.vacuum"
+
+
+def report_path(plan_path: str) -> str:
+    """Where the report of a plan in a file lies."""
+    return f"{plan_path}.report.json"
+
+
+def report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict[str, Any]:
+    """The document. It is complete where every file of the plan is gone, or is needed again."""
+    decided = outcome.deleted.files + outcome.missing + outcome.spared
+    return {
+        **envelope(KIND, plan.table, complete=decided >= plan.files and not outcome.failures),
+        **plan.as_json(),
+        **outcome.as_json(),
+        "dryRun": False,
+        "timestampMs": now_ms,
+        "timestamp": format_timestamp(now_ms),
+    }
+
+
+def write_report(plan: VacuumPlan, outcome: VacuumOutcome, plan_path: str, *, now_ms: int) -> str:
+    """Write the report beside the plan's file, in place of an older one, and return its path. Raises StorageFailed."""
+    path = report_path(plan_path)
+    with replacement(path) as sink:
+        sink.write(dumps(report_of(plan, outcome, now_ms=now_ms), indent=True) + b"\n")
+    return path

@@ -1,0 +1,17 @@
+"""Fixtures for the tests on real tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import corpus
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    """The unpacked corpus."""
+    if not corpus.tables():
+        pytest.skip(corpus.absence())
+    return corpus.unpacked()

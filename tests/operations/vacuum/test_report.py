@@ -1,0 +1,39 @@
+"""The report beside a plan is the document that the command prints."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
+from deltacli.operations.vacuum.report import write_report
+from tests.support.reading import NOW_MS
+from tests.support.vacuum_plans import plan_of_paths
+
+
+def test_the_report_holds_plan_and_outcome(tmp_path: Path) -> None:
+    plan = plan_of_paths(b"a", b"b", b"c")
+    outcome = VacuumOutcome(deleted=Amount(1, 1_000), missing=1, failures=1, failed=[("c\udcff", "denied")])
+
+    path = write_report(plan, outcome, str(tmp_path / "plan.parquet"), now_ms=NOW_MS)
+
+    document = json.loads(Path(path).read_bytes())
+    assert f"{tmp_path}/plan.parquet.report.json" == path
+    assert ["plan.parquet.report.json"] == os.listdir(tmp_path)
+    assert {**plan.as_json(), **outcome.as_json()}.items() <= document.items()
+    assert ("deltacli.vacuum", plan.table, False) == (document["kind"], document["table"], document["complete"])
+    assert (NOW_MS, "2023-12-12T22:13:20.000Z") == (document["timestampMs"], document["timestamp"])
+
+
+def test_a_report_is_complete_where_every_file_is_gone_or_needed_again(tmp_path: Path) -> None:
+    plan = plan_of_paths(b"a", b"b", b"c")
+    place = str(tmp_path / "plan.parquet")
+
+    def is_complete(outcome: VacuumOutcome) -> bool:
+        found = json.loads(Path(write_report(plan, outcome, place, now_ms=NOW_MS)).read_bytes())["complete"]
+        return bool(found)
+
+    assert is_complete(VacuumOutcome(deleted=Amount(1, 1), missing=1, spared=1))
+    assert not is_complete(VacuumOutcome(deleted=Amount(1, 1), missing=1))
+    assert not is_complete(VacuumOutcome(deleted=Amount(2, 2), failures=1))
