@@ -1,0 +1,298 @@
+"""`deltacli vacuum TABLE`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.cli.consent import require_consent
+from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, require_target
+from deltacli.cli.shell import quoted, quoted_table
+from deltacli.cli.vacuum_options import (
+    AllowBelow,
+    Apply,
+    Explain,
+    Files,
+    IncludeForeign,
+    Inventory,
+    KeepVersion,
+    MaxDelete,
+    ModeOption,
+    NoLogEntries,
+    PlanningOptions,
+    Prefix,
+    ProtectFrom,
+    Rate,
+    Retention,
+    SavePlan,
+    SkipNested,
+    Threads,
+    Where,
+    parse_rate,
+    require_one_errand,
+)
+from deltacli.errors import Refused
+from deltacli.operations.vacuum.plan import VacuumOutcome
+from deltacli.quantities import format_size, plural
+
+if TYPE_CHECKING:
+    from deltacli.operations.table import Table
+    from deltacli.operations.vacuum.deleting import Record
+    from deltacli.operations.vacuum.plan import VacuumPlan
+    from deltacli.operations.vacuum.request import VacuumRequest
+
+EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
+
+
+def vacuum(
+    run: Run,
+    table: TableArgument,
+    *,
+    retention: Retention = None,
+    allow_below: AllowBelow = None,
+    mode: ModeOption = None,
+    prefix: Prefix = None,
+    where: Where = None,
+    keep_version: KeepVersion = None,
+    protect_from: ProtectFrom = None,
+    inventory: Inventory = None,
+    max_delete: MaxDelete = None,
+    include_foreign: IncludeForeign = False,
+    skip_nested_tables: SkipNested = False,
+    no_log_entries: NoLogEntries = False,
+    threads: Threads = None,
+    rate: Rate = None,
+    files: Files = False,
+    save_plan: SavePlan = None,
+    apply: Apply = None,
+    explain: Explain = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+) -> None:
+    """Delete files that no retained version needs.
+
+    \b
+    A file goes when it is older than the retention and nothing needs it: no live
+    version, no tombstone or commit within the retention, no kept version, no
+    clone. Files that no Delta table consists of, hidden ones, links and other
+    tables below this one stay. What looks like an accident (an empty listing,
+    half of the table gone) is refused. Time travel to older versions ends: the
+    plan tells where.
+
+    \b
+    Examples:
+      deltacli vacuum ./tbl --dry-run
+      deltacli vacuum ./tbl --retention 14d --yes            (in cron)
+      deltacli vacuum ./tbl --save-plan plan.parquet         (to look at, then)
+      deltacli vacuum ./tbl --apply plan.parquet --yes
+      deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
+    """
+    asked = PlanningOptions(
+        *(retention, allow_below, mode, prefix, where, tuple(keep_version or ()), tuple(protect_from or ())),
+        *(inventory, max_delete, include_foreign, skip_nested_tables),
+    )
+    require_one_errand(asked, save=save_plan, apply=apply, explain=explain)
+    request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
+    how = _Execution(threads, files_a_second, not no_log_entries)
+    errand = _Errand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files)
+    errand.carry_out(request, save=save_plan, apply=apply, explain=explain)
+
+
+class _Execution(NamedTuple):
+    """How a plan is executed, as on the command line."""
+
+    threads: int | None
+    rate: float | None
+    log_entries: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Errand:
+    """A run of the command: the table, and how the answer is given."""
+
+    run: Run
+    name: str
+    """The table as the user wrote it."""
+    table: Table
+    execution: _Execution
+    dry_run: bool
+    yes: bool
+    with_files: bool
+
+    @classmethod
+    def begin(
+        cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool
+    ) -> _Errand:
+        from deltacli.operations.table import Table
+
+        table = Table(run.open(name), clock=run.clock, progress=run.progress, open_other=run.open_other)
+        return cls(run, name, table, execution, dry_run, yes, with_files)
+
+    def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:
+        """Do what the options say; at most one of them is given."""
+        if explain is not None:
+            self.explain(request, explain)
+        elif save is not None:
+            self.save(request, save)
+        elif apply is not None:
+            self.apply(apply)
+        else:
+            self.vacuum(request)
+
+    def vacuum(self, request: VacuumRequest) -> None:
+        """Plan, ask, delete."""
+        plan = self._plan(request)
+        if self.dry_run:
+            self._show(plan, None, dry_run=True)
+            if plan.files or plan.directories:
+                self._say_next("the same command with --yes in place of --dry-run")
+            return
+        if self._is_due(plan, "add {override}"):
+            self._report(plan, self._execute(plan, None, VacuumOutcome()), "deltacli vacuum {table}")
+
+    def save(self, request: VacuumRequest, path: str) -> None:
+        """Plan, and write the plan down; a plan that is refused, too."""
+        from deltacli.operations.vacuum.applicable import with_past
+        from deltacli.operations.vacuum.saved import save_plan
+
+        require_target(path, "--save-plan")
+        plan = self._plan(request)
+        save_plan(with_past(self.table, plan), path)
+        self._show(plan, None, dry_run=True)
+        for refusal in plan.refusals:
+            self.run.note(f"note: applying this plan will be refused: {refusal.message} [{refusal.code}]")
+        if self.run.format is OutputFormat.TABLE:
+            self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
+
+    def apply(self, path: str) -> None:
+        """Execute a saved plan, from where an earlier run of it ended."""
+        from deltacli.operations.vacuum.applicable import require_applicable
+        from deltacli.operations.vacuum.saved import read_plan
+
+        plan = read_plan(path)
+        self._say_notes(plan)
+        if self.dry_run:
+            self._show(plan, None, dry_run=True)
+            try:
+                require_applicable(self.table, plan, self.table.snapshot())
+            except Refused as refused:
+                self.run.note(f"note: applying this plan will be refused: {refused.message} [{refused.code}]")
+            return
+        require_applicable(self.table, plan, self.table.snapshot())
+        if self._is_due(plan, "deltacli vacuum {{table}} --save-plan FILE {override}"):
+            self._go_on(plan, path)
+
+    def _go_on(self, plan: VacuumPlan, path: str) -> None:
+        """Execute what the record beside a plan's file leaves to do, and write the report there."""
+        from deltacli.operations.vacuum.record import ProgressRecord, describe
+        from deltacli.operations.vacuum.report import write_report
+
+        with ProgressRecord(path, plan) as record:
+            outcome = record.counts
+            if record.is_completed or record.resume_at:
+                self.run.note(f"note: {describe(record)}")
+            if record.is_completed:
+                self._show(plan, outcome, dry_run=False)
+                return
+            outcome = self._execute(plan, record, outcome)
+        report = write_report(plan, outcome, path, now_ms=self.table.clock())
+        self.run.note(f"note: the report is {report}")
+        self._report(plan, outcome, f"deltacli vacuum {{table}} --apply {quoted(path)}")
+
+    def explain(self, request: VacuumRequest, path: str) -> None:
+        """Say why one file is kept or goes."""
+        from deltacli.cli.render.outcome import write_outcome
+        from deltacli.cli.render.vacuum_explained import explanation_sections
+        from deltacli.operations.vacuum.explain import explain_file
+
+        found = explain_file(self.table, request, path)
+        content = found.as_json()
+        write_outcome(
+            self.run,
+            "vacuum-explain",
+            self.table.uri,
+            content,
+            lambda: explanation_sections(self.table.uri, found),
+            rows=content["commits"],
+            columns=("version", "timestampMs", "action", "operation", "detail"),
+        )
+
+    def _plan(self, request: VacuumRequest) -> VacuumPlan:
+        from deltacli.operations.vacuum.planning import plan_vacuum
+
+        plan = plan_vacuum(self.table, request)
+        self._say_notes(plan)
+        return plan
+
+    def _say_notes(self, plan: VacuumPlan) -> None:
+        for note in plan.notes:
+            self.run.note(f"note: {note}")
+
+    def _is_due(self, plan: VacuumPlan, way_out: str) -> bool:
+        """True where there is something to do, nothing is against it, and somebody said yes. Raises Refused.
+
+        A guard speaks also where nothing would go: a listing that came back empty is no table without garbage.
+        """
+        if plan.refusals:
+            self._show(plan, None, dry_run=True)
+            raise _refused(plan, way_out)
+        if not plan.files and not plan.directories:
+            if self.yes:
+                self._execute(plan, None, VacuumOutcome())  # how far the log was looked through is told to the next run
+            self._show(plan, None, dry_run=False)
+            return False
+        what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
+        require_consent(self.run, what, yes=self.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
+        return True
+
+    def _execute(self, plan: VacuumPlan, record: Record | None, outcome: VacuumOutcome) -> VacuumOutcome:
+        """Delete; `outcome` holds what earlier runs did, and is kept up to date."""
+        from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
+
+        try:
+            how = ExecuteOptions(*self.execution)
+            return execute_vacuum(self.table, plan, how, outcome=outcome, record=record)
+        except Interrupted as interruption:
+            notes = getattr(interruption, "__notes__", None)
+            interruption.outcome = _so_far(plan, outcome, notes[0] if notes else None)
+            raise
+
+    def _report(self, plan: VacuumPlan, outcome: VacuumOutcome, again: str) -> None:
+        from deltacli.operations.vacuum.execute import require_done
+
+        self._show(plan, outcome, dry_run=False)
+        require_done(outcome, again=again)
+        self._say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
+
+    def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
+        from deltacli.cli.render.vacuum import write_vacuum
+
+        with self.run.sink() as sink:
+            write_vacuum(sink, self.run, plan, outcome, dry_run=dry_run, with_files=self.with_files)
+
+    def _say_next(self, what: str) -> None:
+        if self.run.terminal.is_terminal and self.run.format is OutputFormat.TABLE:
+            self.run.note(f"next: {what}")
+
+
+def _refused(plan: VacuumPlan, way_out: str) -> Refused:
+    """The first reason against a plan, with the option that overrides it; the others are facts."""
+    first, *others = plan.refusals
+    hint = way_out.format(override=first.override) if first.override else first.hint
+    facts = {"guard": first.code}
+    if others:
+        facts["also"] = ", ".join(one.code for one in others)
+    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
+
+
+def _so_far(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:
+    """What an interrupted run did; `in_flight` is what became of a commit that was on its way."""
+    if not outcome.deleted.files and outcome.start_version is None:
+        return "nothing was deleted" if in_flight is None else f"nothing was deleted, VACUUM START: {in_flight}"
+    done = f"{outcome.deleted.files:,} of {plural(plan.files, 'file')} deleted"
+    if outcome.end_version is not None:
+        done += f", VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
+    elif outcome.start_version is not None:
+        done += ", VACUUM END was not written" if in_flight is None else f", VACUUM END: {in_flight}"
+    return done if outcome.end_status == "COMPLETED" else f"{done}; the same command goes on from there"

@@ -1,0 +1,451 @@
+"""`vacuum` on the command line: what is asked for, shown, agreed to and refused. The plans are made by hand; the table
+they are executed on is the sample table, of which nothing is deleted here.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.cli.app import run
+from deltacli.cli.interrupts import Interrupted
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.request import Limit, VacuumRequest
+from deltacli.operations.vacuum.saved import read_plan, save_plan
+from tests.cli.pty_session import Session
+from tests.cli.support import Result, deltacli
+from tests.cli.test_terminal import ESCAPE, on_terminal
+from tests.cli.vacuum_plans import DAY_MS, ROWS, TOO_MUCH, TORN, make_plan
+from tests.docs.test_schemas import faults, line_faults
+
+Json = dict[str, Any]  # Any: JSON values
+CORE = "deltacli.operations.vacuum"
+
+
+@dataclass
+class Core:
+    """What stands in for planning and execution, and what it was asked."""
+
+    plan: VacuumPlan
+    outcome: VacuumOutcome = field(default_factory=lambda: VacuumOutcome(deleted=Amount(6, 3 << 30), start_version=43))
+    requests: list[VacuumRequest] = field(default_factory=list)
+    executed: list[tuple[Any, Any]] = field(default_factory=list)  # Any: options and record
+    interrupts: bool = False
+
+    def plan_vacuum(self, _table: object, request: VacuumRequest) -> VacuumPlan:
+        self.requests.append(request)
+        return self.plan
+
+    def execute_vacuum(
+        self, _table: object, _plan: VacuumPlan, options: object, *, outcome: VacuumOutcome, record: object
+    ) -> VacuumOutcome:
+        self.executed.append((options, record))
+        outcome.deleted, outcome.start_version = self.outcome.deleted, self.outcome.start_version
+        outcome.failures, outcome.failed = self.outcome.failures, self.outcome.failed
+        if self.interrupts:
+            outcome.end_version, outcome.end_status = self.outcome.end_version, self.outcome.end_status
+            raise Interrupted(signal.SIGINT)
+        return outcome
+
+
+Vacuum = Callable[..., Result]
+
+
+@pytest.fixture
+def core(monkeypatch: pytest.MonkeyPatch) -> Core:
+    made = Core(make_plan())
+    monkeypatch.setattr(f"{CORE}.planning.plan_vacuum", made.plan_vacuum)
+    monkeypatch.setattr(f"{CORE}.execute.execute_vacuum", made.execute_vacuum)
+    return made
+
+
+@pytest.fixture
+def vacuum(sample: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Vacuum:
+    """Run the command on the sample table, in this process."""
+    monkeypatch.chdir(sample.parent)
+    for name in [name for name in os.environ if name.startswith("DELTACLI_")]:
+        monkeypatch.delenv(name)
+
+    def run_here(*arguments: str) -> Result:
+        code = run(["vacuum", "trips", *arguments])
+        out, err = capfdbinary.readouterr()
+        return Result(code, out.decode("utf-8", "surrogateescape"), err.decode())
+
+    return run_here
+
+
+def test_a_dry_run_shows_the_plan_and_is_no_failure_where_a_guard_would_stop_it(core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan(refusals=(TOO_MUCH, TORN), notes=("the clock of the store is not known",))
+
+    done = vacuum("--dry-run", "--yes")
+
+    assert (0, []) == (done.code, core.executed)
+    assert "note: the clock of the store is not known\n" == done.err
+    assert "goes         6 files, 3.0 GiB" in done.out
+    assert "[vacuum.max-delete]; to do it all the same: --max-delete 100%" in done.out
+
+
+def test_a_plan_that_a_guard_is_against_is_shown_and_refused_whatever_was_agreed_to(core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan(refusals=(TOO_MUCH, TORN))
+
+    done = vacuum("--yes")
+    document = vacuum("--yes", "--json")
+
+    assert (4, []) == (done.code, core.executed)
+    assert "goes         6 files" in done.out
+    assert [
+        "error: trips: nothing was changed: 83% of the bytes would go, more than 50%",
+        "  guard  vacuum.max-delete",
+        "  also   commit.empty",
+        "hint: add --max-delete 100%",
+    ] == done.err.splitlines()
+    assert ("vacuum.max-delete", True) == (document.error["code"], document.document["dryRun"])
+
+
+def test_a_guard_without_an_override_says_where_to_look(core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan(refusals=(TORN,))
+
+    done = vacuum("--yes")
+
+    assert (4, "hint: deltacli validate trips --select 'commit.*'") == (done.code, done.err.splitlines()[-1])
+
+
+def test_a_listing_that_came_back_empty_is_refused_though_nothing_would_go(core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan((), kept=Kept(), refusals=(TOO_MUCH,))
+
+    assert 4 == vacuum("--yes").code
+
+
+def test_without_candidates_nobody_is_asked_and_nothing_is_committed(core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan((), kept=Kept())
+
+    done = vacuum()
+    document = vacuum("--yes", "--json").document
+
+    assert (0, "", None) == (done.code, done.err, document["startVersion"])
+    assert "goes         nothing" in done.out
+
+
+def test_nothing_is_deleted_before_somebody_said_yes(core: Core, vacuum: Vacuum) -> None:
+    done = vacuum("--retention", "14d")
+
+    assert (4, []) == (done.code, core.executed)
+    assert "goes         6 files" in done.out
+    assert "would delete 6 files (3.0 GiB) of file:///lake/trips, and nobody said yes" in done.err
+    assert "hint: deltacli vacuum trips --retention 14d --yes" in done.err
+
+
+def test_a_yes_executes_and_says_what_became_of_it(core: Core, vacuum: Vacuum) -> None:
+    done = vacuum("--yes", "--threads", "3", "--rate", "500/s", "--no-log-entries")
+
+    ((options, record),) = core.executed
+    assert (0, "") == (done.code, done.err)
+    assert (3, 500.0, False, None) == (options.threads, options.rate, options.log_entries, record)
+    assert "deleted      6 files, 3.0 GiB" in done.out
+    assert "commits      VACUUM START: version 43\n" in done.out
+
+
+def test_files_that_are_still_there_are_named_and_exit_5(core: Core, vacuum: Vacuum) -> None:
+    core.outcome = VacuumOutcome(Amount(5, 10), failed=[("a b.parquet", "permission denied")], failures=1)
+
+    done = vacuum("--yes")
+    document = vacuum("--yes", "--json").document
+
+    assert (5, "hint: deltacli vacuum trips") == (done.code, done.err.splitlines()[-1])
+    assert "failed       1 file could not be deleted\n             a b.parquet: permission denied" in done.out
+    assert (1, [{"path": "a b.parquet", "reason": "permission denied"}]) == (
+        document["deleted"]["failed"],
+        document["deleted"]["failures"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (VacuumOutcome(), "nothing was deleted"),
+        (
+            VacuumOutcome(Amount(4, 10), start_version=43, end_version=44, end_status="FAILED"),
+            "4 of 6 files deleted, VACUUM END (FAILED) is version 44; the same command goes on from there",
+        ),
+        (
+            VacuumOutcome(Amount(4, 10), start_version=43),
+            "4 of 6 files deleted, VACUUM END was not written; the same command goes on from there",
+        ),
+        (VacuumOutcome(Amount(4, 10)), "4 of 6 files deleted; the same command goes on from there"),
+        (
+            VacuumOutcome(Amount(6, 10), start_version=43, end_version=44, end_status="COMPLETED"),
+            "6 of 6 files deleted, VACUUM END (COMPLETED) is version 44",
+        ),
+    ],
+    ids=["before START", "in between", "no END", "no log entries", "after END"],
+)
+def test_an_interruption_says_how_far_it_came_and_how_to_go_on(
+    outcome: VacuumOutcome, said: str, core: Core, vacuum: Vacuum
+) -> None:
+    core.interrupts, core.outcome = True, outcome
+
+    done = vacuum("--yes")
+
+    assert (130, "", f"interrupted; {said}\n") == (done.code, done.out, done.err)
+
+
+def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
+    words = "--retention 1h --allow-retention-below 168h --prefix ./day=1/x/ --keep-version 5 --keep-version 7,9-11"
+    rest = "--protect-from s3://a/b --protect-from ../c --inventory m.json --max-delete 10GiB --include-foreign"
+
+    vacuum(*words.split(), *rest.split(), "--skip-nested-tables", "--dry-run")
+    vacuum("--where", "day < '2026-01-02'", "--dry-run")
+    vacuum("--mode", "lite", "--dry-run")
+
+    hour = 3_600_000
+    assert [
+        VacuumRequest(
+            retention_ms=hour,
+            allowed_below_ms=7 * DAY_MS,
+            prefix="day=1/x",
+            keep_versions=(5, 7, 9, 10, 11),
+            protect_from=("s3://a/b", "../c"),
+            inventory="m.json",
+            max_delete=Limit(size_bytes=10 << 30, text="10GiB"),
+            include_foreign=True,
+            skip_nested_tables=True,
+        ),
+        VacuumRequest(where="day < '2026-01-02'"),
+        VacuumRequest(mode=Mode.LITE),
+    ] == core.requests
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--prefix a --where a=1", "--prefix and --where exclude each other"),
+        ("--save-plan a --apply b", "--save-plan and --apply exclude each other"),
+        ("--apply a --explain b", "--apply and --explain exclude each other"),
+        ("--apply a --retention 7d --mode full --keep-version 3", "for planning: --retention, --mode, --keep-version"),
+        ("--mode lite --prefix a", "--prefix has no meaning with --mode lite"),
+        ("--mode lite --where a=1", "--where has no meaning with --mode lite"),
+        ("--mode lite --inventory a", "lists nothing"),
+        ("--mode lite --include-foreign", "lists nothing"),
+        ("--mode quick", "'quick' is not one of"),
+        ("--prefix ../other", "is no directory below the table"),
+        ("--prefix a/../../b", "is no directory below the table"),
+        ("--prefix=", "is no directory below the table"),
+        ("--prefix /a", "is no directory below the table"),
+        ("--prefix s3://a/b", "is no directory below the table"),
+        ("--prefix ./_delta_log/x", "is the log"),
+        ("--rate 500", "is no rate"),
+        ("--rate 0/s", "is no rate"),
+        ("--threads 0", "is not in the range"),
+        ("--keep-version 3-1", "--keep-version 3-1: '3-1' is no version"),
+        ("--keep-version x", "'x' is no version"),
+        ("--max-delete 120%", "is no share"),
+        ("--retention soon", "is not a duration"),
+        ("--protect-from=", "--protect-from is empty"),
+        ("--save-plan=", "--save-plan is an empty name"),
+        ("--save-plan trips/_delta_log/p", "is inside the log"),
+    ],
+)
+def test_what_contradicts_itself_is_a_usage_error_and_nothing_is_planned(
+    words: str, said: str, core: Core, vacuum: Vacuum
+) -> None:
+    done = vacuum(*words.split(), "--yes")
+
+    assert (2, "", []) == (done.code, done.out, core.requests)
+    assert said in done.err
+
+
+@pytest.mark.parametrize("words", ["--dry-run", "--dry-run --files", "--yes", "", "--yes --mode lite"])
+def test_documents_and_lines_match_their_schemas_and_each_other(words: str, core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan(refusals=(TORN,) if not words else (), selection="a" if "lite" in words else None)
+
+    document = vacuum(*words.split(), "--json").document
+    *items, whole, end = map(json.loads, vacuum(*words.split(), "--format", "ndjson").out.splitlines())
+
+    assert [] == faults(document, "deltacli.vacuum")
+    assert [] == [fault for line in [*items, whole, end] for fault in line_faults(line)]
+    listed = document.pop("items", None)
+    if "--files" in words:
+        assert [{"type": "candidate", **item} for item in listed] == items
+    assert listed is None or "--files" in words
+    envelope = {name: document.pop(name) for name in ("kind", "schemaVersion", "tableFormat", "complete")}
+    assert {"type": "vacuum", **document} == whole
+    assert ("deltacli.vacuum", {"type": "end", "complete": True, "count": 7}) == (envelope["kind"], end)
+    assert [path.decode() for path, *_ in ROWS] == [item["path"] for item in items]
+    assert [row[4] for row in ROWS] == [item["removedAtVersion"] for item in items]
+
+
+def test_a_damaged_document_is_refused(core: Core, vacuum: Vacuum) -> None:
+    document = vacuum("--dry-run", "--files", "--json").document
+
+    assert faults({**document, "deleted": {}}, "deltacli.vacuum")
+    assert faults({**document, "reach": None}, "deltacli.vacuum")
+    assert faults({**document, "items": [{**document["items"][0], "reason": "commit"}]}, "deltacli.vacuum")
+
+
+def test_csv_and_the_list_for_the_eye_name_every_candidate(core: Core, vacuum: Vacuum) -> None:
+    rows = list(csv.DictReader(io.StringIO(vacuum("--dry-run", "--format", "csv").out)))
+    screen = vacuum("--dry-run", "--files").out
+
+    assert [row[0].decode() for row in ROWS] == [row["path"] for row in rows]
+    assert ["", "7", "12", "13", "", "13"] == [row["removedAtVersion"] for row in rows]
+    assert [path.decode() for path, *_ in ROWS] == [
+        line.rsplit("  ", 1)[1].strip() for line in screen.split("\n\n")[1].splitlines()[1:]
+    ]
+
+
+def test_names_that_are_no_utf8_come_back_with_the_bytes_they_have(core: Core, vacuum: Vacuum) -> None:
+    core.plan = make_plan([(b"a\xff,b", 1, 2, "uncommitted", None, None), *ROWS])
+
+    document = vacuum("--dry-run", "--files", "--json").document
+    lines = vacuum("--dry-run", "--format", "ndjson").out.splitlines()
+    table = vacuum("--dry-run", "--format", "csv").out
+    screen = vacuum("--dry-run", "--files").out
+
+    assert ["a\udcff,b"] * 2 == [document["items"][0]["path"], json.loads(lines[0])["path"]]
+    assert '"a\udcff,b",1,2,uncommitted,' == table.splitlines()[1]
+    assert 7 == len(list(csv.reader(table.splitlines()))) - 1
+    assert "a\udcff,b\n" in screen
+
+
+@pytest.fixture
+def saved(core: Core, sample: Path, tmp_path: Path) -> str:
+    """The file of a plan of the sample table."""
+    core.plan = make_plan(snapshot_version=14, table=sample.as_uri())
+    save_plan(core.plan, str(tmp_path / "a plan.parquet"))
+    return str(tmp_path / "a plan.parquet")
+
+
+NOW = ("--now", "2026-02-02T03:00:00Z")
+
+
+def test_a_plan_is_saved_and_shown_and_the_next_command_is_said(core: Core, vacuum: Vacuum, tmp_path: Path) -> None:
+    path = tmp_path / "a plan.parquet"
+
+    done = vacuum("--save-plan", str(path), "--yes")
+
+    assert (0, [], core.plan.plan_id) == (done.code, core.executed, read_plan(str(path)).plan_id)
+    assert "goes         6 files" in done.out
+    assert f"next: deltacli vacuum trips --apply '{path}' --yes\n" == done.err
+
+
+def test_a_plan_that_is_refused_is_saved_and_can_not_be_applied(core: Core, vacuum: Vacuum, saved: str) -> None:
+    core.plan = replace(core.plan, refusals=(TOO_MUCH,))
+
+    made = vacuum("--save-plan", saved)
+    applied = vacuum("--apply", saved, "--yes", *NOW)
+
+    assert (0, 4, []) == (made.code, applied.code, core.executed)
+    assert "note: applying this plan will be refused: 83% of the bytes" in made.err
+    assert "hint: deltacli vacuum trips --save-plan FILE --max-delete 100%" in applied.err
+    assert "goes         6 files" in applied.out
+
+
+def test_a_saved_plan_is_executed_once_and_reported(core: Core, vacuum: Vacuum, saved: str) -> None:
+    core.requests.clear()
+
+    asked = vacuum("--apply", saved, *NOW)
+    done = vacuum("--apply", saved, "--yes", "--rate", "5/s", *NOW)
+    report = json.loads(Path(f"{saved}.report.json").read_text())
+
+    assert (4, 0, 1, []) == (asked.code, done.code, len(core.executed), core.requests)
+    assert "would delete 6 files (3.0 GiB)" in asked.err
+    assert f"note: the report is {saved}.report.json\n" == done.err
+    assert [] == faults(report, "deltacli.vacuum")
+    assert core.executed[0][1].resume_at == 0
+
+
+def test_a_saved_plan_that_was_not_done_with_is_to_be_applied_again(core: Core, vacuum: Vacuum, saved: str) -> None:
+    core.outcome = VacuumOutcome(Amount(5, 10), failed=[("a b.parquet", "permission denied")], failures=1)
+
+    done = vacuum("--apply", saved, "--yes", *NOW)
+
+    assert (5, f"hint: deltacli vacuum trips --apply '{saved}'") == (done.code, done.err.splitlines()[-1])
+
+
+def test_a_plan_that_does_not_fit_the_table_any_more_is_refused_also_where_it_is_only_looked_at(
+    core: Core, vacuum: Vacuum, saved: str
+) -> None:
+    save_plan(replace(core.plan, table_id="another"), saved)
+
+    looked = vacuum("--apply", saved, "--dry-run", *NOW)
+    done = vacuum("--apply", saved, "--yes", "--json", *NOW)
+
+    assert (0, 4, []) == (looked.code, done.code, core.executed)
+    assert "applying this plan will be refused: the plan is of another table [vacuum.plan-other-table]" in looked.err
+    assert ("vacuum.plan-other-table", "") == (done.error["code"], done.out)
+
+
+def test_a_real_table_loses_what_nothing_needs_and_keeps_its_rows(sample: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample, tmp_path / "tbl")
+    rows = deltacli("read", "tbl", "--format", "csv", cwd=tmp_path).out
+    before = data_files(tmp_path)
+
+    dry = deltacli("vacuum", "tbl", "--dry-run", "--files", "--json", cwd=tmp_path).document
+    done = deltacli("vacuum", "tbl", "--yes", "--json", cwd=tmp_path).document
+    again = deltacli("vacuum", "tbl", "--yes", "--json", cwd=tmp_path).document
+
+    assert [] == [fault for found in (dry, done, again) for fault in faults(found, "deltacli.vacuum")]
+    assert {item["path"] for item in dry["items"]} == before - data_files(tmp_path)
+    assert (11, 15, 16) == (done["deleted"]["files"], done["startVersion"], done["endVersion"])
+    assert (0, None) == (again["candidates"]["files"], again["startVersion"])
+    assert rows == deltacli("read", "tbl", "--format", "csv", cwd=tmp_path).out
+
+
+def test_a_real_plan_is_applied_once(sample: Path, tmp_path: Path) -> None:
+    shutil.copytree(sample, tmp_path / "tbl")
+    before = data_files(tmp_path)
+
+    made = deltacli("vacuum", "tbl", "--save-plan", "p.parquet", "--json", cwd=tmp_path)
+    planned = data_files(tmp_path)
+    done = deltacli("vacuum", "tbl", "--apply", "p.parquet", "--yes", "--json", cwd=tmp_path)
+    again = deltacli("vacuum", "tbl", "--apply", "p.parquet", "--yes", cwd=tmp_path)
+
+    assert (0, 0, 0, before) == (made.code, done.code, again.code, planned)
+    assert 11 == len(before - data_files(tmp_path)) == done.document["deleted"]["files"]
+    assert "note: this plan was executed already: nothing to do\n" == again.err
+    assert {"p.parquet", "p.parquet.progress", "p.parquet.report.json", "tbl"} == set(os.listdir(tmp_path))
+
+
+@pytest.mark.parametrize(("answer", "code", "gone"), [("y\n", 0, 11), ("n\n", 4, 0)])
+def test_the_prompt_repeats_the_numbers_and_the_screen_says_what_to_run_next(
+    answer: str, code: int, gone: int, sample: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(sample, tmp_path / "tbl")
+    before = data_files(tmp_path)
+
+    with Session("vacuum", tmp_path / "tbl", "--color", "never", size=(80, 60)) as session:
+        asked = session.read_until("[y/N] ")
+        unchanged = data_files(tmp_path)
+        session.type(answer)
+        ended, seen = session.finish()
+
+    assert before == unchanged
+    assert "goes         11 files, 18.2 KiB" in asked
+    assert "delete 11 files (18.2 KiB) of file://" in asked
+    assert (code, gone) == (ended, len(before - data_files(tmp_path)))
+    said = "nothing was changed: the answer was no" if code else f"next: deltacli history {tmp_path}/tbl --limit 3"
+    assert seen.rstrip().endswith(said)
+
+
+def test_a_dry_run_on_a_terminal_says_how_to_do_it_and_every_line_fits(sample: Path) -> None:
+    code, lines = on_terminal(80, "vacuum", sample, "--dry-run", "--files", "--no-pager")
+    plain = [ESCAPE.sub("", line) for line in lines]
+
+    assert (0, "next: the same command with --yes in place of --dry-run") == (code, plain[-1])
+    assert [] == [line for line in plain if len(line) > 80]
+    assert 11 == sum(line.endswith(".parquet") for line in plain)
+
+
+def data_files(home: Path) -> set[str]:
+    table = home / "tbl"
+    return {path.relative_to(table).as_posix() for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}

@@ -1,0 +1,140 @@
+"""A vacuum for the eye, and its candidates by the hundred thousand; the plans are made by hand."""
+
+from __future__ import annotations
+
+import io
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from deltacli.cli.options import OutputFormat
+from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.render.vacuum import write_vacuum
+from deltacli.cli.render.vacuum_screen import vacuum_sections
+from deltacli.cli.term import Terminal
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, VacuumOutcome
+from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
+
+PLAN = """\
+table        file:///lake/trips
+version      42
+cutoff       files older than 2026-01-26 02:40:00 UTC (7d)
+limited to   day < '2026-01-02'
+goes         6 files, 3.0 GiB
+             tombstone        2 files  3.0 GiB  2024-12-29T02:40:00.000Z to 2026-01-25T02:40:00.000Z
+             uncommitted       1 file  2.0 KiB  2026-01-24T02:40:00.000Z
+             deletion-vector   1 file     43 B  2026-01-24T02:40:00.000Z
+             change-data       1 file    700 B  2026-01-13T02:40:00.000Z
+             foreign           1 file     12 B  2025-11-04T02:40:00.000Z
+directories  1 empty directory
+stays        live      120 files, 5.0 GiB
+             retained  30, needed by a version or a table that is kept
+             young     4, not older than the cutoff
+             foreign   7 files, 4.0 KiB: --include-foreign would delete them
+                       notes.txt
+                       a b/notes.md
+                       and 5 more
+             hidden    2, names that begin with _ or .
+             links     1, never followed
+             unproven  3, the log does not say when they were removed
+nested       2 tables of their own, left alone
+             archive/orders
+             tmp/x
+time travel  whole from version 41, committed 2026-01-27T02:40:00.000Z
+             versions 12-40 can't be read any more
+change feed  of versions 3-40 is no longer complete
+refused      83% of the bytes would go, more than 50% [vacuum.max-delete]; to do it all the same: --max-delete 100%
+             commit 3 has no bytes [commit.empty]
+"""
+
+OUTCOME = """\
+table        file:///lake/trips
+version      42
+cutoff       files older than 2026-01-26 02:40:00 UTC (7d)
+planned      6 files, 3.0 GiB
+             tombstone        2 files  3.0 GiB  8 days to 1 year ago
+             uncommitted       1 file  2.0 KiB  9 days ago
+             deletion-vector   1 file     43 B  9 days ago
+             change-data       1 file    700 B  20 days ago
+             foreign           1 file     12 B  3 months ago
+directories  2 empty directories removed
+stays        live  120 files, 5.0 GiB
+time travel  whole from version 41, committed 6 days ago
+             versions 12-40 can't be read any more
+change feed  of versions 3-40 is no longer complete
+resumed      after 1 file that earlier runs were done with
+deleted      2 files, 3.0 GiB, 1 was gone already
+spared       1 file, needed again since the plan was made
+failed       1 file could not be deleted
+             a/b.parquet: permission denied
+commits      VACUUM START: version 43, VACUUM END: version 44
+"""
+
+
+def test_a_pipe_gets_every_character_and_times() -> None:
+    plan = make_plan(refusals=(TOO_MUCH, TORN), directories=("a",), selection="day < '2026-01-02'")
+
+    assert PLAN == on_screen(vacuum_sections(plan, None, PIPE), PIPE)
+
+
+def test_a_terminal_of_80_columns_gets_ages_and_every_word() -> None:
+    outcome = VacuumOutcome(
+        Amount(2, 3 << 30), 1, 1, [("a/b.parquet", "permission denied")], 1, 2, 43, 44, resumed_after=1
+    )
+    plan = make_plan(kept=Kept(live=Amount(120, 5 << 30)))
+
+    written = on_screen(vacuum_sections(plan, outcome, SCREEN))
+    refused = on_screen(vacuum_sections(make_plan(refusals=(TOO_MUCH,)), None, SCREEN))
+
+    assert OUTCOME == written
+    assert "refused      83% of the bytes would go, more than 50% [vacuum.max-delete]; to do\n" in refused
+    assert 80 >= max(map(len, f"{written}{refused}".splitlines()))
+    assert "…" not in written + refused
+
+
+def test_what_nobody_knows_is_not_made_up() -> None:
+    rows = [(b"a.parquet", 1, 0, "tombstone", 3, None)]
+    plan = make_plan(rows, mode=Mode.LITE, kept=Kept(), reach=Reach())
+
+    written = on_screen(vacuum_sections(plan, None, SCREEN))
+    outcome = VacuumOutcome(start_version=4, end_problem="no space")
+    unfinished = on_screen(vacuum_sections(plan, outcome, SCREEN))
+
+    assert "mode         lite: only what commits of the log removed\n" in written
+    assert "             tombstone  1 file  1 B  of unknown age\n" in written
+    assert "commits      VACUUM START: version 4, VACUUM END: not written: no space\n" in unfinished
+    assert "time travel  how far back is not known: the log does not say\n" in written
+    assert "1970" not in written
+    assert "stays" not in written
+
+
+SCREEN = Terminal(is_terminal=True, width=80, colour=False)
+
+
+PIPE = Terminal(is_terminal=False, width=None, colour=False)
+
+
+def on_screen(sections: Sequence[Section], terminal: Terminal = SCREEN) -> str:
+    sink = io.BytesIO()
+    write_sections(sink, terminal, sections)
+    return sink.getvalue().decode()
+
+
+def test_candidates_by_the_hundred_thousand_come_in_columns_and_none_is_lost() -> None:
+    plan = replace(make_plan(), candidates=pa.concat_tables([make_plan(ROWS * 1000).candidates] * 20))
+    sink = io.BytesIO()
+    begun = time.process_time()
+
+    write_vacuum(sink, _Run(), plan, None, dry_run=True, with_files=True)  # type: ignore[arg-type]
+
+    assert 120_002 == sink.getvalue().count(b"\n")
+    assert time.process_time() - begun < 5  # 0.3 s; a row at a time takes more than a second
+
+
+@dataclass
+class _Run:
+    """What a renderer asks of a run."""
+
+    format: OutputFormat = OutputFormat.NDJSON

@@ -1,0 +1,112 @@
+"""Ctrl-C and SIGTERM in the middle of `vacuum`: what is under way is finished and told, and the next run goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deltacli.storage import LocalStorage
+from tests.cli.support import ROOT, Result, deltacli
+from tests.support.builder import TableBuilder
+from tests.support.committing import infos
+
+COMMITS = 45
+REMOVED = COMMITS // 3
+DELETION, START, END, INFO = "_delete 5 before", "put_if_absent 1 after", "put_if_absent 2 after", "put 1 before"
+"""When the signal comes: the call of the store, which one of them, and whether before or after it."""
+PROGRAM = """
+import os, signal, sys
+from deltacli.cli.app import run
+from deltacli.operations.vacuum import deleting
+from deltacli.storage import local
+deleting.FILES_A_BATCH = 2
+call, number, moment = "{moment}".split()
+owner = local if hasattr(local, call) else local.LocalStorage
+original, seen = getattr(owner, call), []
+def interrupting(*arguments, **options):
+    seen.append(call)
+    answer = original(*arguments, **options) if moment == "after" else None
+    if len(seen) == int(number):
+        os.kill(os.getpid(), signal.{name})
+    return answer if moment == "after" else original(*arguments, **options)
+setattr(owner, call, interrupting)
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A directory with a table of which a third of the files was removed years ago."""
+    builder = TableBuilder().commits(COMMITS)
+    for number in range(COMMITS):
+        builder.file(f"part-{number:05d}.parquet", b"x" * 100)
+    builder.write(tmp_path / "tbl")
+    return tmp_path
+
+
+def interrupted(home: Path, name: str, *arguments: str, moment: str = DELETION) -> Result:
+    program = PROGRAM.format(name=name, moment=moment)
+    command = [sys.executable, "-c", program, "vacuum", "tbl", "--yes", "--threads", "1", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=home, capture_output=True, text=True, check=False, env=environment)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def operations(home: Path) -> list[tuple[str, str | None]]:
+    found = infos(LocalStorage(str(home / "tbl")))[COMMITS:]
+    return [(info["operation"], info["operationParameters"].get("status")) for info in found]
+
+
+def left(home: Path) -> int:
+    return len(list((home / "tbl").glob("*.parquet")))
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_an_interruption_is_told_and_the_same_command_goes_on(name: str, home: Path) -> None:
+    done = interrupted(home, name, "--json")
+
+    assert 128 + getattr(signal, name) == done.code, done.err
+    said = f"6 of {REMOVED} files deleted, VACUUM END (FAILED) is version 46; the same command goes on from there"
+    assert done.error["message"].endswith(said)
+    assert COMMITS - 6 == left(home)
+    assert [("VACUUM START", None), ("VACUUM END", "FAILED")] == operations(home)
+    again = deltacli("vacuum", "tbl", "--yes", "--json", cwd=home)
+    assert (0, REMOVED - 6) == (again.code, again.document["deleted"]["files"])
+    assert COMMITS - REMOVED == left(home)
+
+
+@pytest.mark.parametrize(
+    ("moment", "said"),
+    [
+        (START, "nothing was deleted, VACUUM START: version 45 was committed"),
+        (END, "15 of 15 files deleted, VACUUM END: version 46 was committed; the same command goes on from there"),
+        (INFO, "15 of 15 files deleted, VACUUM END (COMPLETED) is version 46"),
+    ],
+    ids=["in START", "in END", "after END"],
+)
+def test_what_an_interruption_says_of_start_and_end_is_in_the_log(moment: str, said: str, home: Path) -> None:
+    done = interrupted(home, "SIGINT", "--json", moment=moment)
+
+    assert (130, f"interrupted; {said}") == (done.code, done.error["message"])
+    expected = [("VACUUM START", None), ("VACUUM END", "COMPLETED")]
+    assert expected[: 1 if moment == START else 2] == operations(home)
+    assert COMMITS - (0 if moment == START else REMOVED) == left(home)
+
+
+def test_an_interrupted_plan_is_gone_on_with(home: Path) -> None:
+    assert 0 == deltacli("vacuum", "tbl", "--save-plan", "plan", cwd=home).code
+
+    done = interrupted(home, "SIGINT", "--apply", "plan", "--json")
+
+    assert 130 == done.code, done.err
+    again = deltacli("vacuum", "tbl", "--apply", "plan", "--yes", "--json", cwd=home)
+    assert 0 == again.code, again.err
+    assert (REMOVED, 0) == (again.document["deleted"]["files"], again.document["deleted"]["missing"])
+    assert "goes on after 6 files" in again.err
+    assert ("VACUUM END", "COMPLETED") == operations(home)[-1]
+    assert COMMITS - REMOVED == left(home)
