@@ -18,6 +18,7 @@ TARGETS: Mapping[str, str] = {
     "bitmaps": "fuzz.targets.bitmaps",
     "conditions": "fuzz.targets.conditions",
     "data-files": "fuzz.targets.data_files",
+    "footers": "fuzz.targets.footers",
 }
 """Target -> its module."""
 

@@ -1,0 +1,1 @@
+"""Footers of Parquet files, read from their own bytes."""

@@ -1,0 +1,341 @@
+"""What `validate` needs of a Parquet footer, out of its bytes: how many rows, and what is said of each column chunk.
+
+Asked for the statistics of a hostile footer pyarrow 26.0.1 ends the process, so nothing here asks it. Footers of one
+writer have few shapes; each is learned once (`shapes.py`), and then costs a quarter of what pyarrow takes to open one.
+Spec: parquet.thrift, FileMetaData.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from deltacli.delta.footers.shapes import Learner, Shape, Shapes, Values, joined
+from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, STRUCT, TRUE, CompactReader, ThriftFaultError
+
+_MOST_SCHEMAS = 64
+_MOST_JOINED = 256
+"""Pieces of the shape of a whole footer; one of more is read part by part."""
+_MOST_PLANS = 8
+_MOST_LENGTHS = 10_000
+_BYTE_ARRAY = 6
+
+_ROWS, _COUNT, _PART_ENCRYPTED = range(3)
+_PART_PLACES = 3
+_CODEC, _VALUES, _NULLS, _LOW, _HIGH, _OLD_LOW, _OLD_HIGH, _LOW_EXACT, _HIGH_EXACT, _ENCRYPTED = range(10)
+_CHUNK_PLACES = 10
+_BOUNDS = {1: _OLD_HIGH, 2: _OLD_LOW, 5: _HIGH, 6: _LOW}
+_EXACT = {7: _HIGH_EXACT, 8: _LOW_EXACT}
+
+
+class ChunkFacts(NamedTuple):
+    """What a footer says of one column in one row group; None where it does not. Bounds are bytes as they stand there.
+
+    `old_low`, `old_high`: those of a time when it was not said how values are ordered. `is_low_exact`: whether the
+    bound is a value of the column and not cut. `codec` is the number of parquet.thrift.
+    """
+
+    codec: int | None
+    values: int | None
+    nulls: int | None
+    low: bytes | None
+    high: bytes | None
+    old_low: bytes | None
+    old_high: bytes | None
+    is_low_exact: bool | None
+    is_high_exact: bool | None
+    is_encrypted: bool | None
+
+
+class GroupFacts(NamedTuple):
+    """One row group: `chunks` in the order of the leaves of the schema."""
+
+    rows: int
+    chunks: tuple[ChunkFacts, ...]
+
+
+class _Plan(NamedTuple):
+    """A whole footer behind its schema as one shape. `groups`: the places of each row group: what opens it, its chunks,
+    what closes it.
+    """
+
+    shape: Shape
+    groups: tuple[tuple[int, tuple[int, ...], int], ...]
+    tail: int
+    is_encrypted: bool
+    codecs: frozenset[int | None]
+
+
+class Footer:
+    """One footer: `rows` of the file, and what is said of its row groups. Files whose `schema` are the same bytes have
+    the same schema.
+    """
+
+    __slots__ = ("_groups", "_plan", "_values", "is_encrypted", "rows", "schema")
+
+    def __init__(self, schema: bytes, plan: _Plan, values: Values) -> None:
+        """Raises ThriftFaultError where a number of rows is missing."""
+        rows = values[_ROWS] if values[_ROWS] is not None else values[plan.tail]
+        if rows is None or rows < 0:
+            raise ThriftFaultError("the footer does not say how many rows there are")
+        self.schema, self.rows = schema, rows
+        self.is_encrypted = plan.is_encrypted
+        self._plan, self._values = plan, values
+        self._groups: tuple[GroupFacts, ...] | None = None
+        for open_at, _, close_at in plan.groups:
+            of_group = values[open_at] if values[open_at] is not None else values[close_at]
+            if of_group is None or of_group < 0:
+                raise ThriftFaultError("a row group does not say how many rows it has")
+
+    @classmethod
+    def made_of(cls, schema: bytes, groups: Sequence[GroupFacts]) -> Footer:
+        """The footer of these row groups."""
+        values: Values = [sum(group.rows for group in groups), len(groups), None]
+        places = []
+        for group in groups:
+            open_at = len(values)
+            values += [group.rows, len(group.chunks), None, *chain.from_iterable(group.chunks)]
+            first = open_at + _PART_PLACES
+            chunks = range(first, first + _CHUNK_PLACES * len(group.chunks), _CHUNK_PLACES)
+            places.append((open_at, tuple(chunks), open_at))
+        of_all = [chunk for group in groups for chunk in group.chunks]
+        is_encrypted = any(chunk.is_encrypted for chunk in of_all)
+        codecs = frozenset(chunk.codec for chunk in of_all)
+        return cls(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs), values)
+
+    @property
+    def groups(self) -> tuple[GroupFacts, ...]:
+        """The row groups, put together at the first call."""
+        if self._groups is None:
+            values = self._values
+            self._groups = tuple(
+                GroupFacts(
+                    values[open_at] if values[open_at] is not None else values[close_at],
+                    tuple([ChunkFacts._make(values[at : at + _CHUNK_PLACES]) for at in chunks]),
+                )
+                for open_at, chunks, close_at in self._plan.groups
+            )
+        return self._groups
+
+    @property
+    def codecs(self) -> frozenset[int | None]:
+        """The codecs of all column chunks, without putting these together."""
+        return self._plan.codecs
+
+
+class LeafColumns(NamedTuple):
+    """What some footers say of one leaf, a row for each row group: the number of its footer, and the fields of
+    ChunkFacts as columns.
+    """
+
+    footers: list[int]
+    fields: list[Values]
+
+
+def leaf_columns(footers: Sequence[Footer], leaf: int) -> LeafColumns:
+    """Collect them, in the order of the footers and of their row groups."""
+    by_plan: dict[int, list[int]] = {}
+    for number, footer in enumerate(footers):
+        by_plan.setdefault(id(footer._plan), []).append(number)
+    found = LeafColumns([], [[] for _ in ChunkFacts._fields])
+    for numbers in by_plan.values():
+        of_plan = [footers[number]._values for number in numbers]
+        for _, chunks, _ in footers[numbers[0]]._plan.groups:
+            if leaf < len(chunks):
+                found.footers.extend(numbers)
+                for place, column in enumerate(found.fields, chunks[leaf]):
+                    column += [values[place] for values in of_plan]
+    if found.footers == sorted(found.footers):
+        return found
+    order = sorted(range(len(found.footers)), key=found.footers.__getitem__)
+    return LeafColumns(
+        [found.footers[row] for row in order], [[column[row] for row in order] for column in found.fields]
+    )
+
+
+class FooterReader:
+    """Reads footers, and remembers the shapes of those it read. Not for several threads at a time."""
+
+    def __init__(self) -> None:
+        self._schemas: list[_OfSchema] = []
+
+    def read(self, data: bytes) -> Footer:
+        """Read a FileMetaData. Raises ThriftFaultError where the bytes are none."""
+        try:
+            return self._of_schema(data).read(data)
+        except IndexError:
+            raise ThriftFaultError("the footer ends in the middle") from None
+
+    def _of_schema(self, data: bytes) -> _OfSchema:
+        for number, known in enumerate(self._schemas):
+            if data.startswith(known.schema):
+                if number:
+                    self._schemas.insert(0, self._schemas.pop(number))
+                return known
+        reader = CompactReader(data)
+        for field, kind in reader.fields():
+            reader.skip(kind)
+            if field == 2:
+                found = _OfSchema(data[: reader.position])
+                self._schemas.insert(0, found)
+                del self._schemas[_MOST_SCHEMAS:]
+                return found
+        raise ThriftFaultError("the footer has no schema")
+
+
+class _OfSchema:
+    """Reads the footers that begin with the same schema."""
+
+    def __init__(self, schema: bytes) -> None:
+        self.schema = schema
+        self._plans: list[_Plan] = []
+        self._by_length: dict[int, _Plan] = {}
+        """Length of a footer -> the plan that was right for the last one: footers without some bound are shorter."""
+        self._head, self._open, self._close, self._tail = Shapes(), Shapes(), Shapes(), Shapes()
+        self._chunks: list[Shapes] = []
+
+    def read(self, data: bytes) -> Footer:
+        """Read a footer, whole if its shape is known, else part by part."""
+        start, length = len(self.schema), len(data)
+        likely = self._by_length.get(length)
+        for plan in self._plans if likely is None else (likely, *self._plans):
+            found = plan.shape.match(data, start)
+            if found is not None and found[1] == length:
+                if plan is not likely:
+                    self._remember(length, plan)
+                return Footer(self.schema, plan, found[0])
+        return self._by_parts(data, start)
+
+    def _remember(self, length: int, plan: _Plan) -> None:
+        if len(self._by_length) >= _MOST_LENGTHS:
+            self._by_length.clear()
+        self._by_length[length] = plan
+
+    def _by_parts(self, data: bytes, position: int) -> Footer:
+        shapes: list[Shape] = []
+        values: Values = []
+        groups = []
+
+        def take(part: tuple[Values, int, Shape]) -> tuple[Values, int]:
+            nonlocal position
+            found, position, shape = part
+            offset = len(values)
+            values.extend(found)
+            shapes.append(shape)
+            return found, offset
+
+        head, _ = take(self._head.read(data, position, _PART_PLACES, _walk_head))
+        for _ in range(head[_COUNT] or 0):
+            opened, open_at = take(self._open.read(data, position, _PART_PLACES, _walk_opening))
+            count = opened[_COUNT] or 0
+            while len(self._chunks) < count:
+                self._chunks.append(Shapes())
+            chunks = tuple(
+                take(self._chunks[leaf].read(data, position, _CHUNK_PLACES, _walk_chunk))[1] for leaf in range(count)
+            )
+            _, close_at = take(self._close.read(data, position, _PART_PLACES, _walk_closing))
+            groups.append((open_at, chunks, close_at))
+        _, tail_at = take(self._tail.read(data, position, _PART_PLACES, _walk_tail))
+        if position != len(data):
+            raise ThriftFaultError("the footer goes on after its end")
+        encrypts = [values[at + _ENCRYPTED] for _, chunks, _ in groups for at in chunks]
+        is_encrypted = any((*encrypts, values[_PART_ENCRYPTED], values[tail_at + _PART_ENCRYPTED]))
+        codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
+        plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs)
+        footer = Footer(self.schema, plan, values)
+        if sum(len(shape.pieces) for shape in shapes) <= _MOST_JOINED:
+            self._plans.insert(0, plan._replace(shape=joined(shapes)))
+            del self._plans[_MOST_PLANS:]
+        return footer
+
+
+def _walk_head(learner: Learner) -> None:
+    """What stands between the schema and the first row group."""
+    for field, kind in learner.reader.fields(after=2):
+        if field == 4 and kind == LIST:
+            learner.values[_COUNT] = _structs(learner.reader)
+            return
+        _walk_field(learner, field, kind, encryption=(8,))
+    raise ThriftFaultError("the footer has no row groups")
+
+
+def _walk_opening(learner: Learner) -> None:
+    """What stands before the first column chunk of a row group."""
+    for field, kind in learner.reader.fields():
+        if field == 1 and kind == LIST:
+            learner.values[_COUNT] = _structs(learner.reader)
+            return
+        _walk_field(learner, field, kind)
+    raise ThriftFaultError("a row group has no columns")
+
+
+def _walk_closing(learner: Learner) -> None:
+    """The rest of a row group behind its columns."""
+    for field, kind in learner.reader.fields(after=1):
+        _walk_field(learner, field, kind)
+
+
+def _walk_tail(learner: Learner) -> None:
+    """The rest of a footer behind its row groups."""
+    for field, kind in learner.reader.fields(after=4):
+        _walk_field(learner, field, kind, encryption=(8,))
+
+
+def _walk_field(learner: Learner, field: int, kind: int, *, encryption: tuple[int, ...] = ()) -> None:
+    if field == 3 and kind in INTEGERS:
+        learner.number(_ROWS)
+        return
+    if field in encryption:
+        learner.values[_PART_ENCRYPTED] = True
+    learner.skip(kind)
+
+
+def _structs(reader: CompactReader) -> int:
+    count, kind = reader.elements()
+    if (kind != STRUCT and count) or count > len(reader.data):
+        raise ThriftFaultError("what should be a list of structures is none")
+    return count
+
+
+def _walk_chunk(learner: Learner) -> None:
+    """A ColumnChunk."""
+    learner.values[_ENCRYPTED] = False
+    for field, kind in learner.reader.fields():
+        if field == 3 and kind == STRUCT:
+            _walk_metadata(learner)
+        else:
+            if field in (8, 9):
+                learner.values[_ENCRYPTED] = True
+            learner.skip(kind)
+
+
+def _walk_metadata(learner: Learner) -> None:
+    """A ColumnMetaData."""
+    reader, physical_type = learner.reader, -1
+    for field, kind in reader.fields():
+        if field == 1 and kind in INTEGERS:
+            physical_type = reader.integer()
+        elif field == 4 and kind in INTEGERS:
+            learner.values[_CODEC] = reader.integer()
+        elif field == 5 and kind in INTEGERS:
+            learner.number(_VALUES)
+        elif field == 12 and kind == STRUCT:
+            _walk_statistics(learner, physical_type)
+        else:
+            learner.skip(kind)
+
+
+def _walk_statistics(learner: Learner, physical_type: int) -> None:
+    for field, kind in learner.reader.fields():
+        if field == 3 and kind in INTEGERS:
+            learner.number(_NULLS)
+        elif field in _BOUNDS and kind == BINARY:
+            if physical_type == _BYTE_ARRAY:
+                learner.any_bytes(_BOUNDS[field])
+            else:
+                learner.sized_bytes(_BOUNDS[field])
+        else:
+            if field in _EXACT:
+                learner.values[_EXACT[field]] = kind == TRUE
+            learner.skip(kind)

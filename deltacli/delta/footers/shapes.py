@@ -1,0 +1,231 @@
+"""The shapes of parts of a footer: learned from one file, matched against others.
+
+A shape is a regular expression over bytes: what is the same in every file of a writer (heads of fields, names, lengths)
+stands in it literally, numbers and bounds are its groups. Bytes of any length end a piece of it, and their length is
+taken from the bytes. What does not match is read field by field, and is another shape from then on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from deltacli.delta.footers.thrift import BYTE, DOUBLE, INTEGERS, LIST, SET, STRUCT, CompactReader, ThriftFaultError
+
+_INTEGER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
+_ANY_INTEGER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
+_MOST_SHAPES = 16
+"""Of one part; a part that has more is read field by field."""
+_MOST_DEPTH = 16
+
+Values = list[Any]
+"""What is wanted of a part, by place. Any: numbers and bytes."""
+
+
+class Piece(NamedTuple):
+    """An expression, what its groups are (place, whether it is a number), and whose bytes of any length follow."""
+
+    text: bytes
+    pattern: re.Pattern[bytes]
+    groups: tuple[tuple[int, bool], ...]
+    then: int | None
+
+
+class Shape(NamedTuple):
+    """A shape; `constants` are the values that are the same wherever it matches."""
+
+    constants: tuple[Any, ...]
+    pieces: tuple[Piece, ...]
+
+    def match(self, data: bytes, position: int) -> tuple[Values, int] | None:
+        """Read a part of this shape: its values, and where it ends. None where another stands there."""
+        values = list(self.constants)
+        for _, pattern, groups, then in self.pieces:
+            found = pattern.match(data, position)
+            if found is None:
+                return None
+            position = found.end()
+            texts = found.groups()
+            for (place, is_number), text in zip(groups, texts, strict=False):
+                if not is_number:
+                    values[place] = text
+                elif len(text) == 1:
+                    value = text[0]
+                    values[place] = (value >> 1) ^ -(value & 1)
+                else:
+                    value = _unsigned(text)
+                    values[place] = (value >> 1) ^ -(value & 1)
+            if then is not None:
+                end = position + _unsigned(texts[-1])
+                if end > len(data):
+                    return None
+                values[then] = data[position:end]
+                position = end
+        return values, position
+
+
+class Shapes:
+    """The shapes of one part, the last one that matched first."""
+
+    def __init__(self) -> None:
+        self._known: list[Shape] = []
+
+    def match(self, data: bytes, position: int) -> tuple[Values, int, Shape] | None:
+        """Read by a shape that is known; None where there is none."""
+        for number, shape in enumerate(self._known):
+            found = shape.match(data, position)
+            if found is not None:
+                if number:
+                    self._known.insert(0, self._known.pop(number))
+                return *found, shape
+        return None
+
+    def read(
+        self, data: bytes, position: int, places: int, walk: Callable[[Learner], None]
+    ) -> tuple[Values, int, Shape]:
+        """Read the part that begins at a position; `walk` reads it field by field where its shape is not known.
+
+        Raises ThriftFaultError, and IndexError where the bytes end.
+        """
+        found = self.match(data, position)
+        if found is not None:
+            return found
+        learner = Learner(data, position, places)
+        walk(learner)
+        shape = learner.shape()
+        self.keep(shape)
+        return learner.values, learner.reader.position, shape
+
+    def keep(self, shape: Shape) -> None:
+        """Know one more shape, if there are not too many."""
+        if len(self._known) < _MOST_SHAPES:
+            self._known.insert(0, shape)
+
+
+def joined(shapes: Sequence[Shape]) -> Shape:
+    """The shape of parts that follow each other; the places of each come after those of the one before."""
+    constants: list[Any] = []  # Any: as in Values
+    pieces: list[Piece] = []
+    text, groups = b"", []
+    for shape in shapes:
+        offset = len(constants)
+        constants += shape.constants
+        for piece in shape.pieces:
+            text += piece.text
+            groups += [(place + offset, is_number) for place, is_number in piece.groups]
+            if piece.then is not None:
+                pieces.append(_piece(text, groups, piece.then + offset))
+                text, groups = b"", []
+    if text:
+        pieces.append(_piece(text, groups, None))
+    return Shape(tuple(constants), tuple(pieces))
+
+
+class Learner:
+    """Reads a part field by field, and writes its shape down. `values` has so many places."""
+
+    def __init__(self, data: bytes, position: int, places: int) -> None:
+        self.reader = CompactReader(data, position)
+        self.values: Values = [None] * places
+        self._written = position
+        self._pieces: list[Piece] = []
+        self._text = b""
+        self._groups: list[tuple[int, bool]] = []
+
+    def shape(self) -> Shape:
+        """The shape of what was read."""
+        self._literal()
+        if self._text or not self._pieces:
+            self._pieces.append(_piece(self._text, self._groups, None))
+        varying = {place for piece in self._pieces for place, _ in piece.groups} | {p.then for p in self._pieces}
+        constants = (None if place in varying else value for place, value in enumerate(self.values))
+        return Shape(tuple(constants), tuple(self._pieces))
+
+    def number(self, place: int) -> int:
+        """A number that is another in each file."""
+        self._literal()
+        value = self.values[place] = self.reader.integer()
+        self._vary(_INTEGER)
+        self._groups.append((place, True))
+        return value
+
+    def sized_bytes(self, place: int) -> None:
+        """Bytes that are others in each file, and as many."""
+        end, value = self._bytes(place)
+        self.reader.position = end - len(value)
+        self._literal()
+        self.reader.position = end
+        self._vary(b"(.{%d})" % len(value))
+        self._groups.append((place, False))
+
+    def any_bytes(self, place: int) -> None:
+        """Bytes that are others in each file, more or fewer."""
+        self._literal()
+        self._bytes(place)
+        self._pieces.append(_piece(self._text, self._groups, place))
+        self._text, self._groups = b"", []
+        self._written = self.reader.position
+
+    def skip(self, kind: int, depth: int = 0) -> None:
+        """Pass a value; its numbers may be others in another file, everything else is the same."""
+        reader = self.reader
+        if depth > _MOST_DEPTH:
+            raise ThriftFaultError("nested too deeply")
+        if kind in INTEGERS:
+            self._literal()
+            reader.unsigned()
+            self._vary(_ANY_INTEGER)
+        elif kind == STRUCT:
+            for _, inner in reader.fields():
+                self.skip(inner, depth + 1)
+        elif kind in (LIST, SET):
+            self._skip_elements(kind, depth)
+        elif kind in (BYTE, DOUBLE):
+            self._literal()
+            start = reader.position
+            reader.skip(kind)
+            self._vary(b".{%d}" % (reader.position - start))
+        else:
+            reader.skip(kind)
+
+    def _skip_elements(self, kind: int, depth: int) -> None:
+        reader = self.reader
+        start = reader.position
+        count, inner = reader.elements()
+        if inner not in INTEGERS and inner != STRUCT:
+            reader.position = start
+            reader.skip(kind)
+            return
+        if count > len(reader.data) - reader.position:
+            raise IndexError
+        for _ in range(count):
+            self.skip(inner, depth + 1)
+
+    def _bytes(self, place: int) -> tuple[int, bytes]:
+        value = self.values[place] = self.reader.binary()
+        return self.reader.position, value
+
+    def _literal(self) -> None:
+        """Everything up to here that was not written down stands in the shape as it is."""
+        self._text += re.escape(self.reader.data[self._written : self.reader.position])
+        self._written = self.reader.position
+
+    def _vary(self, text: bytes) -> None:
+        self._text += text
+        self._written = self.reader.position
+
+
+def _piece(text: bytes, groups: Sequence[tuple[int, bool]], then: int | None) -> Piece:
+    pattern = re.compile(text if then is None else text + _INTEGER, re.DOTALL)
+    return Piece(text, pattern, tuple(groups), then)
+
+
+def _unsigned(text: bytes) -> int:
+    value = text[0]
+    if value < 0x80:
+        return value
+    value &= 0x7F
+    for number, byte in enumerate(text[1:], 1):
+        value |= (byte & 0x7F) << 7 * number
+    return value

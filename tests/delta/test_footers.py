@@ -1,0 +1,133 @@
+"""Footers out of their own bytes: what pyarrow says of sound ones, and a fault, nothing else, for all others."""
+
+from __future__ import annotations
+
+import io
+import random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from deltacli.delta.footers.parse import Footer, FooterReader
+from deltacli.delta.footers.schema import read_schema
+from deltacli.delta.footers.thrift import ThriftFaultError
+from tests.support.effort import examples
+
+NAMES = ("a", "b", "long name", "ü")
+KINDS = (pa.int64(), pa.int32(), pa.float64(), pa.string(), pa.binary(), pa.bool_(), pa.decimal128(20, 3), pa.date32())
+VALUES: dict[Any, Any] = {
+    pa.int64(): st.integers(-(1 << 63), (1 << 63) - 1),
+    pa.int32(): st.integers(-(1 << 31), (1 << 31) - 1),
+    pa.float64(): st.floats(),
+    pa.string(): st.text(max_size=200),
+    pa.binary(): st.binary(max_size=200),
+    pa.bool_(): st.booleans(),
+    pa.decimal128(20, 3): st.decimals(-1000, 1000, places=3),
+    pa.date32(): st.dates(),
+}
+
+
+@st.composite
+def files(draw: st.DrawFn) -> list[bytes]:
+    """Some files of one schema: null in whole columns or not, of several row groups, by several kinds of writers."""
+    kinds = draw(st.lists(st.sampled_from(KINDS), min_size=1, max_size=len(NAMES)))
+    made = []
+    for _ in range(draw(st.integers(1, 4))):
+        rows = draw(st.integers(0, 6))
+        columns = {}
+        for name, kind in zip(NAMES, kinds, strict=False):
+            of_column = st.none() if draw(st.booleans()) else st.none() | VALUES[kind]
+            columns[name] = pa.array(draw(st.lists(of_column, min_size=rows, max_size=rows)), kind)
+        options = {
+            "row_group_size": draw(st.sampled_from([1, 3, 100])),
+            "write_statistics": draw(st.booleans()),
+            "use_dictionary": draw(st.booleans()),
+            "compression": draw(st.sampled_from(["none", "snappy", "zstd"])),
+            "write_page_index": draw(st.booleans()),
+        }
+        sink = io.BytesIO()
+        pq.write_table(pa.table(columns), sink, **options)
+        made.append(sink.getvalue())
+    return made
+
+
+def footer_of(data: bytes) -> bytes:
+    length = int.from_bytes(data[-8:-4], "little")
+    return data[-8 - length : -8]
+
+
+def facts(footer: Footer) -> Any:
+    return footer.rows, footer.groups, footer.is_encrypted
+
+
+@given(files())
+@examples(100)
+def test_a_footer_says_what_pyarrow_says(made: list[bytes]) -> None:
+    reader = FooterReader()
+    for data in made:
+        footer, metadata = reader.read(footer_of(data)), pq.read_metadata(io.BytesIO(data))
+
+        assert (metadata.num_rows, metadata.num_row_groups) == (footer.rows, len(footer.groups))
+        for number, group in enumerate(footer.groups):
+            known = metadata.row_group(number)
+            assert (known.num_rows, known.num_columns) == (group.rows, len(group.chunks))
+            for position, chunk in enumerate(group.chunks):
+                column = known.column(position)
+                statistics = column.statistics if column.is_stats_set else None
+                assert column.num_values == chunk.values
+                assert (statistics.null_count if statistics is not None else None) == chunk.nulls
+                has_bounds = statistics is not None and statistics.has_min_max
+                assert has_bounds == (chunk.low is not None and chunk.high is not None)
+                if statistics is not None and has_bounds and column.physical_type == "INT64":
+                    assert statistics.min_raw == int.from_bytes(chunk.low or b"", "little", signed=True)
+        schema = read_schema(footer.schema)
+        assert [metadata.schema.column(index).path for index in range(metadata.num_columns)] == [
+            leaf.path for leaf in schema.leaves
+        ]
+
+
+@given(files())
+@examples(50)
+def test_a_known_shape_is_read_as_an_unknown_one(made: list[bytes]) -> None:
+    remembering = FooterReader()
+    for data in [*made, *made]:
+        assert facts(FooterReader().read(footer_of(data))) == facts(remembering.read(footer_of(data)))
+
+
+@given(files(), st.randoms(use_true_random=False))
+@examples(200)
+def test_bytes_that_are_no_footer_are_a_fault(made: list[bytes], chance: random.Random) -> None:
+    reader = FooterReader()
+    for data in made:
+        reader.read(footer_of(data))
+        broken = bytearray(footer_of(data))
+        for _ in range(chance.randint(1, 8)):
+            broken[chance.randrange(len(broken))] = chance.randrange(256)
+        del broken[chance.randint(len(broken) // 2, len(broken)) :]
+        try:
+            footer = reader.read(bytes(broken))
+            assert footer.rows >= 0
+            assert all(group.rows >= 0 for group in footer.groups)
+        except ThriftFaultError:
+            pass
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x00", b"\x15", b"\x15\x02\x19\xfc\xff\xff\xff\xff\x0f", b"\x19" * 100, b"\x1c" * 10_000, b"\x1b" * 100],
+)
+def test_a_footer_that_is_none_is_a_fault(data: bytes) -> None:
+    with pytest.raises(ThriftFaultError):
+        FooterReader().read(data)
+
+
+def test_a_footer_costs_what_it_has_not_what_it_claims() -> None:
+    """Lists that claim a billion elements end where the bytes do."""
+    head = b"\x15\x04\x19\x0c\x16\x00"  # version, an empty schema, no rows
+    for claim in (b"\x19\xfc\x80\x94\xeb\xdc\x03", b"\x19\x1c\x19\xfc\x80\x94\xeb\xdc\x03"):
+        with pytest.raises(ThriftFaultError):
+            FooterReader().read(head + claim)
