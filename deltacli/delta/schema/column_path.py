@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
 
@@ -134,7 +135,7 @@ def _names_of(text: str) -> Iterator[tuple[str, bool]]:
 def _step(place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
     if isinstance(place.data_type, StructType):
         fields = place.data_type.fields
-        found = _alike([field.name for field in fields], name)
+        found = places_of(name, [field.name for field in fields])
         if len(found) == 1:
             return _field(place, found[0], fields[found[0]])
         reason = _no_field(place, name)
@@ -146,12 +147,6 @@ def _step(place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> Colum
         if not is_quoted and part.steps[-1].name == name.lower():
             return part
     raise _refused(text, _no_field(place, name), [part.steps[-1].name for part in _parts_of(place)])
-
-
-def _alike(names: Sequence[str], name: str) -> list[int]:
-    """Where a name stands among others, exactly as it is if it does, in whatever case if not."""
-    exact = [index for index, known in enumerate(names) if known == name]
-    return exact or [index for index, known in enumerate(names) if known.lower() == name.lower()]
 
 
 def _parts_of(place: ColumnPlace) -> list[ColumnPlace]:

@@ -35,7 +35,7 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
         inner = conversion(kind.value_type, name, wanted, path)
         plain = _decoded(kind.value_type, path)
         return plain if inner is None else lambda values: inner(plain(values))
-    if not _fits(kind, name):
+    if not fits(kind, name):
         from deltacli.delta.schema.file_columns import mismatch
 
         raise mismatch(path, kind, wanted)
@@ -44,8 +44,8 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
     return _checked(wanted, path)
 
 
-def _fits(kind: Any, name: str) -> bool:
-    """True if every value of an Arrow type is one of the table's type, or may be and is checked."""
+def fits(kind: Any, name: str) -> bool:
+    """True if every value of an Arrow type is one of the table's type `name`, or may be and is checked."""
     import pyarrow as pa
 
     types = pa.types

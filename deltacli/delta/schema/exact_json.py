@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
+from deltacli.delta.value_text import has_bytes
 from deltacli.errors import Unreadable
 
 
@@ -33,7 +34,7 @@ def write_exactly(value: Any) -> str:  # Any: JSON values
     """
     try:
         text = _written(value, json.JSONEncoder(ensure_ascii=False).encode)
-        return text if _is_unicode(text) else _written(value, json.JSONEncoder().encode)
+        return text if has_bytes(text) else _written(value, json.JSONEncoder().encode)
     except RecursionError:
         raise Unreadable("the schema can't be written: it is nested too deeply", code="schema.bad-json") from None
 
@@ -46,11 +47,3 @@ def _written(value: Any, quote: Any) -> str:  # Any: JSON values, and what write
     if isinstance(value, list):
         return "[" + ",".join([_written(item, quote) for item in value]) + "]"
     return cast(str, quote(value))
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion
+from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
@@ -60,14 +61,14 @@ class FileColumns:
         fields, first = list(schema), 0
         kind: Any = None
         for depth, field in enumerate(path):
-            if depth and not _is_struct(kind):
+            if depth and not is_struct(kind):
                 return None
             position = self._position(fields, field, ".".join(each.name for each in path[: depth + 1]))
             if position < 0:
                 return None
             first = _first_leaves(fields, first)[position]
             kind = fields[position].type
-            fields = list(kind) if _is_struct(kind) else []
+            fields = list(kind) if is_struct(kind) else []
         return first, kind
 
     def _top(self, fields: Sequence[Any], firsts: Sequence[int], column: StructField) -> FileColumn | None:
@@ -86,10 +87,7 @@ class FileColumns:
             fields = [field if known is None else None for field, known in zip(fields, ids, strict=True)]
         name = self._physical_name(column)
         names = [None if field is None else field.name for field in fields]
-        alike = [index for index, other in enumerate(names) if other == name]
-        if not alike:
-            folded = name.casefold()
-            alike = [index for index, other in enumerate(names) if other is not None and other.casefold() == folded]
+        alike = places_of(name, names)
         if len(alike) > 1:
             spelled = ", ".join(str(names[index]) for index in alike)
             raise DataUnreadable(
@@ -112,7 +110,7 @@ class FileColumns:
         match data_type:
             case StructType(fields) if pa.types.is_struct(kind):
                 return self._struct(kind, first, fields, wanted, path)
-            case ArrayType(element) if _is_list(kind):
+            case ArrayType(element) if is_list(kind):
                 inner = self._read(kind.value_type, first, element, f"{path}.element")
                 return Found(inner.leaves, None if _same(kind, wanted) else _list_of(inner.convert, wanted))
             case MapType(key, value) if pa.types.is_map(kind):
@@ -174,7 +172,7 @@ def count_leaves(kind: Any) -> int:
         return sum(count_leaves(field.type) for field in kind)
     if pa.types.is_map(kind):
         return count_leaves(kind.key_type) + count_leaves(kind.item_type)
-    return count_leaves(kind.value_type) if _is_list(kind) else 1
+    return count_leaves(kind.value_type) if is_list(kind) else 1
 
 
 def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
@@ -200,13 +198,15 @@ def _is_void(data_type: DataType) -> bool:
     return data_type == PrimitiveType("void")
 
 
-def _is_struct(kind: Any) -> bool:
+def is_struct(kind: Any) -> bool:
+    """True for a struct."""
     import pyarrow as pa
 
     return bool(pa.types.is_struct(kind))
 
 
-def _is_list(kind: Any) -> bool:
+def is_list(kind: Any) -> bool:
+    """True for a list in every form of Arrow."""
     import pyarrow as pa
 
     types = pa.types

@@ -1,0 +1,95 @@
+"""Nulls where the schema allows none, counted. Spec: Struct Field (nullable); Array Type; Map Type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class Demand(NamedTuple):
+    """A place that must not be null: its path, and the steps to it from the top-level column (the number of a field, or
+    what of a list or map). `fields` are the struct fields on the way.
+    """
+
+    name: str
+    column: str
+    steps: tuple[int | str, ...]
+    fields: tuple[StructField, ...]
+
+    @property
+    def above_lists(self) -> tuple[StructField, ...]:
+        """The fields down to the first list or map on the way."""
+        first = next((number for number, step in enumerate(self.steps) if isinstance(step, str)), len(self.steps))
+        return self.fields[: first + 1]
+
+
+def demands_of(columns: Sequence[StructField]) -> list[Demand]:
+    """Everything in these columns that must not be null. The keys of maps never are."""
+    return [demand for column in columns for demand in _of_field(column, column.name, column.name, (), ())]
+
+
+def _of_field(
+    field: StructField, name: str, column: str, steps: tuple[int | str, ...], above: tuple[StructField, ...]
+) -> Iterator[Demand]:
+    fields = (*above, field)
+    if not field.nullable:
+        yield Demand(name, column, steps, fields)
+    yield from _of_type(field.data_type, name, column, steps, fields)
+
+
+def _of_type(
+    kind: DataType, name: str, column: str, steps: tuple[int | str, ...], fields: tuple[StructField, ...]
+) -> Iterator[Demand]:
+    match kind:
+        case StructType(inside):
+            for position, field in enumerate(inside):
+                yield from _of_field(field, f"{name}.{field.name}", column, (*steps, position), fields)
+        case ArrayType(element, contains_null):
+            place = (*steps, "element")
+            if not contains_null:
+                yield Demand(f"{name}.element", column, place, fields)
+            yield from _of_type(element, f"{name}.element", column, place, fields)
+        case MapType(_, value, value_contains_null):
+            place = (*steps, "value")
+            if not value_contains_null:
+                yield Demand(f"{name}.value", column, place, fields)
+            yield from _of_type(value, f"{name}.value", column, place, fields)
+
+
+class NullCounts:
+    """Counts the nulls of one file at the places of some demands."""
+
+    def __init__(self, demands: Sequence[Demand]) -> None:
+        self._demands = demands
+        self._found: Counter[str] = Counter()
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Count those of some rows."""
+        for demand in self._demands:
+            nulls = _at(batch.column(demand.column), demand.steps).null_count
+            if nulls:
+                self._found[demand.name] += nulls
+
+    def answer(self) -> Mapping[str, int]:
+        """Path -> nulls, of the places that have any."""
+        return dict(self._found)
+
+
+def _at(values: Any, steps: Sequence[int | str]) -> Any:  # Any: an Arrow array
+    """The values at a place, without those below a null."""
+    import pyarrow as pa
+
+    for step in steps:
+        if isinstance(step, int):
+            values = (values.drop_null() if values.null_count else values).field(step)
+        elif pa.types.is_map(values.type):
+            values = pa.ListArray.from_arrays(values.offsets, values.items).flatten()
+        else:
+            values = values.flatten()
+    return values
