@@ -381,3 +381,21 @@ def test_a_niladic_function_keeps_its_name_as_written() -> None:
 @pytest.mark.parametrize(("depth", "is_certain"), [(99, True), (100, False)])
 def test_expressions_are_understood_to_a_depth(depth: int, is_certain: bool) -> None:
     assert is_certain is parse_expression("(" * depth + "a" + ")" * depth).is_certain
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "word"),
+    (
+        ("case a when b then c end", (), "operand"),
+        ("case when a then b else c end", (), ""),
+        ("trim(leading from s)", (), "leading"),
+        ("trim(s)", (), ""),
+        ("datediff(MONTH, a, b)", ("month",), ""),
+        ("datediff(a, b)", (), ""),
+    ),
+)
+def test_words_that_decide_what_a_part_means_are_kept(text: str, path: tuple[str, ...], word: str) -> None:
+    root = parse_expression(text).root
+
+    assert root is not None
+    assert (path, word) == (root.path, root.word)

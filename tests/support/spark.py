@@ -1,4 +1,4 @@
-"""Asking Spark, in an environment of its own, what it reads in our Parquet files."""
+"""Asking Spark, in an environment of its own, what it reads in our Parquet files, and what it makes of SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "spark" / "with_pyspark.py"
+SCRIPTS = Path(__file__).parents[1] / "spark"
+SCRIPT = "with_pyspark.py"
 ENVIRONMENT_VARIABLE = "DELTACLI_SPARK_PYTHON"
 _SECONDS = 500
 
@@ -29,11 +30,11 @@ def need_spark() -> str:
     return named
 
 
-def ask_spark(python: str, task: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values, as in with_pyspark
+def ask_spark(python: str, task: dict[str, Any], script: str = SCRIPT) -> Any:  # Any: JSON values, as in the script
     """One session that answers everything."""
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": python}
     done = subprocess.run(
-        [python, str(SCRIPT)],
+        [python, str(SCRIPTS / script)],
         input=json.dumps(task).encode(),
         capture_output=True,
         env=environment,
@@ -41,5 +42,4 @@ def ask_spark(python: str, task: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
         timeout=_SECONDS,
     )
     assert done.returncode == 0, done.stderr[-3000:].decode(errors="replace")
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    return json.loads(done.stdout)

@@ -23,9 +23,10 @@ class Form(StrEnum):
 
 class Node(NamedTuple):
     """A part of an expression. `name` is a function's or a type's name, lower case, or a literal's text; `path` the
-    names of a column.
+    names of a column; of a call, the unit that stands before its arguments.
 
-    `word`: what the form and the name leave open: the word after IS, `any` after LIKE, `try_cast`, the name of a field.
+    `word`: what the form and the name leave open: the word after IS, `any` after LIKE, `try_cast`, the name of a field,
+    `operand` of a CASE that has one, the side of TRIM.
     `negated`: NOT stood before IN, BETWEEN and LIKE, or after IS. `value`: a string without its escapes. `position`:
     where in the text it begins.
     """

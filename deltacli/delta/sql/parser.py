@@ -331,7 +331,8 @@ class _Parser:
         return Node(Form.COLUMN, path=tuple(path))
 
     def case(self) -> Node:
-        parts = [] if self.is_word("when") else [self.expression(0)]
+        word = "" if self.is_word("when") else "operand"
+        parts = [self.expression(0)] if word else []
         while self.accept_word("when"):
             parts.append(self.expression(0))
             if not self.accept_word("then"):
@@ -343,7 +344,7 @@ class _Parser:
             if self.token.kind is TokenKind.END or self.is_operator(")", ","):
                 raise SqlFault("CASE has no END")
             raise NotUnderstood
-        return Node(Form.OTHER, "case", parts=tuple(parts))
+        return Node(Form.OTHER, "case", parts=tuple(parts), word=word)
 
     def call(self, token: Token) -> Node:
         """Parse a call after its name."""
@@ -359,8 +360,8 @@ class _Parser:
             if name not in ("timestampadd", "timestampdiff") and not self._has_three_arguments():
                 return Node(Form.CALL, name, parts=self.arguments())
             self.take()
-            self.take()
-            return Node(Form.CALL, name, parts=self.arguments(opened=True))
+            unit = self.take().lower
+            return Node(Form.CALL, name, (unit,), self.arguments(opened=True))
         return Node(Form.CALL, name, parts=self.arguments())
 
     def _has_three_arguments(self) -> bool:
@@ -454,8 +455,8 @@ class _Parser:
             self.expect(")")
             return Node(Form.CALL, "extract", (unit,), (value,))
         self.take()
-        if name == "trim" and self.is_word("both", "leading", "trailing") and self.peek().text not in (")", ","):
-            self.take()
+        has_side = name == "trim" and self.is_word("both", "leading", "trailing") and self.peek().text not in (")", ",")
+        side = self.take().lower if has_side else ""
         # POSITION(a IN b) reads as a condition without brackets after IN.
         strength = COMPARISON_STRENGTH if name == "position" else 0
         parts: list[Node] = []
@@ -467,7 +468,7 @@ class _Parser:
             if self.is_operator(","):
                 self.take()
         self.take()
-        return Node(Form.CONDITION if name == "exists" else Form.CALL, name, parts=tuple(parts))
+        return Node(Form.CONDITION if name == "exists" else Form.CALL, name, parts=tuple(parts), word=side)
 
     def postfixed(self, node: Node) -> Node:
         """Parse what may follow an operand: `[i]`, `.field`, `::type`, `:path`."""

@@ -1,0 +1,304 @@
+"""Spark's SQL as a query of DuckDB, for the constructs that surely mean the same.
+
+Everything goes by a list of what is known; the types of operands belong to it. What is not on the list is refused by
+its name. No construct is on it whose result depends on `spark.sql.ansi.enabled`, unless DuckDB then raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from deltacli.delta.predicate.columns import Kind
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
+from deltacli.delta.sql.nodes import Form, Node
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.tokens import TokenKind, tokens_of
+from deltacli.delta.sql.translation import choices, moments, operators, texts
+from deltacli.delta.sql.translation.casts import cast
+from deltacli.delta.sql.translation.columns import Asked, ColumnNames
+from deltacli.delta.sql.translation.comparisons import NAMES, Pair, alike, contained
+from deltacli.delta.sql.translation.literals import NULL, condition_literal, number_literal, typed_literal
+from deltacli.delta.sql.translation.values import (
+    BOOLEAN,
+    VOID,
+    NotTranslated,
+    Value,
+    made,
+    text_literal,
+)
+
+_TRUTHS = {"true": "IS TRUE", "false": "IS FALSE", "unknown": "IS NULL"}
+_NEGATED = {"IS TRUE": "IS NOT TRUE", "IS FALSE": "IS NOT FALSE", "IS NULL": "IS NOT NULL"}
+
+
+class Translation(NamedTuple):
+    """What is asked of DuckDB: one boolean, over the columns c0, c1, … in the order of `asked`.
+
+    `assumes_utc`: the answer depends on the zone of the session that Spark evaluates in, and is that for UTC.
+    `is_plain`: comparisons of columns, in which no integer or decimal became a double.
+    """
+
+    sql: str
+    asked: tuple[Asked, ...]
+    assumes_utc: bool
+    is_plain: bool
+
+
+def translate_condition(text: str, schema: StructType) -> Translation:
+    """A condition over the columns of a schema. Raises NotTranslated."""
+    translator = _Translator(text, schema)
+    root = _parsed(text)
+    return translator.finished(lambda: translator.condition(root))
+
+
+def translate_generated(text: str, schema: StructType, data_type: DataType) -> Translation:
+    """Whether a value equals an expression (`<=>`); the value's name in the query is `given`.
+
+    Raises NotTranslated.
+    """
+    if not isinstance(data_type, PrimitiveType):
+        raise NotTranslated(f"a generated column is of type {simple_name(data_type)}")
+    translator = _Translator(text, schema)
+    root = _parsed(text)
+
+    def compared() -> Value:
+        pair = alike(translator.value(root), data_type, GIVEN)
+        translator.note(pair)
+        return pair.compared("<=>")
+
+    return translator.finished(compared)
+
+
+GIVEN = "given"
+"""The name of a generated column's values in the query."""
+
+
+def _parsed(text: str) -> Node:
+    expression = parse_expression(text)
+    if expression.fault is not None:
+        raise NotTranslated(expression.fault)
+    if expression.root is None:
+        raise NotTranslated("it is not understood")
+    if any(token.kind is TokenKind.OPERATOR and token.text == "=>" for token in tokens_of(text)):
+        raise NotTranslated("arguments are given by their names")
+    return expression.root
+
+
+class _Translator:
+    """Makes values of the parts of an expression."""
+
+    def __init__(self, text: str, schema: StructType) -> None:
+        self._text = text
+        self._columns = ColumnNames(text, schema)
+        self._names = {field.name.lower() for field in schema.fields}
+        self.assumes_utc = False
+        self.is_plain = True
+
+    def finished(self, make: Callable[[], Value]) -> Translation:
+        try:
+            value = make()
+        except RecursionError:
+            raise NotTranslated("it is nested too deeply") from None
+        return Translation(value.sql, tuple(self._columns.asked), self.assumes_utc, self.is_plain)
+
+    def note(self, pair: Pair) -> None:
+        self.assumes_utc |= pair.assumes_utc
+        self.is_plain &= pair.is_exact
+
+    def condition(self, node: Node) -> Value:
+        return choices.require_condition(self.value(node))
+
+    def value(self, node: Node) -> Value:
+        match node.form:
+            case Form.NULL:
+                return NULL
+            case Form.NUMBER:
+                return number_literal(node.name)
+            case Form.TEXT:
+                return self._string(node)
+            case Form.COLUMN:
+                return self._columns.value(node.path, node.position)
+            case Form.CONDITION:
+                return self._condition(node)
+            case Form.CAST:
+                return self._cast(node)
+            case Form.CALL:
+                return self._call(node)
+            case Form.VALUE:
+                return self._operation(node)
+        return self._other(node)
+
+    # -- literals and operators ---------------------------------------------------------------------------------------
+
+    def _string(self, node: Node) -> Value:
+        is_double_quoted = self._text[node.position : node.position + 1] == '"'
+        if is_double_quoted and node.value.lower() in self._names:
+            raise NotTranslated(f'"{node.value}" is a string in Spark and a column elsewhere')
+        return text_literal(node.value)
+
+    def _operation(self, node: Node) -> Value:
+        if len(node.parts) == 1 and node.name in ("-", "+", "~"):
+            return self._signed(node)
+        if node.name in operators.BINARY and len(node.parts) == 2:
+            left, right = (self.value(part) for part in node.parts)
+            return operators.BINARY[node.name](left, right)
+        if node.name in ("date", "timestamp", "timestamp_ltz", "timestamp_ntz", "x"):
+            value, is_zoned = typed_literal(node)
+            self.assumes_utc |= is_zoned
+            return value
+        raise NotTranslated(f"{_named(node)} is in it")
+
+    def _signed(self, node: Node) -> Value:
+        (part,) = node.parts
+        if node.name == "-" and part.form is Form.NUMBER:
+            return number_literal(part.name, is_negative=True)
+        value = self.value(part)
+        if node.name == "-":
+            return operators.negative(value)
+        if node.name == "~":
+            return operators.inverted_bits(value)
+        if value.kind not in (Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT):
+            raise NotTranslated(f"+ stands before a value of type {value.type_name}")
+        return value
+
+    # -- conditions ---------------------------------------------------------------------------------------------------
+
+    def _condition(self, node: Node) -> Value:
+        match node.name:
+            case "true" | "false" if not node.parts:
+                return condition_literal(node.name == "true")
+            case "not":
+                value = self.condition(node.parts[0])
+                return made(f"(NOT {value.sql})", BOOLEAN, value)
+            case "and" | "or":
+                return _all_or_any(node.name, [self.condition(part) for part in _chain(node)])
+            case "is":
+                return self._is(node)
+            case "in":
+                found = self._in(node)
+            case "between":
+                value, low, high = (self.value(part) for part in node.parts)
+                found = _all_or_any("and", [self._compared(">=", value, low), self._compared("<=", value, high)])
+            case "like" if not node.word:
+                value, *patterns = (self.value(part) for part in node.parts)
+                found = texts.like(value, patterns)
+            case "rlike" | "regexp" if not node.word and len(node.parts) == 2:
+                value, pattern = (self.value(part) for part in node.parts)
+                found = texts.regex_match(value, pattern)
+            case name if name in NAMES:
+                left, right = (self.value(part) for part in node.parts)
+                return self._compared(name, left, right)
+            case _:
+                raise NotTranslated(f"{_named(node)} is in it")
+        return made(f"(NOT {found.sql})", BOOLEAN, found) if node.negated else found
+
+    def _compared(self, name: str, left: Value, right: Value) -> Value:
+        pair = Pair(left, right)
+        self.note(pair)
+        return pair.compared(name)
+
+    def _is(self, node: Node) -> Value:
+        if node.word == "distinct":
+            same = self._compared("<=>", *(self.value(part) for part in node.parts))
+            return same if node.negated else made(f"(NOT {same.sql})", BOOLEAN, same)
+        part = node.parts[0]
+        if node.word == "null":
+            is_column = part.form is Form.COLUMN
+            value = self._columns.presence(part.path, part.position) if is_column else self.value(part)
+            return choices.is_null(value, negated=node.negated)
+        asked = _TRUTHS[node.word]
+        value = self.condition(part)
+        return made(f"({value.sql} {_NEGATED[asked] if node.negated else asked})", BOOLEAN, value)
+
+    def _in(self, node: Node) -> Value:
+        value, *items = (self.value(part) for part in node.parts)
+        if not items:
+            raise NotTranslated("IN has an empty list")
+        found, assumes_utc, is_exact = contained(value, items)
+        self.assumes_utc |= assumes_utc
+        self.is_plain &= is_exact
+        return found
+
+    # -- casts, calls and the rest ------------------------------------------------------------------------------------
+
+    def _cast(self, node: Node) -> Value:
+        value, is_zoned = cast(self.value(node.parts[0]), node.name)
+        if node.word == "try_cast" and value.can_fail:
+            raise NotTranslated(f"try_cast to {node.name[:40]} is in it")
+        self.assumes_utc |= is_zoned
+        return value
+
+    def _call(self, node: Node) -> Value:
+        if node.name == "extract" and len(node.path) == 1:
+            return self._zoned(moments.extracted(node.path[0], self.value(node.parts[0])))
+        is_known = node.name in moments.FUNCTIONS or node.name in texts.FUNCTIONS or node.name in choices.FUNCTIONS
+        if not is_known or node.path or node.word not in ("", "both"):
+            raise NotTranslated(
+                f"the function {node.name[:60]} is in it" + (f", with {node.word}" if node.word else "")
+            )
+        arguments = [self.value(part) for part in node.parts]
+        if node.name in moments.FUNCTIONS:
+            return self._zoned(moments.FUNCTIONS[node.name](arguments))
+        make = texts.FUNCTIONS.get(node.name) or choices.FUNCTIONS[node.name]
+        return make(arguments)
+
+    def _zoned(self, found: moments.Zoned) -> Value:
+        value, is_zoned = found
+        self.assumes_utc |= is_zoned
+        return value
+
+    def _other(self, node: Node) -> Value:
+        if node.name == "case":
+            return self._case(node)
+        if node.name == "item":
+            value, index = (self.value(part) for part in node.parts)
+            return choices.item(value, index)
+        raise NotTranslated(f"{_named(node)} is in it")
+
+    def _case(self, node: Node) -> Value:
+        parts = list(node.parts)
+        operand = self.value(parts.pop(0)) if node.word else None
+        otherwise = self.value(parts.pop()) if len(parts) % 2 else Value("NULL", VOID)
+        branches: list[tuple[Value, Value]] = []
+        for when, then in zip(parts[::2], parts[1::2], strict=True):
+            found = self.value(when)
+            condition = found if operand is None else self._compared("=", operand, found)
+            choices.require_condition(condition)
+            branches.append((condition, self.value(then)))
+        if not branches:
+            raise NotTranslated("CASE has no WHEN")
+        return choices.case(branches, otherwise)
+
+
+def _chain(node: Node) -> Iterator[Node]:
+    """The parts of `a and b and c`, which stands as `(a and b) and c`."""
+    parts, rest = [], node
+    while rest.form is Form.CONDITION and rest.name == node.name:
+        parts.append(rest.parts[1])
+        rest = rest.parts[0]
+    yield rest
+    yield from reversed(parts)
+
+
+def _all_or_any(name: str, parts: list[Value]) -> Value:
+    """Conditions joined by AND or OR. What may raise is asked only of rows that the parts before it leave open."""
+    joined = f" {name.upper()} ".join(part.sql for part in parts)
+    if not any(part.can_fail for part in parts[1:]):
+        return made(f"({joined})", BOOLEAN, *parts)
+    ends, answer = ("NOT ", "FALSE") if name == "and" else ("", "TRUE")
+    whens = " ".join(f"WHEN {ends}{part.sql} THEN {answer}" for part in parts)
+    return made(f"(CASE {whens} ELSE ({joined}) END)", BOOLEAN, *parts)
+
+
+_CALLED = re.compile("[A-Za-z]+")
+
+
+def _named(node: Node) -> str:
+    """What a node is, in words."""
+    if node.form is Form.OTHER or not _CALLED.match(node.name):
+        return {"item": "an item", "field": "a field of a value", "lambda": "a function of its own"}.get(
+            node.name, node.name
+        )
+    return node.name.upper() + (f" {node.word.upper()}" if node.word in ("any", "some", "all") else "")

@@ -1,0 +1,226 @@
+"""Values of a translated expression: what DuckDB computes, next to the type that Spark gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from deltacli.delta.predicate.columns import Kind, kind_of
+from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
+from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
+
+
+class NotTranslated(Exception):
+    """A text whose meaning is not surely the same elsewhere. The message names the construct, in words that finish a
+    sentence.
+    """
+
+
+class Value(NamedTuple):
+    """A part of an expression. `sql`: what DuckDB is asked, always in brackets or otherwise whole.
+
+    `number`: the exact value of a literal that is a number; `text`: that of a string. `can_fail`: computing it may
+    raise, so that it must not be asked for rows where Spark does not ask.
+    """
+
+    sql: str
+    data_type: DataType
+    number: Fraction | None = None
+    text: str | None = None
+    can_fail: bool = False
+
+    @property
+    def type_name(self) -> str:
+        return simple_name(self.data_type)
+
+    @property
+    def kind(self) -> Kind:
+        return kind_of(self.data_type)
+
+    @property
+    def is_null(self) -> bool:
+        return self.data_type == VOID
+
+    @property
+    def is_condition(self) -> bool:
+        return self.kind is Kind.BOOLEAN or self.is_null
+
+
+VOID = PrimitiveType("void")
+BOOLEAN = PrimitiveType("boolean")
+INTEGER = PrimitiveType("integer")
+LONG = PrimitiveType("long")
+DOUBLE = PrimitiveType("double")
+STRING = PrimitiveType("string")
+BINARY = PrimitiveType("binary")
+DATE = PrimitiveType("date")
+TIMESTAMP = PrimitiveType("timestamp")
+NTZ = PrimitiveType("timestamp_ntz")
+
+_NAMES = {
+    "byte": "TINYINT",
+    "short": "SMALLINT",
+    "integer": "INTEGER",
+    "long": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "date": "DATE",
+    # Times in UTC without a zone: a type with one needs an extension, and the zone of a session.
+    "timestamp": "TIMESTAMP",
+    "timestamp_ntz": "TIMESTAMP",
+    "binary": "BLOB",
+}
+DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 20}
+"""The digits of the decimal that Spark makes of an integer."""
+MAX_DIGITS = 38
+_EXACT_IN_A_DOUBLE = 15
+"""Decimals of so many digits are divided by a power of ten into the nearest double, in every engine."""
+_EXACT_IN_A_FLOAT = 1 << 24
+_MAX_LENGTH = 60_000
+"""Guards repeat their operands; a text longer than this has many within each other."""
+
+
+def made(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
+    """A value made of others. Raises NotTranslated for one that is too long."""
+    if len(sql) > _MAX_LENGTH:
+        raise NotTranslated("it has too many parts within each other")
+    return Value(sql, data_type, can_fail=can_fail or any(part.can_fail for part in parts))
+
+
+def joined_by_null(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
+    """A value that is null where one of its parts is. DuckDB does not compute parts after a null: those that may raise,
+    as they do in Spark, are computed before.
+    """
+    whens = "".join(f"WHEN ({part.sql} IS NULL) IS NULL THEN NULL " for part in parts[1:] if part.can_fail)
+    return made(f"(CASE {whens}ELSE {sql} END)" if whens else sql, data_type, *parts, can_fail=can_fail)
+
+
+def duck_type(data_type: DataType) -> str:
+    """DuckDB's name of a type. Raises NotTranslated for types that are not handed over."""
+    if isinstance(data_type, PrimitiveType):
+        found = _NAMES.get(data_type.name)
+        if found is not None:
+            return found
+        if parts := decimal_parts(data_type.name):
+            return f"DECIMAL({parts[0]},{parts[1]})"
+        if kind_of(data_type) is Kind.TEXT:
+            return "VARCHAR"
+    raise NotTranslated(f"a value of type {simple_name(data_type)} is in it")
+
+
+def decimal_type(precision: int, scale: int) -> PrimitiveType:
+    """Raises NotTranslated for a decimal that Spark would cut."""
+    if precision > MAX_DIGITS:
+        raise NotTranslated(
+            f"a decimal of more than {MAX_DIGITS} digits is in it, which engines round in their own ways"
+        )
+    return PrimitiveType(f"decimal({precision},{scale})")
+
+
+def digits_of(value: Value) -> tuple[int, int]:
+    """Precision and scale of an exact number: the most that Spark reckons with, which gives literals fewer."""
+    if value.kind is Kind.WHOLE:
+        return DIGITS[value.type_name], 0
+    parts = decimal_parts(value.type_name)
+    assert parts is not None
+    return parts
+
+
+def common_type(left: Value, right: Value) -> DataType:
+    """The type in which two values meet, whatever Spark's settings. Raises NotTranslated where there is none."""
+    one, other = left.data_type, right.data_type
+    if one == other or right.is_null:
+        return one
+    if left.is_null:
+        return other
+    kinds = {left.kind, right.kind}
+    if kinds == {Kind.TEXT}:
+        return STRING
+    if kinds == {Kind.WHOLE}:
+        return max(one, other, key=lambda data_type: WHOLE_BITS[simple_name(data_type)])
+    if kinds in ({Kind.DECIMAL}, {Kind.DECIMAL, Kind.WHOLE}):
+        (precision, scale), (other_precision, other_scale) = digits_of(left), digits_of(right)
+        widest = max(scale, other_scale)
+        return decimal_type(max(precision - scale, other_precision - other_scale) + widest, widest)
+    if Kind.FLOAT in kinds and kinds <= {Kind.FLOAT, Kind.WHOLE, Kind.DECIMAL}:
+        whole = next((side for side in (left, right) if side.kind is Kind.WHOLE), None)
+        if whole is not None and "float" in (left.type_name, right.type_name) and not _is_small(whole):
+            raise NotTranslated(f"a float meets a value of type {whole.type_name}, as a float or as a double")
+        return DOUBLE
+    if kinds in ({Kind.DATE, Kind.TIMESTAMP}, {Kind.DATE, Kind.NTZ}):
+        return one if left.kind is not Kind.DATE else other
+    raise mismatch(left, right)
+
+
+def mismatch(left: Value, right: Value) -> NotTranslated:
+    return NotTranslated(f"a value of type {left.type_name} meets one of type {right.type_name}")
+
+
+def branch_type(values: Sequence[Value]) -> DataType:
+    """The type of a value that is one of several. Raises NotTranslated."""
+    found = Value("", VOID)
+    for value in values:
+        kinds = {found.kind, value.kind}
+        if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (found.type_name, value.type_name):
+            raise mismatch(found, value)  # a float or a double, by Spark's settings
+        found = Value("", common_type(found, value))
+    return found.data_type
+
+
+def _is_small(whole: Value) -> bool:
+    if whole.number is not None:
+        return abs(whole.number) <= _EXACT_IN_A_FLOAT
+    return whole.type_name in ("byte", "short")
+
+
+ABSENT = "absent"
+"""The name of a column that is null in every row."""
+
+
+def convert(value: Value, data_type: DataType) -> Value:
+    """A value as one of a type that holds it. Raises NotTranslated."""
+    if value.data_type == data_type:
+        return value
+    if value.is_null:
+        # DuckDB does not compute what a constant null is joined with, and so would not raise where it must.
+        return Value(f"(CASE WHEN {ABSENT} THEN CAST(NULL AS {duck_type(data_type)}) END)", data_type)
+    if value.kind is Kind.TEXT and data_type == STRING:
+        return value._replace(data_type=STRING)
+    if value.kind in (Kind.DECIMAL, Kind.WHOLE) and data_type == DOUBLE:
+        return _as_double(value)
+    return made(f"CAST({value.sql} AS {duck_type(data_type)})", data_type, value)._replace(number=value.number)
+
+
+def _as_double(value: Value) -> Value:
+    if value.number is not None:
+        return double_literal(float(value.number))
+    if value.kind is Kind.DECIMAL and digits_of(value)[0] > _EXACT_IN_A_DOUBLE:
+        raise NotTranslated(f"a value of type {value.type_name} becomes a double")
+    return made(f"CAST({value.sql} AS DOUBLE)", DOUBLE, value)
+
+
+def double_literal(number: float) -> Value:
+    return Value(f"CAST('{number!r}' AS DOUBLE)", DOUBLE, Fraction(number))
+
+
+def text_literal(text: str) -> Value:
+    """Raises NotTranslated for a text that can't stand in a query."""
+    if "\0" in text or not _has_bytes(text):
+        raise NotTranslated("a string holds a zero byte or half a character")
+    quoted = text.replace("'", "''")
+    return Value(f"'{quoted}'", STRING, text=text)
+
+
+def _has_bytes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def failing(condition: str, sql: str, reason: str) -> str:
+    """SQL that raises where a condition is true. The condition must not fail itself."""
+    return f"(CASE WHEN {condition} THEN error('{reason}') ELSE {sql} END)"

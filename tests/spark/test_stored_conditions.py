@@ -1,0 +1,133 @@
+"""Spark evaluates the SQL that tables keep, and so do we: where we give an answer it is Spark's, whatever its settings.
+
+Without ANSI and with it, in UTC; in another zone where an answer does not say that it assumes UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.delta.schema.types import PrimitiveType
+from deltacli.work.stored_conditions import Condition, NotEvaluated, Unchecked, compile_condition, compile_expression
+from tests.support.random_expressions import Maker
+from tests.support.spark import ask_spark, need_spark
+from tests.support.stored_expressions import EXPRESSIONS
+from tests.support.stored_rows import ROWS, SCHEMA, rows
+
+SCRIPT = "evaluate_with_pyspark.py"
+RANDOM = 300
+
+
+@dataclass
+class Outcome:
+    """What became of expressions: rows evaluated, rows that raised, texts not taken, and what we got wrong."""
+
+    faults: list[str] = field(default_factory=list)
+    evaluated: int = 0
+    raised: int = 0
+    unchecked: dict[str, str] = field(default_factory=dict)
+
+
+def compared(texts: Sequence[str], tmp_path: Path) -> Outcome:
+    python = need_spark()
+    place, values = tmp_path / "rows.parquet", tmp_path / "values"
+    pq.write_table(rows(), place)
+    outcome = Outcome()
+    texts = [text for text in texts if is_taken(text, outcome)]
+    answers = ask_spark(python, {"rows": str(place), "values": str(values), "expressions": texts}, SCRIPT)
+    found = pq.read_table(values)
+    checks = []
+    for number, (text, answer) in enumerate(zip(texts, answers, strict=True)):
+        if answer["fault"] is not None:
+            outcome.faults.append(f"{text}: Spark does not take it: {answer['fault']}")
+        elif isinstance(answer["type"], str) and answer["type"] != "void":
+            ids, assumes_utc = prove(text, answer["type"], found, f"v{number}", outcome)
+            if ids:
+                checks.append({"number": number, "text": text, "ids": ids, "assumes_utc": assumes_utc})
+    answers = ask_spark(python, {"values": str(values), "checks": checks}, SCRIPT)
+    for check, answer in zip(checks, answers, strict=True):
+        if answer["ansi"]:
+            outcome.faults.append(f"{check['text']}: under ANSI: {answer['ansi']}")
+        if answer["zone"] and not check["assumes_utc"]:
+            outcome.faults.append(f"{check['text']}: in another zone: {answer['zone']}")
+    return outcome
+
+
+def is_taken(text: str, outcome: Outcome) -> bool:
+    """Whether we evaluate an expression, of whatever type."""
+    compiled = compile_condition(f"({text}) IS NULL", SCHEMA)
+    if isinstance(compiled, Unchecked):
+        outcome.unchecked[text] = compiled.reason
+    return not isinstance(compiled, Unchecked)
+
+
+def prove(text: str, kind: str, found: pa.Table, name: str, outcome: Outcome) -> tuple[list[int], bool]:
+    """Hold our answers against Spark's values; the ids of the rows that have one, and whether they assume UTC."""
+    compiled = compile_expression(text, SCHEMA, PrimitiveType(kind))
+    condition = compile_condition(text, SCHEMA) if kind == "boolean" else compiled
+    if isinstance(compiled, Unchecked) or isinstance(condition, Unchecked):
+        outcome.unchecked[text] = compiled.reason if isinstance(compiled, Unchecked) else "only the condition"
+        return [], False
+    ids = []
+    for row, differs, violates in evaluated(compiled, condition, found, name):
+        if differs is None:
+            outcome.raised += 1
+            continue
+        value = found[name][row].as_py()
+        ids.append(found["id"][row].as_py())
+        if differs or (violates is not None and violates is not (value is not True)):
+            outcome.faults.append(f"{text}: {value!r} in Spark; {compiled.translation.sql} of row {row}")
+    outcome.evaluated += len(ids)
+    return ids, compiled.assumes_utc and condition.assumes_utc
+
+
+def evaluated(
+    compiled: Any, condition: Any, found: pa.Table, name: str
+) -> Iterator[tuple[int, bool | None, bool | None]]:
+    """For each row whether the value differs and whether it is a violation; None where nothing is said."""
+    batch = found.combine_chunks().to_batches()[0]
+    is_condition = isinstance(condition, Condition)
+
+    def ask(low: int, high: int) -> Iterator[tuple[int, bool | None, bool | None]]:
+        part = batch.slice(low, high - low)
+        try:
+            differs = compiled.differences(part, name).to_pylist()
+            violates = condition.violations(part).to_pylist() if is_condition else [None] * (high - low)
+        except NotEvaluated:
+            if high - low == 1:
+                yield low, None, None
+                return
+            middle = (low + high) // 2
+            yield from ask(low, middle)
+            yield from ask(middle, high)
+            return
+        yield from zip(range(low, high), differs, violates, strict=True)
+
+    yield from ask(0, batch.num_rows)
+
+
+@pytest.mark.long
+def test_what_is_evaluated_is_what_spark_makes_of_it(tmp_path: Path) -> None:
+    outcome = compared(EXPRESSIONS, tmp_path)
+
+    assert [] == outcome.faults
+    assert len(outcome.unchecked) < len(EXPRESSIONS) / 4, outcome.unchecked
+    assert outcome.evaluated > len(EXPRESSIONS) * ROWS / 2
+    assert outcome.raised < outcome.evaluated / 10
+
+
+@pytest.mark.long
+def test_random_expressions_are_what_spark_makes_of_them(tmp_path: Path) -> None:
+    texts = Maker(seed=20).texts(RANDOM)
+
+    outcome = compared(texts, tmp_path)
+
+    assert [] == outcome.faults
+    assert outcome.evaluated > RANDOM * ROWS / 3

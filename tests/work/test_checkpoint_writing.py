@@ -1,0 +1,57 @@
+"""Encoding the files of checkpoints when a signal comes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event, Thread, main_thread
+
+import pyarrow as pa
+import pytest
+
+from deltacli.work import checkpoint_writing
+from deltacli.work.checkpoint_writing import Encoding, FileEncoder
+from tests.support.frames import callers
+
+
+class Hit(BaseException):
+    pass
+
+
+def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal comes while the second thread is being started, which has taken the row group meanwhile."""
+    schema = pa.schema({"txn": pa.struct({"appId": pa.string()})})
+    writing, events = Event(), list[str]()
+    start, encode, digest = Thread.start, FileEncoder._encode, checkpoint_writing._digest
+
+    def start_and_interrupt(thread: Thread) -> None:
+        start(thread)
+        if thread.name == "deltacli-encode_1":
+            assert writing.wait(30)
+            raise Hit
+
+    def encode_slowly(encoder: FileEncoder, rows: pa.Table) -> None:
+        writing.set()
+        while not events and "land" not in callers(main_thread()):
+            pass  # nobody waits yet for what is written
+        encode(encoder, rows)
+        events.append("written")
+
+    def digest_late(rows: pa.Table) -> tuple[int, tuple[int, ...]]:
+        assert writing.wait(30)  # so that there is need of a second thread
+        return digest(rows)
+
+    def close(sink: checkpoint_writing._Sink) -> None:
+        events.append("closed")
+        sink._file.close()
+
+    monkeypatch.setattr(Thread, "start", start_and_interrupt)
+    monkeypatch.setattr(FileEncoder, "_encode", encode_slowly)
+    monkeypatch.setattr(checkpoint_writing, "_digest", digest_late)
+    monkeypatch.setattr(checkpoint_writing._Sink, "close", close)
+
+    with pytest.raises(Hit), FileEncoder(str(tmp_path / "file"), schema, Encoding()) as encoder:
+        encoder.add_rows(pa.table({"txn": [{"appId": "a"}]}, schema))
+
+    assert ["written", "closed"] == list(dict.fromkeys(events))
