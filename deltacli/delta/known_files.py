@@ -20,6 +20,8 @@ from deltacli.delta.rules.views import OF_CHECKPOINT, LiveFile, Totals, TouchedF
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.rules.file_views import LiveAdds
+
 _ROWS_A_BATCH = 16_384
 _MOST_SLICES = 2_000
 _NO_FILES = Totals(0, 0, 0, 0)
@@ -40,7 +42,7 @@ class KnownFiles:
     @classmethod
     def of_checkpoint(cls, adds: pyarrow.Table, removes: pyarrow.Table, path: str) -> KnownFiles:
         """Begin anew with what the checkpoint at a path holds. `adds` has the fields of `action_schemas().add` but for
-        the statistics, and `num_records`; `removes` those of `action_schemas().remove`.
+        the statistics, which may be there, and `num_records`; `removes` those of `action_schemas().remove`.
         """
         found = cls(is_known=True)
         found._base_path = path
@@ -151,8 +153,25 @@ class KnownFiles:
             yield whole_actions_leniently(files[start : start + _ROWS_A_BATCH], schema)
         base = self._untouched_base()
         if base is not None:
-            without_stats = base.append_column("stats", _no_text(base.num_rows))
-            yield from without_stats.select(schema.names).to_batches()
+            yield from _with_statistics(base).select(schema.names).to_batches()
+
+    def placed_adds(self) -> Iterator[LiveAdds]:
+        """The same with the places where the log names each."""
+        from deltacli.delta.file_actions import action_schemas, whole_actions_leniently
+        from deltacli.delta.rules.file_views import LiveAdds
+
+        schema = action_schemas().add
+        files = list(self._touched_files())
+        for start in range(0, len(files), _ROWS_A_BATCH):
+            part = files[start : start + _ROWS_A_BATCH]
+            adds = whole_actions_leniently([file.add for file in part], schema)
+            yield LiveAdds(adds, [file.version for file in part], [file.line for file in part], self._base_path)
+        base = self._untouched_base()
+        if base is None:
+            return
+        for batch in _with_statistics(base).select(schema.names).to_batches(max_chunksize=_ROWS_A_BATCH):
+            rows = batch.num_rows
+            yield LiveAdds(batch, [OF_CHECKPOINT] * rows, [None] * rows, self._base_path)
 
     def live_columns(self) -> pyarrow.Table:
         """The live files in columns, as `StateView.live` has them."""
@@ -205,6 +224,11 @@ class KnownFiles:
         if len(rows) > _MOST_SLICES:
             return base.filter(pc.invert(touched))
         return _without(base, rows.to_pylist())
+
+
+def _with_statistics(base: pyarrow.Table) -> pyarrow.Table:
+    """The files of a checkpoint with a column of statistics, null where they were not kept."""
+    return base if "stats" in base.column_names else base.append_column("stats", _no_text(base.num_rows))
 
 
 def _key_of(action: Action) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.regime import Regime
+from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
 
@@ -76,9 +77,7 @@ class _KeysOf:
                 )
 
     def _spellings(self, name: str) -> list[str]:
-        if name in self._distinct:
-            return [name]
-        return [key for key in self._distinct if key.casefold() == name.casefold()]
+        return [self._distinct[place] for place in places_of(name, self._distinct)]
 
     def spelled(self, names: Sequence[str]) -> Any:
         """The maps with their keys as the table spells them."""

@@ -64,6 +64,18 @@ def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
     return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else parsed
 
 
+def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
+    """How long every engine keeps a tombstone: some read only one integer and one unit in lower case, and take one week
+    or the first part of anything else.
+    """
+    own_ms = deleted_file_retention_ms(configuration)
+    text = (configuration.get(DELETED_FILE_RETENTION) or "").strip()
+    if not text or re.fullmatch(r"interval\s+\d+\s+[a-z]+", text):
+        return own_ms
+    first = re.match(r"interval\s+\d+\s+[a-z]+", text)
+    return min(own_ms, DEFAULT_DELETED_FILE_RETENTION_MS, (parse_interval(first[0]) or 0) if first else own_ms)
+
+
 def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
     """How long commits are kept: the property where it is valid, else 30 days. Spec: Metadata Cleanup."""
     text = configuration.get(LOG_RETENTION)

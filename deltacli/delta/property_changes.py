@@ -23,6 +23,7 @@ from deltacli.delta.property_values import expected_of, normal_form
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.feature_use import property_uses
 from deltacli.delta.rules.known_properties import is_of_protocol, kind_of, known_keys, right_spelling
+from deltacli.delta.value_text import has_bytes
 from deltacli.errors import Refused, UsageError
 
 
@@ -74,7 +75,7 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
-            raise _bad(f"{text!r} is no property", "key=value")
+            raise _bad(f"{text!r} is no property with its value", "key=value")
         if found.get(key, value) != value:
             raise _bad(f"{key} is given two values: {found[key]!r} and {value!r}", "one value a property")
         _require_text(key)
@@ -186,10 +187,8 @@ def _shown(regime: Regime) -> str:
 
 
 def _require_text(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise _bad(f"{text!r} is no text", "UTF-8") from None
+    if not has_bytes(text):
+        raise _bad(f"{text!r} is no text", "UTF-8")
 
 
 def _bad(message: str, expected: str) -> UsageError:

@@ -167,6 +167,8 @@ def _portable(reader: _Reader) -> Iterator[tuple[int, _Reader]]:
         high = reader.integer(4)
         if high <= before:
             raise BitmapFaultError("its parts do not ascend")
+        if high >> 31:
+            raise BitmapFaultError("a row number of more than 63 bits")
         before = high
         yield high, reader
 

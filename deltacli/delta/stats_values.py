@@ -18,7 +18,7 @@ from deltacli.delta.stats_schema import (
     StatSchema,
     decimal_parts,
 )
-from deltacli.delta.value_text import parse_date, parse_moment
+from deltacli.delta.value_text import has_bytes, parse_date, parse_moment
 
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308
@@ -86,7 +86,7 @@ class _Reader:
         kept = self._found.value
         assert kept is not None
         for name, is_right, expected in (
-            ("numRecords", _is_long, "an integer of 64 bits"),
+            ("numRecords", is_long, "an integer of 64 bits"),
             ("tightBounds", _is_boolean, "true or false"),
         ):
             given = value.get(name)
@@ -124,7 +124,7 @@ class _Reader:
 
     def _read_leaf(self, part: str, column: StatColumn, given: Any) -> Any:
         if part == NULL_COUNT:
-            if _is_long(given):
+            if is_long(given):
                 return given
             text = f"nullCount of column {column.name} is no integer"
             self._mismatch(column.name, text, given, "an integer of 64 bits")
@@ -161,7 +161,9 @@ def read_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, 
         case StatKind.DATE | StatKind.TIMESTAMP:
             return _read_time(column.kind, given)
         case StatKind.TEXT:
-            return _encodable(given) if isinstance(given, str) else WRONG_TYPE
+            if not isinstance(given, str):
+                return WRONG_TYPE
+            return given if has_bytes(given) else None  # half a surrogate pair has no order
         case StatKind.VARIANT:
             return given if isinstance(given, str) and _Z85.match(given) else WRONG_TYPE
         case StatKind.BOOLEAN:
@@ -233,16 +235,8 @@ def _read_time(kind: StatKind, given: Any) -> Any:
     return moment.microseconds if abs(moment.microseconds) < 1 << 63 else None
 
 
-def _encodable(text: str) -> str | None:
-    """A text that has bytes; half a surrogate pair has none, and no order either."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return None
-    return text
-
-
-def _is_long(value: Any) -> bool:
+def is_long(value: Any) -> bool:
+    """True for an integer of at most 64 bits."""
     return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 

@@ -14,6 +14,15 @@ _MOMENT = re.compile(f"{_DATE}(?:[T ]{_TIME} ?({_ZONE})?)?")
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
+def has_bytes(text: str) -> bool:
+    """False for a text with half a surrogate pair: UTF-8, and so Arrow, can't hold it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Moment(NamedTuple):
     """A time as text gives it: microseconds since the epoch, UTC where the text has no zone.
 

@@ -18,6 +18,7 @@ from deltacli.delta.schema.type_text import parse_type
 from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
 from deltacli.delta.schema.widen import Widened, widened_schema
 from deltacli.delta.schema.widening import canonical_name
+from deltacli.delta.state import plain_action
 from deltacli.delta.upgrade import added_features, upgraded
 from deltacli.delta.widen_guards import (
     Caution,
@@ -182,7 +183,7 @@ def _planned(change: Widened, ground: Ground) -> PlannedChange:
 
 def _protocol_of(regime: Regime) -> Action:
     if regime.raw_protocol is not None:
-        return _without_nulls(regime.raw_protocol)
+        return plain_action(regime.raw_protocol)
     assert regime.protocol is not None
     return regime.protocol.as_json()
 
@@ -226,17 +227,12 @@ def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
 
 def _plain(metadata: Action) -> Action:
     """A metaData action as commits have it: out of a checkpoint, maps are lists of pairs and absent fields null."""
-    action = _without_nulls(metadata)
+    action = plain_action(metadata)
     if "configuration" in action:
         action["configuration"] = _object(action["configuration"])
     if isinstance(action.get("format"), Mapping):
-        form = _without_nulls(action["format"])
-        action["format"] = {**form, "options": _object(form.get("options") or {})}
+        action["format"] = {**action["format"], "options": _object(action["format"].get("options") or {})}
     return action
-
-
-def _without_nulls(action: Mapping[str, Any]) -> Action:  # Any: JSON values
-    return {key: value for key, value in action.items() if value is not None}
 
 
 def _object(value: Any) -> Any:  # Any: JSON values

@@ -48,6 +48,8 @@ FILE_UNREADABLE = Rule(
 LEVELS: Mapping[str, frozenset[Level]] = {
     "log": frozenset({Level.LOG, Level.CHECKPOINT}),
     "storage": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING}),
+    "footers": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING, Level.FOOTERS}),
+    "data": frozenset(Level),
 }
 """What the command line calls a level -> the levels of the catalogue it covers."""
 

@@ -19,7 +19,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.log import list_log
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.quantities import format_timestamp
+from deltacli.quantities import format_timestamp, ranges_of
 from deltacli.storage import Storage
 from deltacli.work.commits import stream_commit
 from deltacli.work.provenance import Provenance, read_provenance
@@ -100,12 +100,18 @@ class HistoryItem:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Commits newest first. `total` is how many the log holds; fewer items mean that a limit cut the list."""
+    """Commits newest first. `total` is how many the log holds; fewer items mean that a limit cut the list.
+
+    `lost` are versions that have a commit file and can't be rebuilt, because what they build upon is gone; `missing`
+    are those without a commit file that no checkpoint makes up for, and every hole between commit files.
+    """
 
     table: str
     items: tuple[HistoryItem, ...]
     total: int
     gaps: tuple[tuple[int, int], ...]
+    missing: tuple[tuple[int, int], ...] = ()
+    lost: tuple[tuple[int, int], ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -117,7 +123,8 @@ def read_history(
 ) -> History:
     """Return the newest `limit` commits (0: all), across gaps and whatever features the table has.
 
-    A commit whose first line can't be read, or whose file is empty, becomes an item with a `problem`. Raises NotATable.
+    A commit whose first line can't be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
+    NotATable.
     """
     listing = list_log(storage, progress=progress)
     times = file_times(listing.commits)
@@ -127,7 +134,11 @@ def read_history(
     files = (listing.commits[version] for version in chosen)
     found = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
     items = tuple(reported(found, progress, "reading the history", unit="commits", total=len(chosen)))
-    return History(storage.uri, items, len(newest_first), gaps_of(listing))
+    gaps = gaps_of(listing)
+    lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
+    first = min(listing.commits, default=0)
+    head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
+    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost)
 
 
 def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
@@ -138,7 +149,8 @@ def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
 
 def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
     try:
-        provenance = read_provenance(storage, file)
+        can_be_torn = storage.capabilities.cheap_listing  # objects of a store arrive whole or not at all
+        provenance = read_provenance(storage, file, to_the_end=can_be_torn and not counts)
         counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
     except FileMissing as gone:  # somebody cleaned the log between the listing and now
         provenance, counted, problem = Provenance(problem=gone.code), None, None

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 class CheckpointInspector:
     """Reads a checkpoint once and keeps what judging it needs. Without an `expected` state its own files are judged
-    instead, and later commits go on from it.
+    instead, and later commits go on from it; with their statistics only if these are kept.
     """
 
     def __init__(
@@ -39,7 +39,10 @@ class CheckpointInspector:
         scanner: LineScanner,
         now_ms: int,
         sidecar_sizes: Mapping[str, int],
+        *,
+        keeps_statistics: bool = False,
     ) -> None:
+        self._keeps_statistics = keeps_statistics
         self.findings: list[Finding] = []
         self.is_readable = True
         self._instance = instance
@@ -90,7 +93,7 @@ class CheckpointInspector:
         import pyarrow as pa
 
         schemas = action_schemas()
-        kept = [field for field in schemas.add if field.name != "stats"]
+        kept = [field for field in schemas.add if self._keeps_statistics or field.name != "stats"]
         schema = pa.schema([*kept, pa.field("num_records", pa.int64())])
         adds = pa.Table.from_batches(self._kept, schema)
         removes = pa.Table.from_batches(self._removes, schemas.remove)
@@ -121,7 +124,8 @@ class CheckpointInspector:
         records = num_records_column(adds.column("stats"))
         if batch.parsed_stats is not None and adds.column("stats").null_count == adds.num_rows:
             records = _parsed_records(batch.parsed_stats, records)
-        narrow = adds.drop_columns(["stats"]).append_column("num_records", records)
+        narrow = adds if self._keeps_statistics else adds.drop_columns(["stats"])
+        narrow = narrow.append_column("num_records", records)
         self._kept.append(self._shared_nulls.replace(narrow))
 
     def _take_removes(self, removes: pyarrow.RecordBatch) -> None:

@@ -13,6 +13,7 @@ from deltacli.delta.known_files import KnownFiles
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
 from deltacli.delta.raw_lines import ScannedLines
 from deltacli.delta.regime import Regime
+from deltacli.delta.row_change import rows_added
 from deltacli.delta.rules.base import Place, Severity
 from deltacli.delta.rules.commit_lines import EMPTY
 from deltacli.delta.rules.views import (
@@ -52,12 +53,21 @@ _MOST_ROWS_COMPARED = 20_000_000
 
 class LogInspector:
     """Walks through one log and shows the checks what it meets. Afterwards `newest`, `files` and `commits` tell the
-    state that could be rebuilt.
+    state that could be rebuilt; the files of a checkpoint with their statistics if these are kept.
     """
 
     def __init__(
-        self, storage: Storage, engine: Engine, collector: Collector, log: WholeLog, now_ms: int, progress: Progress
+        self,
+        storage: Storage,
+        engine: Engine,
+        collector: Collector,
+        log: WholeLog,
+        now_ms: int,
+        progress: Progress,
+        *,
+        keeps_statistics: bool = False,
     ) -> None:
+        self._keeps_statistics = keeps_statistics
         self.newest = Regime()
         self.last_known = Regime()
         self.version = -1
@@ -65,6 +75,8 @@ class LogInspector:
         self.commits: list[CommitView] = []
         self.counts: dict[int, Counter[str]] = {}
         self.cdc: list[tuple[Placed, int]] = []
+        self.rows_added: dict[int, int] = {}
+        """Version -> how many rows it adds, of those with change data for which the log can tell."""
         self.not_checked: list[str] = []
         self.transactions: dict[str, tuple[int, int | None]] = {}
         self.domains: dict[str, str] = {}
@@ -217,7 +229,7 @@ class LogInspector:
         self._rows.take(commit, self.domains.get("delta.clustering"))
         self.files.apply(version, commit.added, commit.removed)
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
-        self.cdc.extend((placed, version) for placed in commit.others if placed.kind == "cdc")
+        self._take_changes(commit)
         self.newest, self.version = commit.after, version
         if self.newest != Regime():
             self.last_known = self.newest
@@ -226,6 +238,13 @@ class LogInspector:
             self._forget(f"what follows from {file.name}, which can't be read whole")
         elif lines.broken:
             self._forget_files(f"which files are live after {file.name}, which has faulty actions")
+
+    def _take_changes(self, commit: CommitView) -> None:
+        changes = commit.of_kind("cdc")
+        self.cdc.extend((placed, commit.version) for placed in changes)
+        rows = rows_added(commit.added, commit.removed) if changes and commit.is_readable else None
+        if rows is not None:
+            self.rows_added[commit.version] = rows
 
     def _make_commit(self, file: LogFile, lines: ScannedLines) -> CommitView:
         by_kind: dict[str, list[Placed]] = {"add": [], "remove": []}
@@ -341,7 +360,13 @@ class LogInspector:
         expected = self.expected(version)
         self._rows.flush()
         inspector = CheckpointInspector(
-            self._storage, instance, expected, self._reader.scanner, self._now_ms, self._sidecar_sizes
+            self._storage,
+            instance,
+            expected,
+            self._reader.scanner,
+            self._now_ms,
+            self._sidecar_sizes,
+            keeps_statistics=self._keeps_statistics,
         )
         if expected is None:
             inspector.judge_files_with(self._rows)

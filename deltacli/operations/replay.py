@@ -70,7 +70,7 @@ def read_tail(
     """
     tail = LogTail()
     held = _Held(tail)
-    contents = _contents(storage, engine, commits, progress)
+    contents = read_contents(storage, engine, commits, progress)
     for index, (file, content) in enumerate(contents):
         if content is not None:
             actions = read_actions(content, file.name)
@@ -109,7 +109,7 @@ def replay_batches(
     """
     seen: set[str] = set()
     held = _HeldWhole()
-    for index, (file, content) in enumerate(_contents(storage, engine, commits, progress)):
+    for index, (file, content) in enumerate(read_contents(storage, engine, commits, progress)):
         if content is not None:
             yield from held.append(file.name, reconcile_commit(read_actions(content, file.name), seen, file.name))
             continue
@@ -180,7 +180,7 @@ def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
         raise
 
 
-def _contents(
+def read_contents(
     storage: Storage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
     """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""

@@ -15,6 +15,7 @@ from deltacli import arrow_compute as pc
 from deltacli.delta.partition_values import partition_columns
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats import num_records_column
@@ -208,12 +209,9 @@ def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Ite
 
 def find_column(schema: StructType, name: str) -> StructField:
     """The top-level column of a name, in whatever case where no name is exactly this. Raises UsageError."""
-    for column in schema.fields:
-        if column.name == name:
-            return column
-    alike = [column for column in schema.fields if column.name.casefold() == name.casefold()]
+    alike = places_of(name, [column.name for column in schema.fields])
     if len(alike) == 1:
-        return alike[0]
+        return schema.fields[alike[0]]
     near = get_close_matches(name, [column.name for column in schema.fields], n=1)
     raise UsageError(
         f"the table has no column {name}",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from deltacli.operations.history import History
     from deltacli.operations.table_features import FeaturesOutcome
     from deltacli.operations.table_properties import PropertiesOutcome
+    from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate import Validation
     from deltacli.operations.widen_type import WideningOutcome
 
@@ -201,6 +202,62 @@ class Table:
 
         request = WidenRequest(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
         return execute_widen_type(self, request)
+
+    def vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        mode: str = "full",
+        prefix: str | None = None,
+        where: str | None = None,
+        keep_versions: Sequence[int] = (),
+        protect_from: Sequence[str] = (),
+        inventory: str | None = None,
+        max_delete: str = "50%",
+        include_foreign: bool = False,
+        skip_nested_tables: bool = False,
+        dry_run: bool = False,
+        log_entries: bool = True,
+        threads: int | None = None,
+        rate: float | None = None,
+    ) -> VacuumResult:
+        """Delete the files that no retained version needs, and return the plan with what became of it.
+
+        `retention_ms` (default: the table's own): files that became unneeded longer ago go; less than the table's own
+        needs `allow_retention_below_ms`, which names that. `mode` is `full` (lists the table) or `lite` (reads the log
+        alone). `prefix` is a directory, `where` a condition on partition columns. `keep_versions` and what the tables
+        `protect_from` need stay. `max_delete` is a share or a size above which nothing is done, `rate` files a second
+        at most. `dry_run` only plans: the outcome is None, and refusals are in the plan.
+
+        Raises Refused, with nothing deleted, where a guard stops it (`vacuum.*`) or the protocol forbids to write;
+        what commits raise; PartlyDone where files could not be deleted; and what `snapshot` raises.
+        Spec: Add File and Remove File; VACUUM Protocol Check.
+        """
+        from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+        from deltacli.operations.vacuum.plan import VacuumResult
+        from deltacli.operations.vacuum.planning import plan_vacuum
+        from deltacli.operations.vacuum.request import make_request
+
+        request = make_request(
+            retention_ms=retention_ms,
+            allowed_below_ms=allow_retention_below_ms,
+            mode=mode,
+            prefix=prefix,
+            where=where,
+            keep_versions=keep_versions,
+            protect_from=protect_from,
+            inventory=inventory,
+            max_delete=max_delete,
+            include_foreign=include_foreign,
+            skip_nested_tables=skip_nested_tables,
+        )
+        plan = plan_vacuum(self, request)
+        if dry_run:
+            return VacuumResult(plan, None)
+        outcome = execute_vacuum(self, plan, ExecuteOptions(threads, rate, log_entries))
+        require_done(outcome)
+        return VacuumResult(plan, outcome)
 
     def set_properties(
         self, values: Mapping[str, str], *, force: bool = False, dry_run: bool = False

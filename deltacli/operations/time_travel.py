@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.delta.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, parse_integer
@@ -24,6 +25,23 @@ def version_at(table: Table, timestamp_ms: int) -> int:
     Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
     """
     return _newest_until(table, _list_dated(table), timestamp_ms)
+
+
+def last_commit_before(table: Table, listing: LogListing, timestamp_ms: int) -> int | None:
+    """Return the newest version committed before a moment, whether or not it can still be rebuilt; None where every
+    commit of the log is younger. `listing` is the whole log.
+    """
+    searched, position, _ = _search(table, listing, timestamp_ms - 1)
+    return searched[position - 1] if position else None
+
+
+def committed_at(table: Table, listing: LogListing, version: int) -> int | None:
+    """Return when a version was committed, in epoch milliseconds; None where its commit is gone. `listing` is the whole
+    log.
+    """
+    if version not in listing.commits:
+        return None
+    return _search(table, listing, 0)[2](version)
 
 
 class Moment(NamedTuple):
@@ -90,6 +108,17 @@ def _list_dated(table: Table) -> LogListing:
 
 def _newest_until(table: Table, listing: LogListing, timestamp_ms: int) -> int:
     """The newest version committed at or before a moment."""
+    searched, position, committed_ms = _search(table, listing, timestamp_ms)
+    reconstructable = set(listing.reconstructable)
+    if position == 0 or (
+        searched[position - 1] not in reconstructable and searched[position - 1] < min(reconstructable, default=0)
+    ):
+        raise _before_start(timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
+    return searched[position - 1]
+
+
+def _search(table: Table, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
+    """The versions that a moment is looked up in, how many of them were committed until then, and when each was."""
     enabled_at = _enablement(table, listing)
     times = file_times(listing.commits)
     versions = sorted(listing.commits)
@@ -113,10 +142,7 @@ def _newest_until(table: Table, listing: LogListing, timestamp_ms: int) -> int:
             low = middle + 1
         else:
             high = middle
-    reconstructable = set(listing.reconstructable)
-    if low == 0 or (searched[low - 1] not in reconstructable and searched[low - 1] < min(reconstructable, default=0)):
-        raise _before_start(timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
-    return searched[low - 1]
+    return searched, low, committed_ms
 
 
 def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:

@@ -14,11 +14,14 @@ from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
+from deltacli.operations.file_selection import FileSelection
 from deltacli.operations.findings import Choice, Collector
+from deltacli.operations.inspect_files import FILE_VIEWS, FileInspector, FilesChecked, TableAtHand
 from deltacli.operations.inspect_log import LogInspector
-from deltacli.operations.inspect_storage import list_log_whole, list_table, make_exists
+from deltacli.operations.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
 from deltacli.progress import SILENT, Progress
-from deltacli.storage import Storage
+from deltacli.quantities import plural
+from deltacli.storage import Storage, open_storage
 
 DEFAULT_MOST = 100
 
@@ -38,6 +41,24 @@ class Validation:
     not_checked: tuple[str, ...]
     rules: frozenset[str] = frozenset()
     """The ids of the rules that were asked for."""
+    files: FilesChecked | None = None
+    """How far data files were looked into; None at the levels that don't."""
+    is_rebuilt: bool = True
+    """Whether the newest version could be rebuilt from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """Which data files are looked into: a `share` of them (1: all), or those that may hold rows which `where` keeps."""
+
+    share: float = 1.0
+    where: str | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """The limits as a command line has them."""
+        sample = [] if self.share == 1 else [f"--sample {100 * self.share:g}%"]
+        return sample if self.where is None else [*sample, f"--where {self.where!r}"]
 
 
 def validate_table(
@@ -52,15 +73,47 @@ def validate_table(
     now_ms: int,
     progress: Progress = SILENT,
     on_finding: Callable[[Finding], None] | None = None,
+    limits: FileLimits | None = None,
+    open_other: Callable[[str], Storage] = open_storage,
 ) -> Validation:
-    """Check a table against the rules of a level (`log`, `storage`); `select` and `ignore` are globs over rule ids.
+    """Check a table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are globs
+    over rule ids, `limits` say which data files are looked into.
 
-    Works on tables that can't be opened. Raises NotATable only where there is nothing at the path, and StorageFailed.
+    Works on tables that can't be opened. Raises NotATable only where there is nothing at the path, StorageFailed, and
+    UsageError for a condition that is none for this table (`usage.where`).
     """
     collector = Collector(Choice(level, select, ignore, profile), max_findings, on_finding)
     log = list_log_whole(storage, progress)
-    inspector = LogInspector(storage, engine, collector, log, now_ms, progress)
+    looks_into_files = level in ("footers", "data")
+    inspector = LogInspector(storage, engine, collector, log, now_ms, progress, keeps_statistics=looks_into_files)
     inspector.run()
+    state = inspector.state_view()
+    _look_at_log(collector, log, inspector, state, now_ms)
+    files = None
+    if level != "log":
+        listed = _look_at_storage(storage, collector, inspector, state, now_ms, progress)
+        if looks_into_files and state is not None and listed is not None:
+            sizes = {path: file.size_bytes for path, file in listed.files.items()}
+            table = TableAtHand(storage, open_other, state.regime, sizes, state.place())
+            chosen, with_rows = limits or FileLimits(), level == "data"
+            files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
+    return Validation(
+        storage.uri,
+        inspector.version if inspector.version >= 0 else None,
+        level,
+        tuple(sorted(collector.findings, key=_order)),
+        dict(sorted(collector.suppressed.items())),
+        (*inspector.not_checked, *_unknown_features(inspector.last_known)),
+        collector.rules,
+        files,
+        is_rebuilt=state is not None,
+    )
+
+
+def _look_at_log(
+    collector: Collector, log: WholeLog, inspector: LogInspector, state: StateView | None, now_ms: int
+) -> None:
+    """Show what the walk through the log came to: its listing, its history, its newest state."""
     regime = inspector.last_known
     view = ListingView(
         log.files,
@@ -77,20 +130,8 @@ def validate_table(
     collector.look(view, view.place())
     history = HistoryView(inspector.commits, log.listing, regime, now_ms, inspector.counts)
     collector.look(history, view.place())
-    state = inspector.state_view()
     if state is not None:
         collector.look(state, state.place())
-    if level == "storage":
-        _look_at_storage(storage, collector, inspector, state, now_ms, progress)
-    return Validation(
-        storage.uri,
-        inspector.version if inspector.version >= 0 else None,
-        level,
-        tuple(sorted(collector.findings, key=_order)),
-        dict(sorted(collector.suppressed.items())),
-        (*inspector.not_checked, *_unknown_features(regime)),
-        collector.rules,
-    )
 
 
 def _look_at_storage(
@@ -100,13 +141,13 @@ def _look_at_storage(
     state: StateView | None,
     now_ms: int,
     progress: Progress,
-) -> None:
-    """List the table and compare it with its newest state."""
-    if not collector.looks_at(StorageView):
-        return
+) -> WholeTable | None:
+    """List the table and compare it with its newest state; None where nobody asks, or there is no state."""
+    if not any(map(collector.looks_at, (StorageView, *FILE_VIEWS))):
+        return None
     if state is None:
         inspector.not_checked.append("the table's files were not compared: no version of it can be rebuilt")
-        return
+        return None
     listed = list_table(storage, progress)
     view = StorageView(
         listed.files,
@@ -121,6 +162,40 @@ def _look_at_storage(
         make_exists(storage),
     )
     collector.look(view, Place(""))
+    return listed
+
+
+def _look_into_files(
+    table: TableAtHand,
+    engine: Engine,
+    collector: Collector,
+    inspector: LogInspector,
+    limits: FileLimits,
+    progress: Progress,
+    *,
+    with_rows: bool,
+) -> FilesChecked | None:
+    """Look into the data files of the newest version, as far as anybody asks."""
+    if not any(map(collector.looks_at, FILE_VIEWS)):
+        return None
+    if table.regime.schema is None:
+        inspector.not_checked.append("the data files: the table has no schema that could be read")
+        return None
+    predicate = None
+    if limits.where is not None:
+        from deltacli.delta.predicate import parse_predicate
+
+        predicate = parse_predicate(limits.where, table.regime.schema)
+    selection = FileSelection(limits.share, str(inspector.version), predicate)
+    files = FileInspector(table, engine, collector, selection, progress, with_rows)
+    files.run(inspector.files.placed_adds(), inspector.files.totals.files)
+    files.run_changes(inspector.cdc, inspector.rows_added)
+    inspector.not_checked.extend(files.not_checked)
+    if selection.limits:
+        checked = files.checked
+        left = f"{checked.live - checked.checked:,} of {plural(checked.live, 'data file')}"
+        inspector.not_checked.append(f"{left}, which {' and '.join(limits.options)} left out")
+    return files.checked
 
 
 def _unknown_features(regime: Regime) -> list[str]:

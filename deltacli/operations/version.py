@@ -218,10 +218,14 @@ class Snapshot:
                 step.advance(piece.group.rows)
         return files, tombstones
 
-    def narrow(self) -> Iterator[FileBatch]:
-        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`)."""
+    def narrow(self, *, with_records: bool = True) -> Iterator[FileBatch]:
+        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`); without
+        `with_records` the numbers of rows of a checkpoint's files are not read, and null.
+        """
         yield from self._tail_batches()
-        read = partial(read_narrow, self.table.storage, touched=self._touched, with_paths=True)
+        read = partial(
+            read_narrow, self.table.storage, touched=self._touched, with_paths=True, with_records=with_records
+        )
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
 
     @property

@@ -12,7 +12,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from deltacli.delta.checkpoint.pages import DICTIONARY_PAGE, PageFaultError, PageHeader, read_page_header
+from deltacli.delta.checkpoint.pages import DICTIONARY_PAGE, PageHeader, read_page_header
+from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import CheckpointUnreadable
 
 ROWS_A_BATCH = 16_384
@@ -110,7 +111,7 @@ def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], pat
                     raise _too_large(path, f"a page of {name} unpacks to {header.unpacked_bytes} bytes")
                 if chunk.physical_type == "BYTE_ARRAY":
                     rows = min(rows, MAX_COLUMN_BYTES // max(_longest(source, chunk, start, header), 1))
-        except (PageFaultError, struct.error) as fault:
+        except (ThriftFaultError, struct.error) as fault:
             raise _too_large(path, f"{name}: {fault}") from fault
     return max(rows, 1)
 
@@ -129,7 +130,7 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # An
             if header is not None:
                 break
         if header is None:
-            raise PageFaultError("a page header without an end")
+            raise ThriftFaultError("a page header without an end")
         position += header.length
         yield position, header
         position += header.packed_bytes

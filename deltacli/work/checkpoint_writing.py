@@ -14,13 +14,13 @@ from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
 from deltacli.errors import StorageFailed
+from deltacli.work.flights import PATIENCE, Flights
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
 ROWS_A_GROUP = 65_536
-_PATIENCE = 0.1
 _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
@@ -114,6 +114,7 @@ class FileEncoder:
         self._actions: dict[str, int] = {}
         self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="deltacli-encode")
+        self._flights = Flights(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
         with _disk_faults(place):
@@ -136,7 +137,9 @@ class FileEncoder:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._workers.shutdown(cancel_futures=True)
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._flights.land()  # a writer that is closed while another thread writes is the end of the process
+        self._workers.shutdown()
         with suppress(OSError):  # a disk that took no row takes no footer either
             self._writer.close()
         with suppress(OSError):
@@ -199,7 +202,7 @@ class FileEncoder:
         """Begin to write a row group when the last one is done: two are held at most, the one that is gathered too."""
         self._settle()
         self._digests.append(self._workers.submit(_digest, rows))
-        self._writing = self._workers.submit(self._encode, rows)
+        self._writing = self._workers.submit(self._flights.fly, rows)
 
     def _encode(self, rows: pyarrow.Table) -> None:
         with _disk_faults(self._place):
@@ -210,7 +213,7 @@ class FileEncoder:
         running: list[Future[Any]] = [*self._digests[-1:]]
         if self._writing is not None:
             running.append(self._writing)
-        while wait(running, timeout=_PATIENCE).not_done:  # never in one long sleep: it could miss a signal
+        while wait(running, timeout=PATIENCE).not_done:  # never in one long sleep: it could miss a signal
             continue
         if self._writing is not None:
             self._writing.result()

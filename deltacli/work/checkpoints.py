@@ -272,18 +272,19 @@ def _pieces(parquet: OpenParquet) -> list[CheckpointPiece]:
 
 
 def read_narrow(
-    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool
+    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool, with_records: bool = True
 ) -> Iterator[FileBatch]:
     """Yield the live adds and tombstones of a row group in narrow columns, without what newer commits decided.
 
-    Without `with_paths` the path columns are read only where `touched` needs them, and come back null.
+    Without `with_paths` the path columns are read only where `touched` needs them, and come back null; without
+    `with_records` the numbers of rows do.
     """
     need_paths = with_paths or len(touched) > 0
     with open_parquet(storage, piece.path, piece) as parquet:
         columns = parquet.columns
         wanted = []
         if piece.group.has_adds:
-            wanted += columns.narrow_add(piece.group, with_paths=need_paths)
+            wanted += columns.narrow_add(piece.group, with_paths=need_paths, with_records=with_records)
         if piece.group.has_removes:
             wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
         for batch in parquet.batches(piece.group.index, wanted):

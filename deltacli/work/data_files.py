@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.delta.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.errors import DataUnreadable, FileMissing
@@ -30,7 +31,8 @@ class DataFile:
     logical name.
 
     Rows of `vector` are left out. Where `only` is given, its rows and no others are read, less those of `vector`.
-    `groups` are the row groups to read (None: all), `metadata` the footer where it was read before.
+    `groups` are the row groups to read (None: all), `metadata` the footer and `deleted` the rows of `vector` where they
+    were read before.
     """
 
     path: str
@@ -42,6 +44,7 @@ class DataFile:
     """The version whose changes are read; None: rows of a snapshot."""
     groups: tuple[int, ...] | None = None
     metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
+    deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,17 @@ class RowsWanted:
     """That of `columns`."""
     file_columns: FileColumns
     predicate: Predicate | None = None
+    beside: Mapping[str, FileColumns] = field(default_factory=dict)
+    """The last of `columns`, which are no columns of the table: each with the way to find it in a file. Where a file
+    has none, or one of another type, it is null.
+    """
+    row_numbers: str | None = None
+    """The last column of `schema`, and none of `columns`: the number of each row in its file, deleted ones counted."""
+
+    @property
+    def of_table(self) -> int:
+        """How many columns of `schema` are the table's, where all of `columns` are given out."""
+        return len(self.columns) - len(self.beside)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ROWS_A_BATCH = 16_384
+_MOST_OPEN = 16
 Rows = TypeVar("Rows")
 _PARSED = ("partitionValues_parsed", "stats_parsed")
 
@@ -96,9 +97,23 @@ class CheckpointReader:
 
         `after_small` is called once the small actions of the top-level files are known, before any file action comes.
         """
+        with ExitStack() as open_files:
+            self._read_top_level(after_small, open_files)
+        found = self.found
+        for kind, action, _ in list(found.small):
+            if kind == "sidecar" and isinstance(action.get("path"), str):
+                self._read_sidecar(sidecar_location(action))
+        for path, count in self._multiple.items():
+            message = f"{count} rows of the checkpoint hold no action, or several; each row is one action"
+            found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
+        return found
+
+    def _read_top_level(self, after_small: Callable[[OpenedCheckpoint], None], open_files: ExitStack) -> None:
+        """Read the files that are no sidecars; a few stay open between the small actions and the others."""
         found = self.found
         paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
         scanned: dict[str, ScannedLines] = {}
+        opened: dict[str, OpenParquet] = {}
         for file, path in zip(found.instance.files, paths, strict=True):
             found.file_sizes[path] = file.size_bytes
             with self._faults_reported(path):
@@ -108,6 +123,10 @@ class CheckpointReader:
                     with checkpoint_faults(path):
                         scanned[path] = self._scanner.scan(self._storage.read(path), self._place(path))
                     self._take_small_lines(path, scanned[path])
+                elif len(opened) < _MOST_OPEN:
+                    opened[path] = open_files.enter_context(open_parquet(self._storage, path))
+                    with checkpoint_faults(path):
+                        self._take_small_rows(opened[path])
                 else:
                     with open_parquet(self._storage, path) as parquet:
                         self._take_small_rows(parquet)
@@ -117,17 +136,13 @@ class CheckpointReader:
             with self._faults_reported(path):
                 if path in scanned:
                     self._take_file_lines(path, scanned[path])
+                elif path in found.schemas and path in opened:
+                    with checkpoint_faults(path):
+                        self._read_file_actions(opened[path])
                 elif path in found.schemas:
                     with open_parquet(self._storage, path) as parquet:
                         self._read_file_actions(parquet)
         found.inline_file_actions = found.counts["add"] + found.counts["remove"]
-        for kind, action, _ in list(found.small):
-            if kind == "sidecar" and isinstance(action.get("path"), str):
-                self._read_sidecar(sidecar_location(action))
-        for path, count in self._multiple.items():
-            message = f"{count} rows of the checkpoint hold no action, or several; each row is one action"
-            found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
-        return found
 
     def _read_sidecar(self, path: str) -> None:
         found = self.found

@@ -13,6 +13,7 @@ from deltacli.delta.commit_lines import (
     MAX_LINE_BYTES,
     Action,
     is_nested_too_deeply,
+    kinds_of,
     line_too_long,
     read_actions,
     split_lines,
@@ -21,15 +22,19 @@ from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.segment import LogFile
 from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
+from deltacli.work.commits import stream_commit
 
 _FIRST_READ = 8_192
+_LAST_READ = 8_192
 _BLOCK = 4 << 20
 _COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
 _BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 class Provenance(NamedTuple):
-    """What a commit says about itself. `problem` is a rule id where its first line can't be read."""
+    """What a commit says about itself. `problem` is a rule id where a line that was looked at can't be
+    read.
+    """
 
     commit_info: Action | None = None
     is_first: bool = False
@@ -42,9 +47,9 @@ class Provenance(NamedTuple):
         return value if type(value) is int else None
 
 
-def read_provenance(storage: Storage, file: LogFile) -> Provenance:
+def read_provenance(storage: Storage, file: LogFile, *, to_the_end: bool = False) -> Provenance:
     """Read the commitInfo of a commit: 8 KiB, more only while the first line is longer or another line must be
-    searched for.
+    searched for. With `to_the_end` a commit whose last line is cut has a `problem`, too.
     """
     if file.size_bytes == 0:
         return Provenance(problem="commit.empty")
@@ -55,6 +60,13 @@ def read_provenance(storage: Storage, file: LogFile) -> Provenance:
         data = storage.read_range(path, 0, _FIRST_READ)
     if not data:
         return Provenance(problem="commit.empty")
+    found = _read_beginning(storage, file, path, data)
+    if to_the_end and found.problem is None:
+        return found._replace(problem=_torn_end(storage, file, data))
+    return found
+
+
+def _read_beginning(storage: Storage, file: LogFile, path: str, data: bytes) -> Provenance:
     try:
         data, line, position = _first_line(storage, path, data, file)
     except CommitCorrupt as corrupt:
@@ -70,6 +82,26 @@ def read_provenance(storage: Storage, file: LogFile) -> Provenance:
         if kind == "commitInfo":
             return _stated(line, action, is_first=True)
     return _search(storage, file, path, data, position)
+
+
+def _torn_end(storage: Storage, file: LogFile, read: bytes) -> str | None:
+    """Return the rule id of what is wrong with a commit whose last line is cut, None where that line is whole.
+
+    Costs no more than the last 8 KiB; the whole commit is read where they end in no line of JSON.
+    """
+    start = max(0, file.size_bytes - _LAST_READ)
+    if len(read) < file.size_bytes:
+        read = storage.read_range(f"{LOG_DIRECTORY}/{file.name}", start, _LAST_READ)
+    data = read.rstrip()
+    line = data[data.rfind(b"\n") + 1 :]
+    if kinds_of(line) is not None or (start and len(line) == len(data) and line.endswith(b"}}")):
+        return None
+    try:
+        for _ in stream_commit(storage, file):
+            pass
+    except CommitCorrupt as corrupt:
+        return corrupt.code
+    return None
 
 
 def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:

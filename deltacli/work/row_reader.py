@@ -6,6 +6,7 @@ Spec: Deletion Vectors; Column Mapping; Partition Value Serialization.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
@@ -32,7 +33,14 @@ MAX_BATCH_BYTES = 64 << 20
 def read_rows(files: TableFiles, wanted: RowsWanted, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a file. Raises DataUnreadable, naming the file, the row group and the column at fault."""
     with open_data_file(files, file) as opened:
-        yield from _Reader(files, wanted, file, opened).batches()
+        yield from read_opened(files, wanted, file, opened)
+
+
+def read_opened(
+    files: TableFiles, wanted: RowsWanted, file: DataFile, opened: OpenDataFile
+) -> Iterator[pyarrow.RecordBatch]:
+    """The same of a file that is open."""
+    return _Reader(files, wanted, file, opened).batches()
 
 
 class _Vectors(NamedTuple):
@@ -81,8 +89,8 @@ class _Reader:
 
     def _vectors(self, rows: int) -> _Vectors:
         found = []
-        for descriptor in (self._file.vector, self._file.only):
-            vector = None if descriptor is None else read_vector(self._files, descriptor)
+        for descriptor, known in ((self._file.vector, self._file.deleted), (self._file.only, None)):
+            vector = read_vector(self._files, descriptor) if descriptor is not None and known is None else known
             if vector is not None and vector.last >= rows:
                 raise DataUnreadable(
                     f"its deletion vector deletes row {vector.last}, and it has {rows} rows",
@@ -122,7 +130,7 @@ class _Reader:
         for raw in self._early.raw_batches(group, size, row_group.num_rows):
             rows = raw.num_rows
             mask, is_empty = vectors.mask(start, rows)
-            start += rows
+            first, start = start, start + rows
             columns: dict[str, Any] = {}
             if not is_empty:
                 columns = self._early.values(raw)
@@ -134,6 +142,8 @@ class _Reader:
                 continue
             if late is not None and self._late is not None:
                 columns |= self._late.values(late.take(rows))
+            if self._wanted.row_numbers is not None:
+                columns[self._wanted.row_numbers] = _numbers(first, rows)
             yield self._kept(columns, mask)
 
     def _with_condition(self, columns: dict[str, Any], mask: Any) -> Any:
@@ -171,9 +181,13 @@ class _Columns:
         self._file, self._reader = file, opened.parquet.reader
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
-        found = wanted.file_columns.find(opened.parquet.schema_arrow, stored)
-        self._found = dict(zip((column.name for column in stored), found, strict=True))
-        present = [column for column in found if column is not None]
+        own = [column for column in stored if column.name not in wanted.beside]
+        found = wanted.file_columns.find(opened.parquet.schema_arrow, own)
+        self._found = dict(zip((column.name for column in own), found, strict=True))
+        for column in stored:
+            if column.name in wanted.beside:
+                self._found[column.name] = find_beside(wanted, column, opened.parquet.schema_arrow)
+        present = [column for column in self._found.values() if column is not None]
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         self._positions = sorted({column.position for column in present})
 
@@ -267,6 +281,27 @@ class _Behind:
         if is_skipped:
             self._skipped -= found.num_rows
         return found
+
+
+def find_beside(wanted: RowsWanted, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
+    """A column of `RowsWanted.beside` in a file; None where there is none that can be read as it."""
+    try:
+        return wanted.beside[column.name].find(stored, [column])[0]
+    except DataUnreadable:
+        return None
+
+
+def _numbers(first: int, rows: int) -> Any:  # Any: an Arrow array
+    """So many integers from the first one on."""
+    whole = _first_numbers(max(ROWS_A_BATCH, rows))
+    return pc.add(whole.slice(0, rows), first)
+
+
+@lru_cache(maxsize=1)
+def _first_numbers(count: int) -> Any:  # Any: an Arrow array
+    import pyarrow as pa
+
+    return pa.array(range(count), pa.int64())
 
 
 def _fields_at(columns: Sequence[StructField], path: Sequence[str]) -> list[StructField]:

@@ -67,14 +67,16 @@ class CheckpointColumns:
         """False only where the footer proves every value of the leaf null in that row group (or the leaf is absent)."""
         return leaf in self._leaves and self._nulls(group, leaf) != self._metadata.row_group(group).num_rows
 
-    def narrow_add(self, group: RowGroup, *, with_paths: bool) -> list[str]:
-        """The leaves that counting the adds of a row group needs."""
+    def narrow_add(self, group: RowGroup, *, with_paths: bool, with_records: bool = True) -> list[str]:
+        """The leaves that counting the adds of a row group needs; those of their rows only `with_records`."""
         wanted = [
             "add.size",
             *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors),
         ]
         if with_paths:
             wanted.append("add.path")
+        if not with_records:
+            return [leaf for leaf in wanted if leaf in self._leaves]
         if "add.stats_parsed.numRecords" in self._leaves:
             wanted.append("add.stats_parsed.numRecords")
         if not group.stats_are_parsed:

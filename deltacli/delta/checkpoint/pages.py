@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, SET, STRUCT, CompactReader, ThriftFaultError
+
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 _BODIES = {5: DATA_PAGE, 7: DICTIONARY_PAGE, 8: DATA_PAGE_V2}
 """Field of the header -> the kind of page whose own header it is; its first field is the number of values."""
 
-_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _STRUCT = 1, 2, 3, 7, 8, 12
-_INTEGERS = (4, 5, 6)
 _PATH_FIELD = 0x19
 """The head of ColumnMetaData.path_in_schema: the field after the one before it, a list."""
-_MAX_DEPTH = 16
 _MAX_SHORT_LIST = 14
 """A longer list has its length elsewhere."""
 _BOUND_FIELDS = {1: "old_high", 2: "old_low", 5: "high", 6: "low"}
@@ -33,28 +32,26 @@ class PageHeader(NamedTuple):
     values: int
 
 
-class PageFaultError(ValueError):
-    """Bytes that are no page header."""
-
-
 def read_page_header(data: bytes) -> PageHeader | None:
-    """Read the header that `data` begins with; None where it does not end there. Raises PageFaultError."""
-    reader = _CompactReader(data)
+    """Read the header that `data` begins with; None where it does not end there. Raises ThriftFaultError."""
+    reader = CompactReader(data)
     found: dict[int, int] = {}
     values = 0
     try:
         for field, kind in reader.fields():
-            if kind in _INTEGERS:
+            if kind in INTEGERS:
                 found[field] = reader.integer()
-            elif kind == _STRUCT and field in _BODIES:
+            elif kind == STRUCT and field in _BODIES:
                 values = reader.integer_of_struct(1) or 0
+            elif kind in (LIST, SET):
+                raise ThriftFaultError(f"an unexpected type {kind}")
             else:
                 reader.skip(kind)
     except IndexError:
         return None
     header = PageHeader(reader.position, found.get(1, -1), found.get(2, -1), found.get(3, -1), values)
     if header.packed_bytes < 0 or header.unpacked_bytes < 0 or header.values < 0:
-        raise PageFaultError("a page header without sizes")
+        raise ThriftFaultError("a page header without sizes")
     return header
 
 
@@ -89,7 +86,7 @@ def read_statistics(footer: bytes, leaf: str, row_groups: int) -> list[LeafStati
     names = [name.encode() for name in leaf.split(".")]
     if len(names) > _MAX_SHORT_LIST:
         return [_NO_STATISTICS] * row_groups
-    path = bytes([_PATH_FIELD, len(names) << 4 | _BINARY]) + b"".join(_size(len(name)) + name for name in names)
+    path = bytes([_PATH_FIELD, len(names) << 4 | BINARY]) + b"".join(_size(len(name)) + name for name in names)
     found, position = [], footer.find(path)
     while position >= 0:
         found.append(_statistics(footer, position + len(path)))
@@ -108,120 +105,31 @@ def _size(number: int) -> bytes:
 
 def _statistics(footer: bytes, position: int) -> LeafStatistics:
     """The statistics in the rest of a ColumnMetaData, whose path ends at a position."""
-    reader = _CompactReader(footer, position)
+    reader = CompactReader(footer, position)
     values = None
     try:
         for field, kind in reader.fields(after=3):
-            if field == 12 and kind == _STRUCT:
+            if field == 12 and kind == STRUCT:
                 return _fields_of(reader)._replace(values=values)
             if field > 12:
                 break
-            if field == 5 and kind in _INTEGERS:
+            if field == 5 and kind in INTEGERS:
                 values = reader.integer()
             else:
                 reader.skip(kind)
-    except (IndexError, PageFaultError):
+    except (IndexError, ThriftFaultError):
         return _NO_STATISTICS
     return LeafStatistics(values)
 
 
-def _fields_of(reader: _CompactReader) -> LeafStatistics:
+def _fields_of(reader: CompactReader) -> LeafStatistics:
     """The Statistics that begin here."""
     nulls, bounds = None, {}
     for field, kind in reader.fields():
-        if field == 3 and kind in _INTEGERS:
+        if field == 3 and kind in INTEGERS:
             nulls = reader.integer()
-        elif field in _BOUND_FIELDS and kind == _BINARY:
+        elif field in _BOUND_FIELDS and kind == BINARY:
             bounds[_BOUND_FIELDS[field]] = reader.binary()
         else:
             reader.skip(kind)
     return LeafStatistics(None, nulls, **bounds)
-
-
-class _CompactReader:
-    """The little of Thrift's compact protocol that is needed here. An IndexError says that the bytes end."""
-
-    def __init__(self, data: bytes, position: int = 0) -> None:
-        self._data = data
-        self.position = position
-
-    def fields(self, *, after: int = 0) -> _Fields:
-        """The fields of the struct that begins here, or goes on after a field, each as (id, type); the caller reads or
-        skips the value.
-        """
-        return _Fields(self, after)
-
-    def byte(self) -> int:
-        value = self._data[self.position]
-        self.position += 1
-        return value
-
-    def unsigned(self) -> int:
-        value, shift = 0, 0
-        while True:
-            byte = self.byte()
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-            if shift > 63:
-                raise PageFaultError("an integer of more than 64 bits")
-
-    def integer(self) -> int:
-        value = self.unsigned()
-        return (value >> 1) ^ -(value & 1)
-
-    def integer_of_struct(self, wanted: int) -> int | None:
-        """An integer field of the struct that begins here, None where it is absent; the struct is passed."""
-        found = None
-        for field, kind in self.fields():
-            if field == wanted and kind in _INTEGERS:
-                found = self.integer()
-            else:
-                self.skip(kind)
-        return found
-
-    def binary(self) -> bytes:
-        length = self.unsigned()
-        self._pass(length)
-        return self._data[self.position - length : self.position]
-
-    def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass a value of a type."""
-        if depth > _MAX_DEPTH:
-            raise PageFaultError("nested too deeply")
-        if kind in _INTEGERS:
-            self.unsigned()
-        elif kind == _BINARY:
-            self._pass(self.unsigned())
-        elif kind == _STRUCT:
-            for _, inner in self.fields():
-                self.skip(inner, depth + 1)
-        elif kind in (_BYTE, _DOUBLE):
-            self._pass(1 if kind == _BYTE else 8)
-        elif kind not in (_TRUE, _FALSE):  # lists, sets and maps: no page header has them
-            raise PageFaultError(f"an unexpected type {kind}")
-
-    def _pass(self, length: int) -> None:
-        self.position += length
-        if self.position > len(self._data):
-            raise IndexError
-
-
-class _Fields:
-    """Iterates over the fields of one struct."""
-
-    def __init__(self, reader: _CompactReader, after: int) -> None:
-        self._reader = reader
-        self._last = after
-
-    def __iter__(self) -> _Fields:
-        return self
-
-    def __next__(self) -> tuple[int, int]:
-        head = self._reader.byte()
-        if head == 0:
-            raise StopIteration
-        step = head >> 4
-        self._last = self._last + step if step else self._reader.integer()
-        return self._last, head & 0x0F

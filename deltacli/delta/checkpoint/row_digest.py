@@ -6,6 +6,7 @@ below a null.
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,16 @@ _NULL = -1
 def digest_rows(rows: pyarrow.Table) -> tuple[int, ...]:
     """One checksum a leaf, in the order of the schema, for rows in one order."""
     return tuple(crc for column in rows.columns for crc in _column(column.chunks, column.type))
+
+
+def sha256_rows(rows: pyarrow.Table, begin: bytes) -> str:
+    """SHA-256, in hexadecimal, of `begin` and of rows in one order; their columns hold numbers, times and texts."""
+    digest = hashlib.sha256(b"%d\n" % len(begin) + begin + b"%d\n" % rows.num_rows)
+    for column in rows.columns:
+        for describe in (_shape, _content):
+            for chunk in column.chunks:
+                digest.update(describe(chunk))
+    return digest.hexdigest()
 
 
 def _column(chunks: list[Any], kind: Any) -> Iterator[int]:  # Any: Arrow arrays and types

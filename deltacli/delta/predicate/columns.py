@@ -9,6 +9,7 @@ from typing import Any
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
+from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 from deltacli.delta.stats_schema import decimal_parts
 
@@ -136,10 +137,7 @@ class ColumnFinder:
         return parent.data_type.fields
 
     def _field(self, fields: tuple[StructField, ...], name: str, above: Sequence[str], position: int) -> StructField:
-        exact = [one for one in fields if one.name == name]
-        if len(exact) == 1:
-            return exact[0]
-        alike = [one for one in fields if one.name.lower() == name.lower()]
+        alike = [fields[index] for index in places_of(name, [one.name for one in fields])]
         if len(alike) == 1:
             return alike[0]
         place = f" in {'.'.join(above)}" if above else ""

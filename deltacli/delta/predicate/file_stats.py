@@ -17,8 +17,8 @@ from deltacli.delta.predicate.literals import names_a_place
 from deltacli.delta.predicate.possible import Bounds, constant
 from deltacli.delta.stats_columns import read_lines, safe_lines, with_numbers
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, PER_COLUMN
-from deltacli.delta.stats_values import INFINITE, dig, exact_decimal, fits, read_json
-from deltacli.delta.value_text import parse_date, parse_moment
+from deltacli.delta.stats_values import INFINITE, dig, exact_decimal, fits, is_long, read_json
+from deltacli.delta.value_text import has_bytes, parse_date, parse_moment
 
 _BLOCK = 65_536
 _FEW = 64
@@ -120,12 +120,12 @@ def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
         return {}
     found: dict[str, Any] = {}
     records = dig(value, ["numRecords"])
-    found["numRecords"] = records if _is_long(records) else None
+    found["numRecords"] = records if is_long(records) else None
     for part in PER_COLUMN:
         for one in wanted:
             given = dig(value, (part, *one.path))
             if part == NULL_COUNT:
-                given = given if _is_long(given) else None
+                given = given if is_long(given) else None
             elif one.has_bounds:
                 given = _plain_bound(one.column, given)
             else:
@@ -140,14 +140,14 @@ def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
 def _plain_bound(column: Column, given: Any) -> Any:
     match column.kind:
         case Kind.WHOLE:
-            return given if _is_long(given) else None
+            return given if is_long(given) else None
         case Kind.FLOAT:
             number = _plain_decimal(given) if not isinstance(given, str) else None
             return float(number) if number is not None and abs(number) < Decimal(INFINITE) else None
         case Kind.DECIMAL:
             number = _plain_decimal(given)
             return number if number is not None and fits(number, 38, column.scale) else None
-    return given if isinstance(given, str) and _has_bytes(given) else None
+    return given if isinstance(given, str) and has_bytes(given) else None
 
 
 def _plain_decimal(given: Any) -> Decimal | None:
@@ -155,18 +155,6 @@ def _plain_decimal(given: Any) -> Decimal | None:
     if isinstance(given, str):
         return exact_decimal(given)
     return Decimal(given) if isinstance(given, int | Decimal) and not isinstance(given, bool) else None
-
-
-def _has_bytes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _is_long(value: Any) -> bool:
-    return type(value) is int and _LEAST <= value <= _GREATEST
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------

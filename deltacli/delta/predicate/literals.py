@@ -17,7 +17,7 @@ from deltacli.delta.predicate.refusals import refuse, refuse_value
 from deltacli.delta.schema.widening import canonical_name
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
-from deltacli.delta.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
+from deltacli.delta.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
 
 _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
 _SUFFIX_TYPES = {"L": "long", "S": "short", "Y": "byte", "D": "double", "F": "float", "BD": "decimal"}
@@ -89,10 +89,8 @@ def _literal(text: str, node: Node) -> Literal | None:
 
 def require_text(text: str) -> str:
     """A text that has bytes. Raises NoValueError."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise NoValueError("the string holds half a character (a surrogate)") from None
+    if not has_bytes(text):
+        raise NoValueError("the string holds half a character (a surrogate)")
     return text
 
 

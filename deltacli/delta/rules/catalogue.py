@@ -26,6 +26,7 @@ AREAS = (
     "checksums",
     "compactions",
     "storage",
+    "data_files",
     "deletion_vectors",
     "change_data",
     "expressions",

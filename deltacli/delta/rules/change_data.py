@@ -1,4 +1,4 @@
-"""Rules about change data files, and about tables that only grow."""
+"""Rules about change data files, and about tables that only grow; what lies in these files has its own module."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from deltacli.delta.commit_lines import Action
 from deltacli.delta.paths import canonical
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.regime import Regime
-from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.stored_files import locate_all
+from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.change_files import AREA
 from deltacli.delta.rules.views import CommitView, Placed, StorageView
+from deltacli.delta.stored_paths import locate_all
 from deltacli.quantities import plural
-
-AREA = Area("change_data")
 
 DIRECTORY = "_change_data"
 APPEND_ONLY = "delta.appendOnly"

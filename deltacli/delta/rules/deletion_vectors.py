@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.deletion_vector import fault_of, unique_id
-from deltacli.delta.rules import vector_files
+from deltacli.delta.rules import vector_contents, vector_files
 from deltacli.delta.rules import vector_rules as rules
 from deltacli.delta.rules.base import Finding
 from deltacli.delta.rules.views import CommitView, FilesView
@@ -16,7 +16,7 @@ from deltacli.delta.z85 import UUID_LENGTH, decode_z85
 from deltacli.quantities import format_count
 
 AREA = rules.AREA
-__all__ = ["AREA", "vector_files"]  # whose checks belong to this area
+__all__ = ["AREA", "vector_contents", "vector_files"]  # whose checks belong to this area
 
 _FEATURE = "deletionVectors"
 _ENABLED = "delta.enableDeletionVectors"

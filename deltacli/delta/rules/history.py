@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from deltacli.delta.rules import history_rows as rows
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.storage import Compared
-from deltacli.delta.rules.stored_files import locate_all
 from deltacli.delta.rules.views import CommitView, HistoryView, StorageView
+from deltacli.delta.stored_paths import locate_all
 from deltacli.quantities import plural
 
 AREA = rows.AREA

@@ -9,8 +9,8 @@ from deltacli.delta.properties import ICT_ENABLEMENT_VERSION, parse_integer
 from deltacli.delta.rules import log_file_rows as rows
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.clock import DAY_MS, SKEW_MS
-from deltacli.delta.rules.stored_files import is_hidden
 from deltacli.delta.rules.views import CommitView, HistoryView, ListingView, StorageView
+from deltacli.delta.stored_paths import is_hidden
 from deltacli.quantities import format_timestamp, plural
 
 AREA = rows.AREA

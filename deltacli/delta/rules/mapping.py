@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from deltacli.delta.properties import parse_integer
 from deltacli.delta.regime import Regime
-from deltacli.delta.rules import mapping_history, mapping_keys  # noqa: F401  (they bring their rules)
+from deltacli.delta.rules import mapping_files, mapping_history, mapping_keys  # noqa: F401  (they bring their rules)
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.mapping_fields import (
     AREA,

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from deltacli import arrow_compute as pc
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.regime import Regime
-from deltacli.delta.rules.base import Area, Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.row_id_values import AREA
 from deltacli.delta.rules.schema_walk import fresh
 from deltacli.delta.rules.views import CommitView, HistoryView, LiveFile, Placed, RegimeView, StateView
 
 if TYPE_CHECKING:
     import pyarrow
-
-AREA = Area("row_tracking")
 
 FEATURE = "rowTracking"
 DOMAIN = "delta.rowTracking"

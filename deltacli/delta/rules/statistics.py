@@ -7,7 +7,7 @@ from typing import Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.regime import Regime
-from deltacli.delta.rules import statistics_bounds, statistics_clustering
+from deltacli.delta.rules import statistics_bounds, statistics_clustering, statistics_files, statistics_footers
 from deltacli.delta.rules import statistics_rules as rules
 from deltacli.delta.rules.base import Finding, Severity
 from deltacli.delta.rules.views import CheckpointView, FilesView
@@ -17,7 +17,13 @@ from deltacli.delta.stats_values import Z85
 from deltacli.quantities import format_count, plural
 
 AREA = rules.AREA
-__all__ = ["AREA", "statistics_bounds", "statistics_clustering"]  # whose checks belong to this area
+__all__ = [
+    "AREA",
+    "statistics_bounds",
+    "statistics_clustering",
+    "statistics_files",
+    "statistics_footers",
+]  # whose checks belong to this area
 
 _OF_CODE = {
     "bad-json": rules.BAD_JSON,

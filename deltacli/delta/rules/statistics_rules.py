@@ -169,3 +169,50 @@ NULL_COUNTS_SPELLING = AREA.rule(
     fix=Fix(broken="readers do not find the counts of nulls", mend="write a new checkpoint", loss="nothing"),
     example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",
 )
+NUM_RECORDS_MISMATCH = AREA.rule(
+    "stats.num-records-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The statistics of a file count other rows than the file has.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="counts of rows that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    example='"numRecords":10 in the statistics of a file of 12 rows',
+)
+NULL_COUNT_MISMATCH = AREA.rule(
+    "stats.null-count-mismatch",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "The statistics of a file count other nulls in a column than it has.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(
+        broken="filters for nulls, or for anything else, may skip the file and lose rows; counts of values are wrong",
+        mend=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"nullCount":{"id":0} in the statistics of a file in which id is null twice',
+)
+BOUNDS_NOT_COVERING = AREA.rule(
+    "stats.bounds-not-covering",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A column has values below the minimum, or above the maximum, in the statistics of its file.",
+    seed=_SEED,
+    spec="Per-file Statistics, footnote 1",
+    fix=Fix(
+        broken="filters skip the file and lose rows without a word",
+        mend=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"maxValues":{"id":9} in the statistics of a file in which id is 12',
+)
+BOUNDS_NOT_TIGHT = AREA.rule(
+    "stats.bounds-not-tight",
+    Severity.INFO,
+    Level.FOOTERS,
+    "The bounds of a column claim to be tight, and no row has them.",
+    spec=_SPEC,
+    fix=Fix(broken="minima and maxima that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',
+)

@@ -16,16 +16,9 @@ from deltacli.delta.rules import storage_rows as rows
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.clock import SKEW_MS
 from deltacli.delta.rules.log_times import is_copied
-from deltacli.delta.rules.stored_files import (
-    are_absolute,
-    is_hidden,
-    locate,
-    locate_all,
-    newest_removals,
-    place_of,
-    text_of,
-)
+from deltacli.delta.rules.stored_files import newest_removals, place_of
 from deltacli.delta.rules.views import StateView, StorageView
+from deltacli.delta.stored_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.quantities import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:

@@ -8,8 +8,12 @@ AREA = Area("deletion_vectors")
 
 _SCHEMA = "Deletion Vector Descriptor Schema"
 _STORAGE = "Deletion Vector File Storage Format"
+_FORMAT = "Deletion Vector Format"
 _VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
+_UNREADABLE = "the file can't be read, or its deleted rows come back"
+_RESTORE = "restore the file of the vector from a backup, or the table's version before"
+_DELETIONS = "the deletions"
 _RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
 
 BAD_DESCRIPTOR = AREA.rule(
@@ -170,4 +174,80 @@ ORPHAN = AREA.rule(
     spec="Deletion Vector Files",
     fix=Fix(broken="nothing, but it takes room", mend="vacuum", loss="nothing"),
     example="deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin, which no action names",
+)
+FILE_TOO_SHORT = AREA.rule(
+    "dv.file-too-short",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The file of a deletion vector ends before the vector does.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    example='"offset":1,"sizeInBytes":40 and a file of 30 bytes',
+)
+FILE_VERSION = AREA.rule(
+    "dv.file-version",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A file of deletion vectors does not begin with version 1.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    example="a deletion_vector_….bin whose first byte is 2",
+)
+SIZE_MISMATCH = AREA.rule(
+    "dv.size-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector has another size, in its file or in its text, than its descriptor says.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    example='"sizeInBytes":40 and the size 34 before the vector in the file',
+)
+CRC_MISMATCH = AREA.rule(
+    "dv.crc-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The checksum of a deletion vector does not fit its bytes.",
+    spec=_STORAGE,
+    fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
+    example="a vector with one bit flipped",
+)
+MAGIC = AREA.rule(
+    "dv.magic",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector does not begin with the number 1681511377; 1681511376, which Delta-Spark reads, is a warning.",
+    spec=_FORMAT,
+    fix=Fix(broken=_UNREADABLE, mend=_REWRITE, loss=_DELETIONS),
+    example="a vector whose first four bytes are zero",
+)
+BITMAP_CORRUPT = AREA.rule(
+    "dv.bitmap-corrupt",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector is no Roaring bitmap of row numbers of 63 bits in ascending order.",
+    spec=_FORMAT,
+    fix=Fix(broken=_UNREADABLE, mend=_REWRITE, loss=_DELETIONS),
+    example="a vector of two bitmaps, the second of which has the lower key",
+)
+CARDINALITY_MISMATCH = AREA.rule(
+    "dv.cardinality-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector deletes more rows, or fewer, than its descriptor says.",
+    spec=_SCHEMA,
+    fix=Fix(broken="readers refuse the file, or count its rows wrongly", mend=_RECOMMIT, loss="nothing"),
+    example='"cardinality":6 and a vector of five rows',
+)
+ROW_OUT_OF_RANGE = AREA.rule(
+    "dv.row-out-of-range",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A deletion vector deletes a row that its file does not have.",
+    spec=_VECTORS,
+    fix=Fix(
+        broken="the vector may belong to another file: rows may be deleted that should not be, and others come back",
+        mend=_REWRITE,
+        loss=_DELETIONS,
+    ),
+    example="a vector with row 12, of a file of ten rows",
 )

@@ -147,6 +147,19 @@ NTZ_FEATURE = AREA.rule(
     ),
     example='{"fromType":"date","toType":"timestamp_ntz"} without the feature timestampNtz',
 )
+FLOAT_BOUNDS = AREA.rule(
+    "typewidening.float-bounds",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "The bounds of a column that was widened to double are those of floats, and too narrow for the doubles.",
+    spec="Type Widening; Per-file Statistics",
+    fix=Fix(
+        broken="the float 0.1 is the double 0.10000000149, above a maximum of 0.1: filters skip the file and lose rows",
+        mend="commit the same add again with bounds as doubles, or with none, and dataChange=false",
+        loss="nothing",
+    ),
+    example='"maxValues":{"x":0.1} in the statistics of a file that stores x, a double, as FLOAT',
+)
 BOTH_FEATURES = AREA.rule(
     "typewidening.both-features",
     Severity.INFO,

@@ -1,0 +1,89 @@
+"""What files of change data are, read to judge them. Spec: Change Data Files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from deltacli import arrow_compute as pc
+from deltacli.delta.footers.parse import Footer
+from deltacli.delta.rules.file_views import ChangeTypes, FileFault
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.errors import DataUnreadable
+from deltacli.work.data_files import DataFile, RowsWanted, open_data_file
+from deltacli.work.file_facts import FooterFiles
+from deltacli.work.row_reader import read_opened
+from deltacli.work.table_files import TableFiles
+
+CHANGE_TYPE = "_change_type"
+KINDS = ("insert", "update_preimage", "update_postimage", "delete")
+
+
+class ChangeFacts(NamedTuple):
+    """What became of one file: without a footer nothing is known. `types` are None where rows were not read."""
+
+    footer: Footer | None
+    fault: FileFault | None
+    types: ChangeTypes | None = None
+
+
+@dataclass
+class ChangeFiles:
+    """Reads files of change data, with their rows or only their footers."""
+
+    files: TableFiles
+    footers: FooterFiles
+    with_rows: bool
+
+    def read(self, paths: Sequence[str]) -> list[ChangeFacts]:
+        """Read some files as the log names them; a file that is not there has neither footer nor fault."""
+        read = self.footers.read(paths)
+        return [self._rows(path, footer, fault) for path, (footer, fault) in zip(paths, read, strict=True)]
+
+    def _rows(self, path: str, footer: Footer | None, fault: FileFault | None) -> ChangeFacts:
+        if footer is None or fault is not None or not self.with_rows:
+            return ChangeFacts(footer, fault)
+        try:
+            return ChangeFacts(footer, None, count_types(self.files, path))
+        except DataUnreadable as unreadable:
+            if unreadable.code == "data.type-mismatch":  # no text: the footer says so
+                return ChangeFacts(footer, None)
+            return ChangeFacts(footer, FileFault(unreadable.code, unreadable.message, unreadable.facts.get("reason")))
+
+
+def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
+    """Count the kinds of changes in a file; None where it does not tell them. Raises DataUnreadable."""
+    column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
+    schema = arrow_schema((column,))
+    wanted = RowsWanted((column,), schema, schema, FileColumns("none", lambda field: field.name))
+    file = DataFile(path, None)
+    counts: Counter[str] = Counter()
+    bad, example = 0, None
+    with open_data_file(files, file) as opened:
+        if CHANGE_TYPE not in opened.parquet.schema_arrow.names:
+            return None
+        for batch in read_opened(files, wanted, file, opened):
+            values = batch.column(0)
+            known = sum(_count(values, kind, counts) for kind in KINDS)
+            if known < len(values):
+                bad += len(values) - known
+                example = example or _example(values)
+    return ChangeTypes(counts, bad, example)
+
+
+def _count(values: Any, kind: str, counts: Counter[str]) -> int:  # Any: an array of texts
+    found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
+    counts[kind] += found
+    return found
+
+
+def _example(values: Any) -> str:  # Any: an array of texts
+    import pyarrow as pa
+
+    strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))
+    value = strange[0].as_py()
+    return "null" if value is None else repr(value)[:100]

@@ -1,0 +1,231 @@
+"""What the bytes of data files tell: footers by themselves, or footers and rows of files that are opened once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from deltacli.delta.footers.parse import Footer, FooterReader
+from deltacli.delta.footers.thrift import ThriftFaultError
+from deltacli.delta.rules.file_views import FileFault
+from deltacli.errors import DataUnreadable, FileMissing, StorageFailed, UsageError
+from deltacli.storage import Storage
+from deltacli.work.data_files import DataFile, RowsWanted, open_data_file
+from deltacli.work.row_reader import read_opened
+from deltacli.work.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_NEAR_TAIL, _FAR_TAIL = 16 << 10, 64 << 10
+"""How much is read of the end of a file before the length of its footer is known."""
+_MOST_FOOTER = 256 << 20
+_MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
+_AROUND = 12
+"""Bytes of a file beside its footer: the magic at both ends, and the length."""
+
+
+class FileFacts(NamedTuple):
+    """What became of one file: `footer` is None where it could not be read; `answers` are there if rows were asked for,
+    and none failed.
+    """
+
+    row: int
+    footer: Footer | None
+    fault: FileFault | None = None
+    answers: Mapping[str, Any] = {}  # Any: what each question makes of the file
+    rows: int = 0
+    """How many rows were read."""
+
+
+class Asking(Protocol):
+    """One question about one file. Batches come in order, in the columns and types of the table, without deleted rows;
+    every column may be null in them.
+    """
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Look at some rows."""
+
+    def answer(self) -> Any:  # Any: what a check makes of it
+        """What they say; asked for after the last of them."""
+
+
+class AskingBeside:
+    """A question that is also shown what `RowsWanted` has beside the table's columns: behind these."""
+
+
+class FileAtHand(NamedTuple):
+    """A file whose rows are about to be read. `add` is its row of `action_schemas().add`; `data_file` has the partition
+    values, in the types of the table.
+    """
+
+    add: Mapping[str, Any]  # Any: values of the columns
+    data_file: DataFile
+    footer: Footer
+    stored: pyarrow.Schema
+    """The Arrow schema of the file itself."""
+
+
+Question = Callable[[FileAtHand], Asking | None]
+"""Begins to ask; None where the file can't tell."""
+
+
+@dataclass
+class FooterPool:
+    """Readers of footers, each of which remembers shapes: one for every thread."""
+
+    _free: list[FooterReader] = field(default_factory=list)
+
+    @contextmanager
+    def reader(self) -> Iterator[FooterReader]:
+        """Lend one."""
+        try:
+            reader = self._free.pop()
+        except IndexError:
+            reader = FooterReader()
+        try:
+            yield reader
+        finally:
+            self._free.append(reader)
+
+
+class FooterFiles:
+    """Reads the footers of files by ranges. `sizes`: path below the table, not encoded -> bytes, of all files that are
+    there; `skip_missing`: those that are not were told by somebody else.
+    """
+
+    def __init__(self, files: TableFiles, own: Storage, sizes: Mapping[str, int] | None, pool: FooterPool) -> None:
+        self._files, self._own, self._sizes, self._pool = files, own, sizes, pool
+
+    def read(self, paths: Sequence[str]) -> list[tuple[Footer | None, FileFault | None]]:
+        """Read the footers of some files as the log names them; neither, where a file of this table is not there."""
+        with self._pool.reader() as reader:
+            return [self._read(path, reader) for path in paths]
+
+    def _read(self, path: str, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+        try:
+            found = self.place(path)
+            if found is None:
+                return None, None
+            storage, inner, size = found
+            return read_footer(storage, inner, size, reader)
+        except FileMissing:
+            return None, FileFault("data.file-missing", f"{path} is not there", "no such file")
+        except (StorageFailed, UsageError) as fault:
+            return None, FileFault("data.unreachable", f"{path} can't be read: {fault.message}", fault.message)
+
+    def place(self, path: str) -> tuple[Storage, str, int] | None:
+        """The store, the path in it and the size of a file; None for one of this table that is not there."""
+        storage, inner = self._files.locate(path)
+        if storage is not self._own or self._sizes is None:
+            return storage, inner, storage.stat(inner).size_bytes
+        size = self._sizes.get(inner)
+        if size is not None:
+            return storage, inner, size
+        other = self._files.as_written(path)
+        if other is None or other[1] not in self._sizes:
+            return None
+        return storage, other[1], self._sizes[other[1]]
+
+
+def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+    """Read the footer of one file by ranges, mostly in one request. Raises StorageFailed."""
+    length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
+    tail = storage.read_range(path, max(size - length, 0), min(length, size))
+    fault, footer_bytes = _measure(tail, size)
+    if fault is not None:
+        return None, fault
+    if footer_bytes > len(tail) - 8:
+        tail = storage.read_range(path, size - 8 - footer_bytes, footer_bytes + 8)
+    return parse_footer(tail, footer_bytes, reader)
+
+
+def parse_footer(tail: bytes, length: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+    """Parse a footer of so many bytes out of the end of a file."""
+    try:
+        footer = reader.read(tail[-8 - length : -8])
+    except ThriftFaultError as fault:
+        return None, FileFault("data.not-parquet", f"its footer can't be read: {fault}", str(fault))
+    if footer.is_encrypted:
+        return footer, FileFault("data.encrypted", "columns of it are encrypted", "encrypted columns")
+    return footer, None
+
+
+def _measure(tail: bytes, size: int) -> tuple[FileFault | None, int]:
+    """The length of a footer, from the last bytes of a file."""
+    magic = tail[-4:]
+    if magic == _ENCRYPTED:
+        return FileFault("data.encrypted", "its footer is encrypted", "PARE"), 0
+    if magic != _MAGIC or size < _AROUND:
+        return FileFault("data.not-parquet", "it does not end as a Parquet file does", _shown(magic)), 0
+    length = int.from_bytes(tail[-8:-4], "little")
+    if not 0 < length <= min(size - _AROUND, _MOST_FOOTER):
+        return FileFault("data.not-parquet", f"its footer can't have {length:,} bytes", f"{length:,} bytes"), 0
+    return None, length
+
+
+def _shown(magic: bytes) -> str:
+    return magic.hex(" ") if magic else "an empty file"
+
+
+def read_file(
+    files: TableFiles,
+    wanted: RowsWanted,
+    row: int,
+    add: Mapping[str, Any],  # Any: values of the columns
+    data_file: DataFile,
+    questions: Mapping[str, Question],
+    pool: FooterPool,
+) -> FileFacts:
+    """Open a file once: its footer, then its rows, which all questions see."""
+    footer, fault, rows = None, None, 0
+    asked: dict[str, Asking] = {}
+    try:
+        with open_data_file(files, data_file) as opened, pool.reader() as reader:
+            footer, fault = _footer_of(opened.source, reader)
+            if footer is not None and fault is None:
+                at_hand = FileAtHand(add, data_file, footer, opened.parquet.schema_arrow)
+                begun = {name: question(at_hand) for name, question in questions.items()}
+                asked = {name: asking for name, asking in begun.items() if asking is not None}
+                for batch in read_opened(files, wanted, data_file, opened):
+                    rows += batch.num_rows
+                    own = batch if batch.num_columns == wanted.of_table else batch.select(range(wanted.of_table))
+                    for asking in asked.values():
+                        asking.take(batch if isinstance(asking, AskingBeside) else own)
+    except DataUnreadable as unreadable:
+        fault = fault or (_encrypted(files, data_file.path) if footer is None else None) or _unreadable(unreadable)
+        return FileFacts(row, footer, fault, rows=rows)
+    return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
+
+
+def _footer_of(source: Any, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:  # Any: as in the port
+    source.seek(0, 2)
+    size = source.tell()
+    length = min(size, _NEAR_TAIL)
+    source.seek(size - length)
+    tail = bytes(source.read(length))
+    fault, footer_bytes = _measure(tail, size)
+    if fault is not None:
+        return None, fault
+    if footer_bytes > len(tail) - 8:
+        source.seek(size - 8 - footer_bytes)
+        tail = bytes(source.read(footer_bytes + 8))
+    return parse_footer(tail, footer_bytes, reader)
+
+
+def _encrypted(files: TableFiles, path: str) -> FileFault | None:
+    """The fault of a file that nobody can open because its footer is encrypted; None for any other."""
+    storage, inner = files.locate(path)
+    try:
+        size = storage.stat(inner).size_bytes
+        fault, _ = _measure(storage.read_range(inner, max(size - 8, 0), min(size, 8)), size)
+    except (FileMissing, StorageFailed):
+        return None
+    return fault if fault is not None and fault.code == "data.encrypted" else None
+
+
+def _unreadable(fault: DataUnreadable) -> FileFault:
+    reason = fault.facts.get("reason")
+    return FileFault(fault.code, fault.message, reason if isinstance(reason, str) else None)
