@@ -13,6 +13,7 @@ log;-;again;Care for the log of a table itself.
 properties;-;again;Show the properties of a table, set some or unset some.
 read;-;again;Read the rows of a table at a version.
 snapshot;-;again;Show the state of a table at a version.
+vacuum;-;again;Delete files that no retained version needs.
 validate;-;again;Check tables against the rules of the protocol.
 widen-type;-;again;Give columns wider types without rewriting data, in one commit.
 '
@@ -379,14 +380,57 @@ again;TEXT
             arguments='once;DIRECTORY
 '
             ;;
+        'vacuum ')
+            commands=''
+            options='--retention;TEXT;once;Keep files of this age.
+--allow-retention-below;TEXT;once;Names the table'\''s own retention, to keep less than that.
+--mode;full lite;once;full lists the table; lite takes what commits removed.
+--prefix;TEXT;once;Only below this directory of the table.
+--where;TEXT;once;Only in partitions of which this is true: "date < '\''2026-01-01'\''".
+--keep-version;TEXT;again;Versions that must stay whole, whatever their age. Repeatable.
+--protect-from;TEXT;again;Keep what another table (a shallow clone) needs of this one. Repeatable.
+--inventory;FILE;once;Take the list of files from here: S3 Inventory (manifest.json), Parquet, CSV.
+--max-delete;TEXT;once;Refuse to delete more than this share of the table, or more bytes.
+--include-foreign;-;once;Delete files of unknown kinds, too, once they are old enough.
+--skip-nested-tables;-;once;Go on where directories hold tables of their own.
+--no-log-entries;-;once;Commit neither VACUUM START nor VACUUM END.
+--threads;TEXT;once;Delete with so many threads.
+--rate;TEXT;once;Delete at most so many files a second: 500/s.
+--files;-;once;List every file that goes; csv and ndjson do so anyway.
+--save-plan;FILE;once;Only plan, and write the plan as Parquet.
+--apply;FILE;once;Execute a saved plan, or go on with it.
+--explain;TEXT;once;Say why one file is kept or goes; change nothing.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+--yes;-;once;Do it without asking.
+--format;table json ndjson csv;once;Format of stdout.
+--json;-;once;The same as --format json.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;DIRECTORY
+'
+            ;;
         'validate ')
             commands=''
-            options='--level;log storage;once;How far to look: the log'\''s files, or a listing of the table, too.
+            options='--level;log storage footers data;once;How far to look: the log; a listing of the table, too; the footers of its data files; their rows.
+--sample;TEXT;once;Look into so many of the data files only; each version has its own sample.
+--where;TEXT;once;Look only into data files that may hold such rows; all rows of these are checked.
 --select;TEXT;again;Only these rules: globs over their ids. Repeatable.
 --ignore;TEXT;again;Not these rules: globs over their ids. Repeatable.
 --fail-on;error warning info;once;The least severity that is exit 1.
 --baseline;FILE;once;Accept the findings written down there.
 --write-baseline;FILE;once;Write today'\''s findings down, to accept them from now on, and exit 0.
+--history;FILE;once;Add a line with the counts of this run, and say what changed since the last.
 --profile;current draft;once;The protocol as it is, or only what its old draft asks.
 --max-findings;TEXT;once;Findings shown for each rule and table, 0 = all.
 --exit-zero;-;once;Exit 0 whatever is found.

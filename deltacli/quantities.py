@@ -96,6 +96,26 @@ def parse_duration(text: str) -> int:
     return int(found[1]) * dict(_DURATIONS)[found[2]]
 
 
+def parse_share(text: str) -> float:
+    """A share of something, `5%` or `0.5%`, as a number above 0 and up to 1. Raises ValueError."""
+    match = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) ?%", text.strip())
+    if match is None or not 0 < float(match[1]) <= 100:
+        raise ValueError(f"{text!r} is no share such as 5%")
+    return float(match[1]) / 100
+
+
+def parse_size(text: str) -> int:
+    """Return the bytes of a size: `10GiB`, `1.5 TB`, `4096`. Raises UsageError."""
+    found = re.fullmatch(r"\s*([0-9]{1,15}(?:\.[0-9]{1,9})?)\s*(?:([KMGTP])(i?)B?|B)?\s*", text, re.IGNORECASE)
+    if found is None:
+        raise UsageError(
+            f"{text!r} is not a size", code="usage.size", facts={"expected": "bytes, or 10GiB, 500MB and the like"}
+        )
+    unit = (found[2] or "").upper()
+    factor: int = (1024 if found[3] else 1000) ** (" KMGTP".index(unit) if unit else 0)
+    return round(float(found[1]) * factor)
+
+
 def format_duration(duration_ms: int) -> str:
     """Write a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`; else in
     milliseconds.

@@ -28,6 +28,8 @@ _LINES = (
     "log-compact",
     "log-expire",
     "candidate",
+    "vacuum",
+    "vacuum-explain",
     "checkpoint",
     "verification",
     "row",
@@ -65,7 +67,11 @@ def render_schemas() -> dict[str, str]:
         "log-crc": _whole_line(documents["deltacli.log-crc"], "log-crc", "a checksum file, written or compared"),
         "log-compact": _whole_line(documents["deltacli.log-compact"], "log-compact", "a log compaction"),
         "log-expire": _whole_line(documents["deltacli.log-expire"], "log-expire", "what was deleted, or would be"),
-        "candidate": _part_line(documents["deltacli.log-expire"], "candidate", ()),
+        "candidate": _candidate_line(documents["deltacli.log-expire"], documents["deltacli.vacuum"]),
+        "vacuum": _whole_line(documents["deltacli.vacuum"], "vacuum", "what a vacuum deleted, or would"),
+        "vacuum-explain": _whole_line(
+            documents["deltacli.vacuum-explain"], "vacuum-explain", "why a file stays or goes"
+        ),
         "checkpoint": _whole_line(documents["deltacli.checkpoint"], "checkpoint", "a checkpoint, written or not due"),
         "verification": _part_line(documents["deltacli.checkpoint-verification"], "verification", ()),
         "row": _row_line(documents["deltacli.read"], "row", "a row of a table"),
@@ -116,10 +122,9 @@ def _summary_line(document: Schema) -> Schema:
     table = document["$defs"]["table"]
     properties = {"level": document["properties"]["level"]}
     properties |= {name: schema for name, schema in table["properties"].items() if name != "findings"}
-    properties["summary"] = document["$defs"]["summary"]
-    return _line(
-        "summary", "what follows the findings of a table", properties, list(properties), additionalProperties=False
-    )
+    properties |= {name: document["$defs"][name] for name in ("summary", "verdict")}
+    required = [name for name in properties if name == "level" or name in table["required"]]
+    return _line("summary", "what follows the findings of a table", properties, required, additionalProperties=False)
 
 
 def _snapshot_line(document: Schema) -> Schema:
@@ -173,6 +178,22 @@ def _file_line(backup: Schema, restore: Schema, scan: Schema) -> Schema:
     one_of = [{"required": copied["required"]}, {"required": scanned["required"]}]
     both = properties | {name: schema for name, schema in scanned["properties"].items() if name not in properties}
     return _line("file", "a file of a backup, or of a scan", both, [], additionalProperties=False, oneOf=one_of)
+
+
+def _candidate_line(expire: Schema, vacuum: Schema) -> Schema:
+    """A file that goes: of the log, or of the table, where the version that removed it is told."""
+    of_log, of_table = expire["$defs"]["candidate"], vacuum["$defs"]["candidate"]
+    reason = of_log["properties"]["reason"]
+    reasons = [*reason["enum"], *of_table["properties"]["reason"]["enum"]]
+    properties = {**of_table["properties"], "reason": {**reason, "enum": reasons, "description": "what it is, or why"}}
+    one_of = [
+        {"required": ["removedAtVersion"], "properties": {"reason": {"enum": part}}}
+        if "removedAtVersion" in one["required"]
+        else {"not": {"required": ["removedAtVersion"]}, "properties": {"reason": {"enum": part}}}
+        for one, part in ((of_log, reason["enum"]), (of_table, of_table["properties"]["reason"]["enum"]))
+    ]
+    required = of_log["required"]
+    return _line("candidate", of_log["description"], properties, required, additionalProperties=False, oneOf=one_of)
 
 
 def _field_line(document: Schema) -> Schema:

@@ -47,6 +47,7 @@ Examples:
   deltacli read ./tbl --limit 5         its rows
   deltacli changes ./tbl --from 3       what became of its rows since
   deltacli checkpoint ./tbl             so that readers replay less
+  deltacli vacuum ./tbl --dry-run       files that no retained version needs
   deltacli validate ./tbl               what is wrong with it
   deltacli log cat ./tbl 3              the raw actions of a version
 """

@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from deltacli.delta.rules.base import Finding, Rule, Severity
     from deltacli.operations.baseline import Baseline
     from deltacli.operations.discover import Target
-    from deltacli.operations.validate import Validation
+    from deltacli.operations.validate import FileLimits, Validation
+    from deltacli.operations.validation_history import Entry, TableTally, Tally
 
 
 class Wanted(NamedTuple):
     """What the options ask for."""
 
     level: str
+    limits: FileLimits
     select: Sequence[str]
     ignore: Sequence[str]
     profile: str
@@ -34,7 +36,21 @@ class Wanted(NamedTuple):
     most: int
     baseline: str | None
     write_baseline: str | None
+    history: str | None
     brief: bool
+
+    @property
+    def left_out_by(self) -> dict[str, object]:
+        """The options that leave something out, as a history of runs names them."""
+        named: dict[str, object] = {
+            "select": list(self.select),
+            "ignore": list(self.ignore),
+            "profile": self.profile if self.profile != "current" else "",
+            "sample": f"{100 * self.limits.share:g}%" if self.limits.share != 1 else "",
+            "where": self.limits.where,
+            "baseline": self.baseline is not None,
+        }
+        return {name: value for name, value in named.items() if value}
 
 
 class _SinkFailed(BaseException):
@@ -60,6 +76,8 @@ class _Sieve:
         self.suppressed: Counter[str] = Counter()
         self.accepted = 0
         self.fails = False
+        self.by_severity: Counter[str] = Counter()
+        self.by_rule: Counter[str] = Counter()
 
     def take(self, finding: Finding) -> None:
         """Decide about one finding, as it comes."""
@@ -70,6 +88,8 @@ class _Sieve:
             return
         self.fails |= reaches(finding.severity, self._wanted.fail_on)
         rule = finding.rule.id
+        self.by_severity[finding.severity] += 1
+        self.by_rule[rule] += 1
         if self._wanted.most and self._shown[rule] >= self._wanted.most:
             self.suppressed[rule] += 1
             return
@@ -81,6 +101,20 @@ class _Sieve:
             self._tell(finding)
         except Exception as fault:
             raise _SinkFailed(fault) from fault
+
+    def tally(self) -> Tally:
+        """The counts of what came and is not accepted."""
+        from deltacli.delta.rules.base import Severity
+        from deltacli.operations.validation_history import Tally
+
+        return Tally(
+            self.by_severity[Severity.ERROR],
+            self.by_severity[Severity.WARNING],
+            self.by_severity[Severity.INFO],
+            accepted=self.accepted,
+            suppressed=sum(self.suppressed.values()),
+            rules=dict(sorted(self.by_rule.items())),
+        )
 
 
 class Checker:
@@ -96,6 +130,7 @@ class Checker:
         self._tables: list[CheckedTable] = []
         self._to_accept: list[tuple[str, Finding]] = []
         self._labels: list[str] = []
+        self._tallies: list[TableTally] = []
 
     def run_all(self, names: Sequence[str]) -> Checkup:
         """Find the tables, check each and write the result. Raises the fault where no table could be looked at."""
@@ -118,6 +153,25 @@ class Checker:
                 _write(sink, self._run, checkup, brief=self._wanted.brief)
         self._keep_baseline(checkup)
         return checkup
+
+    @property
+    def has_only_failures(self) -> bool:
+        """True if there were paths, and none of them could be looked at."""
+        return bool(self._failures) and not self._tables
+
+    def entry(self, exit_code: int) -> Entry:
+        """The run as a line of a history."""
+        from deltacli.operations.validation_history import Entry
+
+        return Entry(
+            self._now_ms,
+            self._wanted.level,
+            self._wanted.left_out_by,
+            self._wanted.fail_on.value,
+            self._tallies,
+            [(name, fault.code) for name, fault in self._failures],
+            exit_code,
+        )
 
     def _check_all(self, targets: Sequence[Target]) -> None:
         many = len(targets) if len(targets) > 1 else 0  # a step of nothing is not shown
@@ -154,7 +208,7 @@ class Checker:
         from deltacli.operations.validate import validate_table
 
         wanted = self._wanted
-        needs_all = self._baseline is not None or wanted.write_baseline is not None
+        needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.history))
         label = _label(target, wanted.baseline)
         sieve = _Sieve(wanted, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
@@ -170,6 +224,8 @@ class Checker:
                 now_ms=self._now_ms,
                 progress=self._run.progress,
                 on_finding=sieve.take,
+                limits=wanted.limits,
+                open_other=self._run.open_other,
             )
         except _SinkFailed as failed:
             raise failed.fault from None
@@ -183,6 +239,8 @@ class Checker:
         if wanted.write_baseline is not None:
             own = _label(target, wanted.write_baseline)
             self._to_accept += [(own, finding) for finding in found.findings]
+        if wanted.history is not None:
+            self._tallies.append(_tally(_label(target, wanted.history), found, sieve))
 
     def _may_fail(self, found: Validation) -> bool:
         """True if a finding that nobody has seen may reach the limit."""
@@ -249,8 +307,16 @@ class Checker:
             )
 
 
+def _tally(label: str, found: Validation, sieve: _Sieve) -> TableTally:
+    from deltacli.operations.validation_history import TableTally
+
+    return TableTally(label, found.version, len(found.not_checked), sieve.tally())
+
+
 def _label(target: Target, baseline: str | None) -> str:
-    """What a table is called in a baseline: a local one by its path from there, so that both can move together."""
+    """What a table is called in a baseline or a history: a local one by its path from there, so that both can move
+    together.
+    """
     from deltacli.storage import LocalStorage
 
     if baseline is None or not isinstance(target.storage, LocalStorage):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
+from deltacli.cli.configuration import one_of, parse_storage_option, read_configuration
 from deltacli.cli.output import open_sink
 from deltacli.cli.render.json import dumps
 from deltacli.cli.term import Terminal, close_live_line, detect_terminal, say
@@ -231,8 +232,6 @@ TAKES_VALUE: Mapping[str, bool] = {
 }
 """Shared options that may also stand before the command."""
 
-_SECRET_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
-
 
 class Invocation:
     """The command line at hand, for what is said about it before and after its options are settled."""
@@ -362,29 +361,20 @@ def make_run(
     verbose: int,
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
-    settings = _read_config(config or os.environ.get("DELTACLI_CONFIG"))
+    settings = read_configuration(config or os.environ.get("DELTACLI_CONFIG"))
     if as_json and output_format not in (None, "json"):
         raise UsageError(f"--json and --format {output_format} contradict each other")
     if table_format is TableFormat.PAIMON:
         raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
     if as_json and "json" not in list(formats):
         raise UsageError("--json: this command has one format of its own", hint="leave --json out")
-    # A default for every command means nothing to one that has no choice; errors keep to it all the same.
-    defaults = OutputFormat if len(formats) == 1 else formats
-    wished = (
-        "json"
-        if as_json
-        else output_format
-        or _one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
-        or _one_of(defaults, settings.get("format"), "format in the configuration")
-        or "table"
-    )
+    wished = _wished_format(formats, output_format, settings, as_json=as_json)
     chosen = OutputFormat(wished if wished in list(formats) else "table")
-    colours = colour or _one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
+    colours = colour or one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
     shows = (
         progress
-        or _one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
-        or _one_of(ProgressChoice, settings.get("progress"), "progress in the configuration")
+        or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
+        or one_of(ProgressChoice, settings.get("progress"), "progress in the configuration")
         or ProgressChoice.AUTO
     )
     logs = log_format or (LogFormat.JSON if wished in ("json", "ndjson") else LogFormat.TEXT)
@@ -396,7 +386,10 @@ def make_run(
         format=chosen,
         output=output,
         clock=fixed_clock(parse_timestamp(now)) if now is not None else system_clock,
-        storage_options={**settings.get("storage_options", {}), **dict(map(_storage_option, storage_option or []))},
+        storage_options={
+            **settings.get("storage_options", {}),
+            **dict(map(parse_storage_option, storage_option or [])),
+        },
         terminal=detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=verbose,
@@ -405,6 +398,22 @@ def make_run(
         progress_is_asked_for=shows is not ProgressChoice.AUTO,
         log_is_json=logs is LogFormat.JSON,
         is_paged=not no_pager,
+    )
+
+
+def _wished_format(
+    formats: type[StrEnum], given: StrEnum | None, settings: Mapping[str, Any], *, as_json: bool
+) -> str:  # Any: TOML values
+    """The format that was asked for, which need not be one of the command's. Raises UsageError."""
+    # A default for every command means nothing to one that has no choice; errors keep to it all the same.
+    defaults = OutputFormat if len(formats) == 1 else formats
+    return str(
+        "json"
+        if as_json
+        else given
+        or one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or one_of(defaults, settings.get("format"), "format in the configuration")
+        or "table"
     )
 
 
@@ -431,64 +440,3 @@ def _is_pipe(stream: Any) -> bool:  # Any: a standard stream, or what a test put
         return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
         return False
-
-
-def _one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`
-    if value is None or value == "":
-        return None
-    try:
-        return choices(value)
-    except ValueError:
-        raise UsageError(
-            f"{where} is {value!r}", facts={"expected": ", ".join(str(choice) for choice in choices)}
-        ) from None
-
-
-def _storage_option(text: str) -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise UsageError(f"--storage-option {key!r} is not K=V")
-    if value.startswith("@"):
-        try:
-            with open(value[1:], encoding="utf-8") as file:
-                return key, file.read().strip()
-        except OSError as fault:
-            raise UsageError(
-                f"--storage-option {key}: {value[1:]} can't be read: {(fault.strerror or '').lower()}"
-            ) from fault
-    if any(word in key.lower() for word in _SECRET_WORDS):
-        raise UsageError(
-            f"--storage-option {key}: a secret on the command line shows in the process list",
-            code="usage.secret",
-            facts={"instead": f"--storage-option {key}=@FILE, or the store's own environment variables and profiles"},
-        )
-    return key, value
-
-
-def _read_config(path: str | None) -> dict[str, Any]:  # Any: TOML values
-    if not path:
-        return {}
-    import tomllib
-
-    try:
-        with open(path, "rb") as file:
-            settings = tomllib.load(file)
-    except OSError as fault:
-        raise UsageError(
-            f"the configuration {path} can't be read: {(fault.strerror or '').lower()}", code="usage.config"
-        ) from fault
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
-    known = {"format", "color", "progress", "quiet", "storage_options"}
-    if unknown := sorted(set(settings) - known):
-        raise UsageError(
-            f"the configuration {path} has an unknown key: {unknown[0]}",
-            code="usage.config",
-            facts={"known": ", ".join(sorted(known))},
-        )
-    if not isinstance(settings.get("quiet", False), bool):
-        raise UsageError(f"quiet in the configuration {path} is neither true nor false", code="usage.config")
-    options = settings.get("storage_options", {})
-    if not isinstance(options, dict):
-        raise UsageError(f"storage_options in {path} is not a table", code="usage.config")
-    return {**settings, "storage_options": {key: str(value) for key, value in options.items()}}

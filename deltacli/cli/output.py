@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
-
-from deltacli import leftovers
-from deltacli.errors import StorageFailed
 
 if TYPE_CHECKING:
     from deltacli.cli.pager import Screen
@@ -36,14 +31,16 @@ def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[Bina
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    from deltacli.storage.replacement import replacement, unwritable
+
     try:
         if _is_written_in_place(output):
             with open(output, "wb") as sink:
                 yield sink
             return
     except OSError as fault:
-        raise _unwritable(output, fault) from fault
-    with _replacement(output, os.path.realpath(output)) as sink:
+        raise unwritable(output, fault) from fault
+    with replacement(output) as sink:
         yield sink
 
 
@@ -53,38 +50,3 @@ def _is_written_in_place(output: str) -> bool:
         mode = os.stat(output).st_mode
         return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or os.path.abspath(output).startswith(("/dev/", "/proc/"))
     return False
-
-
-@contextlib.contextmanager
-def _replacement(output: str, target: str) -> Iterator[BinaryIO]:
-    """Yield a file beside the target that takes its place, and its mode, at the end."""
-    from uuid import uuid4
-
-    directory, name = os.path.split(target)
-    temporary = Path(directory, f".{name[:100]}.{uuid4().hex}.tmp")
-    try:
-        if os.path.lexists(target) and not os.access(target, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    except OSError as fault:
-        raise _unwritable(output, fault) from fault
-    leftovers.remember(temporary)
-    try:
-        with os.fdopen(descriptor, "wb") as sink:
-            yield sink
-            sink.flush()
-            os.fsync(sink.fileno())
-        with contextlib.suppress(FileNotFoundError):
-            temporary.chmod(stat.S_IMODE(os.stat(target).st_mode))
-        temporary.replace(target)
-    except OSError as fault:
-        raise _unwritable(output, fault) from fault
-    finally:
-        temporary.unlink(missing_ok=True)
-        leftovers.forget(temporary)
-
-
-def _unwritable(output: str, fault: OSError) -> StorageFailed:
-    return StorageFailed(
-        f"{output} can't be written: {(fault.strerror or str(fault)).lower()}", code="output.unwritable"
-    )

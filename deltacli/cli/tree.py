@@ -23,6 +23,7 @@ COMMANDS: Mapping[str, str] = {
     "properties": "deltacli.cli.commands.properties",
     "read": "deltacli.cli.commands.read",
     "snapshot": "deltacli.cli.commands.snapshot",
+    "vacuum": "deltacli.cli.commands.vacuum",
     "validate": "deltacli.cli.commands.validate",
     "widen-type": "deltacli.cli.commands.widen_type",
 }

@@ -18,28 +18,31 @@ EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
 
+First = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        metavar="V|T",
+        help="The first version: a number, or the first one committed at or after T.",
+        show_default=False,
+    ),
+]
+Last = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="V|T",
+        help="The last version: a number, or the last one committed at or before T.  [default: the newest]",
+        show_default=False,
+    ),
+]
+
 
 def changes(
     run: Run,
     table: TableArgument,
-    first: Annotated[
-        str,
-        typer.Option(
-            "--from",
-            metavar="V|T",
-            help="The first version: a number, or the first one committed at or after T.",
-            show_default=False,
-        ),
-    ],
-    last: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="V|T",
-            help="The last version: a number, or the last one committed at or before T.  [default: the newest]",
-            show_default=False,
-        ),
-    ] = None,
+    first: First,
+    last: Last = None,
     columns: ColumnsOption = None,
     where: WhereOption = None,
     limit: LimitOption = None,

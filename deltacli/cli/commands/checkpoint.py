@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,67 +41,78 @@ class StatsChoice(StrEnum):
     BOTH = "both"
 
 
+Layout = Annotated[
+    LayoutChoice,
+    typer.Option(
+        "--layout",
+        metavar="auto|classic|multi-part|v2",
+        help="The form; auto: as the table's policy says.  [default: auto]",
+        show_default=False,
+    ),
+]
+Parts = Annotated[
+    int | None,
+    typer.Option("--parts", metavar="N", help="Files of a multi-part checkpoint.", show_default=False),
+]
+RowsPerFile = Annotated[
+    int | None,
+    typer.Option(
+        "--rows-per-file",
+        metavar="N",
+        help="Actions in a sidecar or part.  [default: 200000 in a sidecar]",
+        show_default=False,
+    ),
+]
+Top = Annotated[
+    TopChoice,
+    typer.Option(
+        "--v2-top",
+        metavar="json|parquet",
+        help="The file that names the sidecars of V2.  [default: json]",
+        show_default=False,
+    ),
+]
+Stats = Annotated[
+    StatsChoice,
+    typer.Option(
+        "--stats",
+        metavar="keep|json|struct|both",
+        help="Columns of statistics; keep: as the properties say, else as the last checkpoint had them.  "
+        "[default: keep]",
+        show_default=False,
+    ),
+]
+IfBehind = Annotated[
+    int,
+    typer.Option(
+        "--if-behind",
+        metavar="N",
+        help="Do nothing before N commits have come since the last checkpoint.",
+        show_default=False,
+    ),
+]
+Force = Annotated[
+    bool, typer.Option("--force", help="Write it again where a complete one of this version and form is.")
+]
+Verify = Annotated[
+    bool, typer.Option("--verify", help="Compare the checkpoints there are with the log; write nothing.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+
+
 def checkpoint(
     run: Run,
     table: TableArgument,
     version: VersionOption = None,
-    layout: Annotated[
-        LayoutChoice,
-        typer.Option(
-            "--layout",
-            metavar="auto|classic|multi-part|v2",
-            help="The form; auto: as the table's policy says.  [default: auto]",
-            show_default=False,
-        ),
-    ] = LayoutChoice.AUTO,
-    parts: Annotated[
-        int | None,
-        typer.Option("--parts", metavar="N", help="Files of a multi-part checkpoint.", show_default=False),
-    ] = None,
-    rows_per_file: Annotated[
-        int | None,
-        typer.Option(
-            "--rows-per-file",
-            metavar="N",
-            help="Actions in a sidecar or part.  [default: 200000 in a sidecar]",
-            show_default=False,
-        ),
-    ] = None,
-    v2_top: Annotated[
-        TopChoice,
-        typer.Option(
-            "--v2-top",
-            metavar="json|parquet",
-            help="The file that names the sidecars of V2.  [default: json]",
-            show_default=False,
-        ),
-    ] = TopChoice.JSON,
-    stats: Annotated[
-        StatsChoice,
-        typer.Option(
-            "--stats",
-            metavar="keep|json|struct|both",
-            help="Columns of statistics; keep: as the properties say, else as the last checkpoint had them.  "
-            "[default: keep]",
-            show_default=False,
-        ),
-    ] = StatsChoice.KEEP,
-    if_behind: Annotated[
-        int,
-        typer.Option(
-            "--if-behind",
-            metavar="N",
-            help="Do nothing before N commits have come since the last checkpoint.",
-            show_default=False,
-        ),
-    ] = 0,
-    force: Annotated[
-        bool, typer.Option("--force", help="Write it again where a complete one of this version and form is.")
-    ] = False,
-    verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the checkpoints there are with the log; write nothing.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    layout: Layout = LayoutChoice.AUTO,
+    parts: Parts = None,
+    rows_per_file: RowsPerFile = None,
+    v2_top: Top = TopChoice.JSON,
+    stats: Stats = StatsChoice.KEEP,
+    if_behind: IfBehind = 0,
+    force: Force = False,
+    verify: Verify = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Write a checkpoint, so that readers replay less.
 
@@ -119,22 +131,19 @@ def checkpoint(
     """
     from deltacli.operations.table import Table
 
-    if version is not None and version < 0:
-        raise UsageError(f"--version {version} is negative")
-    if if_behind < 0:
-        raise UsageError(f"--if-behind {if_behind} is negative")
+    _require_not_negative({"--version": version, "--if-behind": if_behind})
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     if verify:
-        writes = {
-            "--layout": layout is not LayoutChoice.AUTO,
-            "--parts": parts is not None,
-            "--rows-per-file": rows_per_file is not None,
-            "--if-behind": if_behind,
-            "--force": force,
-            "--dry-run": dry_run,
-        }
-        if given := [option for option, is_given in writes.items() if is_given]:
-            raise UsageError(f"--verify writes nothing: it does not go with {', '.join(given)}")
+        _require_nothing_to_write(
+            {
+                "--layout": layout is not LayoutChoice.AUTO,
+                "--parts": parts is not None,
+                "--rows-per-file": rows_per_file is not None,
+                "--if-behind": if_behind > 0,
+                "--force": force,
+                "--dry-run": dry_run,
+            }
+        )
         _verify(run, opened, table, version)
         return
     from deltacli.operations.checkpoint import make_request
@@ -150,6 +159,18 @@ def checkpoint(
         force=force,
     )
     _write(run, opened, table, request, dry_run=dry_run)
+
+
+def _require_not_negative(numbers: Mapping[str, int | None]) -> None:
+    for option, number in numbers.items():
+        if number is not None and number < 0:
+            raise UsageError(f"{option} {number} is negative")
+
+
+def _require_nothing_to_write(options: Mapping[str, bool]) -> None:
+    """Raise UsageError where an option that says how to write is given beside `--verify`."""
+    if given := [option for option, is_given in options.items() if is_given]:
+        raise UsageError(f"--verify writes nothing: it does not go with {', '.join(given)}")
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:

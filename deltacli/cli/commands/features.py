@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.consent import require_consent
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.changing import carry_out, show_plan
+from deltacli.cli.options import DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,25 +65,14 @@ def features(
 
 
 def _add(run: Run, opened: Table, table: str, names: list[str], *, dry_run: bool, yes: bool) -> None:
-    from deltacli.cli.render.settings import write_change
     from deltacli.operations.table_features import add_features, plan_addition
 
     if not names:
         raise UsageError("add: no feature is named", hint="deltacli features --help")
     plan = plan_addition(opened, names)
     if dry_run or not plan.plan.added:
-        write_change(run, plan, is_done=False)
-        if dry_run and plan.plan.added and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-            run.note("next: the same command without --dry-run")
+        show_plan(run, plan, has_next=dry_run and bool(plan.plan.added))
         return
     listed = ", ".join(one.name for one in plan.plan.added)
     what = f"add {listed} to the protocol of {plan.table} for good"
-    require_consent(run, what, yes=yes, show_plan=lambda: write_change(run, plan, is_done=False))
-    try:
-        outcome = add_features(opened, names)
-    except Interrupted as interruption:
-        interruption.outcome = "; ".join(getattr(interruption, "__notes__", [])) or interruption.outcome
-        raise
-    write_change(run, outcome, is_done=True)
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: deltacli history {quoted_table(table)} --limit 1")
+    carry_out(run, table, what, plan, lambda: add_features(opened, names), yes=yes)

@@ -254,9 +254,24 @@ def _size(name: str) -> Any:  # Any: Callable[[_Line], str]
     return text
 
 
+def _versions(spans: Sequence[tuple[int, int]]) -> str:
+    """Name versions, as the subject of a sentence: `versions 2-4, 7`."""
+    text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
+    return f"version {text}" if text.isdigit() else f"versions {text}"
+
+
+def _missing(found: History) -> str:
+    """What the log has lost, and what can't be rebuilt for it."""
+    named = _versions(found.missing)
+    text = f"{named} {'are' if named.startswith('versions') else 'is'} missing from the log"
+    return f"{text}, so {_versions(found.lost)} can't be rebuilt" if found.lost else text
+
+
 def _say_what_next(run: Run, table: str, found: History) -> None:
     """End with what was left out and what to run next."""
     name = quoted_table(table)
+    if found.missing:
+        run.note(f"{_missing(found)}: deltacli validate {name}")
     if not found.is_complete:
         command = again_without_limit(invocation.arguments)
         run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: {command}")

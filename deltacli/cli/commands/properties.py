@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.consent import require_consent
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.changing import carry_out, show_plan
+from deltacli.cli.options import DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -76,7 +74,6 @@ def properties(
 def _change(
     run: Run, opened: Table, table: str, change: Change, items: list[str], *, force: bool, dry_run: bool, yes: bool
 ) -> None:
-    from deltacli.cli.render.settings import write_change
     from deltacli.delta.property_changes import pairs_of
     from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
 
@@ -92,18 +89,8 @@ def _change(
     for caution in plan.plan.cautions:
         run.note(f"note: {caution}")
     if dry_run or not plan.plan.changes:
-        write_change(run, plan, is_done=False)
-        if dry_run and plan.plan.changes and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-            run.note("next: the same command without --dry-run")
+        show_plan(run, plan, has_next=dry_run and bool(plan.plan.changes))
         return
     count = len(plan.plan.changes)
     what = f"{change} {count} {'property' if count == 1 else 'properties'} of {plan.table}"
-    require_consent(run, what, yes=yes, show_plan=lambda: write_change(run, plan, is_done=False))
-    try:
-        outcome = change_properties(opened, edits)
-    except Interrupted as interruption:
-        interruption.outcome = "; ".join(getattr(interruption, "__notes__", [])) or interruption.outcome
-        raise
-    write_change(run, outcome, is_done=True)
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: deltacli history {quoted_table(table)} --limit 1")
+    carry_out(run, table, what, plan, lambda: change_properties(opened, edits), yes=yes)

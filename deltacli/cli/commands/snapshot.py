@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
@@ -29,23 +30,23 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
+Files = Annotated[bool, typer.Option("--files", help="List the live files instead.")]
+Tombstones = Annotated[bool, typer.Option("--tombstones", help="List the tombstones instead, expired ones too.")]
+Schema = Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")]
+Counts = Annotated[bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones.")]
+Digest = Annotated[bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones.")]
+
 
 def snapshot(
     run: Run,
     table: TableArgument,
     version: VersionOption = None,
     timestamp: TimestampOption = None,
-    files: Annotated[bool, typer.Option("--files", help="List the live files instead.")] = False,
-    tombstones: Annotated[
-        bool, typer.Option("--tombstones", help="List the tombstones instead, expired ones too.")
-    ] = False,
-    schema: Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")] = False,
-    counts: Annotated[
-        bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones.")
-    ] = False,
-    digest: Annotated[
-        bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones.")
-    ] = False,
+    files: Files = False,
+    tombstones: Tombstones = False,
+    schema: Schema = False,
+    counts: Counts = False,
+    digest: Digest = False,
     limit: LimitOption = None,
     columns: ColumnsOption = None,
 ) -> None:
@@ -70,25 +71,15 @@ def snapshot(
         raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     if files or tombstones:
-        _list_files(
-            run,
-            lambda: opened.snapshot(version=version, timestamp_ms=at_ms),
-            at_ms,
-            columns,
-            limit,
-            files=files,
-            tombstones=tombstones,
-        )
+        rebuild = partial(opened.snapshot, version=version, timestamp_ms=at_ms)
+        _list_files(run, rebuild, at_ms, columns, limit, files=files, tombstones=tombstones)
         return
     if columns is not None or limit is not None:
         raise UsageError(
             "--columns and --limit belong to a list of files", hint=f"deltacli snapshot {quoted_table(table)} --files"
         )
     if schema:
-        found = opened.snapshot(version=version, timestamp_ms=at_ms)
-        note_findings(run, found, at_ms)
-        with run.sink() as sink:
-            _write_schema(sink, run, found)
+        _show_schema(run, opened.snapshot(version=version, timestamp_ms=at_ms), at_ms)
         return
     from deltacli.operations.snapshot import summarize
 
@@ -102,7 +93,7 @@ def snapshot(
 
 def _list_files(
     run: Run,
-    rebuild: Any,  # Any: Callable[[], Snapshot]
+    rebuild: Callable[[], Snapshot],
     at_ms: int | None,
     columns: str | None,
     limit: int | None,
@@ -120,6 +111,12 @@ def _list_files(
         was_cut = write_file_listing(sink, run, found, listing, limit=most)
     if was_cut:
         run.note(f"showing the first {most:,}; all of them: {again_without_limit(invocation.arguments)}")
+
+
+def _show_schema(run: Run, found: Snapshot, at_ms: int | None) -> None:
+    note_findings(run, found, at_ms)
+    with run.sink() as sink:
+        _write_schema(sink, run, found)
 
 
 def _write_summary(sink: BinaryIO, run: Run, summary: SnapshotSummary, *, only_counts: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -10,12 +11,14 @@ import typer
 
 from deltacli.cli.options import FindingFormat, OutputFormat, Run, invocation
 from deltacli.cli.shell import again_with, quoted, quoted_table
-from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.checker import Wanted
     from deltacli.cli.render.checkup import Checkup
+    from deltacli.cli.trend import Trend
     from deltacli.delta.rules.base import Rule
+    from deltacli.operations.validate import FileLimits
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
@@ -26,6 +29,15 @@ _NAMED = 5
 class LevelChoice(StrEnum):
     LOG = "log"
     STORAGE = "storage"
+    FOOTERS = "footers"
+    DATA = "data"
+
+
+_NEXT_LEVEL = {
+    LevelChoice.LOG: ("are the files there", LevelChoice.STORAGE),
+    LevelChoice.STORAGE: ("are they what the log says", LevelChoice.FOOTERS),
+    LevelChoice.FOOTERS: ("are their rows", LevelChoice.DATA),
+}
 
 
 class ProfileChoice(StrEnum):
@@ -51,8 +63,27 @@ LevelOption = Annotated[
     LevelChoice | None,
     typer.Option(
         "--level",
-        metavar="log|storage",
-        help="How far to look: the log's files, or a listing of the table, too.  [default: log]",
+        metavar="log|storage|footers|data",
+        help="How far to look: the log; a listing of the table, too; the footers of its data files; their rows.  "
+        "[default: log]",
+        show_default=False,
+    ),
+]
+SampleOption = Annotated[
+    str | None,
+    typer.Option(
+        "--sample",
+        metavar="N%",
+        help="Look into so many of the data files only; each version has its own sample.",
+        show_default=False,
+    ),
+]
+WhereOption = Annotated[
+    str | None,
+    typer.Option(
+        "--where",
+        metavar="CONDITION",
+        help="Look only into data files that may hold such rows; all rows of these are checked.",
         show_default=False,
     ),
 ]
@@ -84,6 +115,15 @@ WriteBaselineOption = Annotated[
         show_default=False,
     ),
 ]
+HistoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--history",
+        metavar="FILE",
+        help="Add a line with the counts of this run, and say what changed since the last.",
+        show_default=False,
+    ),
+]
 ProfileOption = Annotated[
     ProfileChoice,
     typer.Option("--profile", metavar="current|draft", help="The protocol as it is, or only what its old draft asks."),
@@ -101,11 +141,14 @@ def validate(
     tables: TablesArgument = None,
     *,
     level: LevelOption = None,
+    sample: SampleOption = None,
+    where: WhereOption = None,
     select: SelectOption = None,
     ignore: IgnoreOption = None,
     fail_on: FailOnOption = FailOn.ERROR,
     baseline: BaselineOption = None,
     write_baseline: WriteBaselineOption = None,
+    history: HistoryOption = None,
     profile: ProfileOption = ProfileChoice.CURRENT,
     max_findings: MaxFindingsOption = DEFAULT_MOST,
     exit_zero: ExitZeroOption = False,
@@ -123,18 +166,21 @@ def validate(
     Examples:
       deltacli validate ./tbl
       deltacli validate ./tbl --level storage --fail-on warning
+      deltacli validate ./tbl --level data --sample 5%
       deltacli validate './lake/**' --format sarif --output validate.sarif
       deltacli validate ./tbl --baseline known.json --write-baseline known.json
+      deltacli validate './lake/**' --history trend.ndjson
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'
     """
-    from deltacli.cli.checker import Checker, Wanted
+    from deltacli.cli.checker import Wanted
     from deltacli.delta.rules.base import Severity
 
     if max_findings < 0:
         raise UsageError(f"--max-findings {max_findings} is negative", facts={"expected": "0 (all) or more"})
     wanted = Wanted(
         level=level or LevelChoice.LOG,
+        limits=_limits(level, sample, where),
         select=_split(select),
         ignore=_split(ignore),
         profile=profile,
@@ -142,23 +188,82 @@ def validate(
         most=max_findings,
         baseline=baseline,
         write_baseline=write_baseline,
+        history=history,
         brief=brief,
     )
     if list_rules:
-        rules = _choose_rules(run, wanted, (level,) if level else list(LevelChoice))
-        from deltacli.cli.render.rules import require_list_format, write_rules
-
-        require_list_format(run.format)
-        with run.sink() as sink:
-            write_rules(sink, run.terminal, run.format, rules)
-        return
-    if not tables:
+        _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))
+    elif not tables:
         raise UsageError("there is no TABLE to validate", code="usage.table", hint="deltacli validate --help")
-    checkup = Checker(run, wanted, _choose_rules(run, wanted, (wanted.level,))).run_all(tables)
-    _say_what_next(run, wanted, checkup)
-    code = _exit_code(wanted, checkup, exit_zero=exit_zero)
-    if code:
+    elif code := _check(run, wanted, tables, exit_zero=exit_zero):
         raise typer.Exit(code)
+
+
+def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
+    from deltacli.cli.render.rules import require_list_format, write_rules
+
+    require_list_format(run.format)
+    with run.sink() as sink:
+        write_rules(sink, run.terminal, run.format, rules)
+
+
+def _check(run: Run, wanted: Wanted, tables: Sequence[str], *, exit_zero: bool) -> int:
+    """Check the tables, write what was found, and return the exit code."""
+    from deltacli.cli.checker import Checker
+
+    trend = _open_trend(run, wanted)
+    checker = Checker(run, wanted, _choose_rules(run, wanted, (wanted.level,)))
+    try:
+        checkup = checker.run_all(tables)
+    except (DeltacliError, typer.Exit) as ended:
+        if trend is not None and checker.has_only_failures:
+            trend.append(checker.entry(ended.exit_code))
+        raise
+    code = _exit_code(wanted, checkup, exit_zero=exit_zero)
+    if trend is not None:
+        entry = checker.entry(code)
+        trend.append(entry)
+        _say_what_changed(run, trend.compare(entry))
+    _say_what_next(run, wanted, checkup)
+    return code
+
+
+def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:
+    """Which data files are looked into. Raises UsageError (`usage.sample`)."""
+    from deltacli.operations.validate import FileLimits
+    from deltacli.quantities import parse_share
+
+    option = "--sample" if sample is not None else "--where" if where is not None else None
+    if option is not None and level not in (LevelChoice.FOOTERS, LevelChoice.DATA):
+        raise UsageError(
+            f"{option} limits the data files, and --level {level or LevelChoice.LOG} opens none",
+            code="usage.sample",
+            hint=again_with(invocation.arguments, "--level", "data"),
+        )
+    try:
+        return FileLimits(1.0 if sample is None else parse_share(sample), where)
+    except ValueError as fault:
+        raise UsageError(
+            f"--sample {fault}", code="usage.sample", facts={"expected": "more than 0%, up to 100%"}
+        ) from fault
+
+
+def _open_trend(run: Run, wanted: Wanted) -> Trend | None:
+    """The history that gets a line. Raises UsageError where it is none, or the same file as another one."""
+    if wanted.history is None:
+        return None
+    from deltacli.cli.trend import Trend
+
+    others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
+    for option, name in others.items():
+        if name is not None and os.path.realpath(name) == os.path.realpath(wanted.history):
+            raise UsageError(f"--history and {option} are the same file, {name}")
+    return Trend(wanted.history)
+
+
+def _say_what_changed(run: Run, sentence: str | None) -> None:
+    if sentence is not None and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(f"note: {sentence}")
 
 
 def _split(values: Sequence[str] | None) -> tuple[str, ...]:
@@ -167,6 +272,7 @@ def _split(values: Sequence[str] | None) -> tuple[str, ...]:
 
 def _choose_rules(run: Run, wanted: Wanted, levels: Sequence[str]) -> list[Rule]:
     """The rules of these levels that the options ask for. Raises UsageError where that is none."""
+    from deltacli.cli.render.checkup import LEVEL_NAMES
     from deltacli.delta.rules.catalogue import catalogue
     from deltacli.operations.findings import Choice
 
@@ -184,7 +290,7 @@ def _choose_rules(run: Run, wanted: Wanted, levels: Sequence[str]) -> list[Rule]
             f"no rule is left to check at --level {wanted.level}",
             code="usage.rule",
             facts={"at other levels": ", ".join(rule.id for rule in elsewhere[:_NAMED])} if elsewhere else None,
-            hint=again_with(invocation.arguments, "--level", "storage") if elsewhere else None,
+            hint=again_with(invocation.arguments, "--level", LEVEL_NAMES[elsewhere[0].level]) if elsewhere else None,
         )
     return rules
 
@@ -225,6 +331,7 @@ def _exit_code(wanted: Wanted, checkup: Checkup, *, exit_zero: bool) -> int:
 
 def _say_what_next(run: Run, wanted: Wanted, checkup: Checkup) -> None:
     """End with the counts, where the format has no place for them, or with what to run next."""
+    from deltacli.cli.render.checkup import worst_first
     from deltacli.cli.render.findings import summary_sentence
     from deltacli.operations.findings import OWN_RULES
 
@@ -232,13 +339,15 @@ def _say_what_next(run: Run, wanted: Wanted, checkup: Checkup) -> None:
         run.note(f"note: {summary_sentence(checkup)}")
     if not run.terminal.is_terminal or run.format is not OutputFormat.TABLE:
         return
-    found = [finding.rule.id for table in checkup.tables for finding in table.findings]
+    findings = [finding for table in checkup.tables for finding in table.findings]
+    found = [finding.rule.id for finding in sorted(findings, key=worst_first)]
     reported = dict.fromkeys(rule for rule in found if rule not in OWN_RULES)
     if any(table.suppressed for table in checkup.tables):
         run.note(f"next: all findings: {again_with(invocation.arguments, '--max-findings', '0')}")
     elif reported:
         chosen = quoted(",".join(list(reported)[:_NAMED]))
         run.note(f"next: what the rules mean: deltacli validate --list-rules --select {chosen}")
-    elif not found and wanted.level == LevelChoice.LOG:
+    elif not found and wanted.level in _NEXT_LEVEL:
         names = " ".join(quoted_table(table.name) for table in checkup.tables[:_NAMED])
-        run.note(f"next: are the files there: deltacli validate {names} --level storage")
+        question, level = _NEXT_LEVEL[LevelChoice(wanted.level)]
+        run.note(f"next: {question}: deltacli validate {names} --level {level}")

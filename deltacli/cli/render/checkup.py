@@ -98,6 +98,11 @@ def reaches(severity: Severity, limit: Severity) -> bool:
     return _RANK[severity] >= _RANK[limit]
 
 
+def worst_first(finding: Finding) -> int:
+    """A key that sorts errors before warnings before observations."""
+    return -_RANK[finding.severity]
+
+
 def place_name(table: CheckedTable, place: Place) -> str:
     """Where something lies, below the table as the user wrote it, so that an editor can jump there."""
     if not place.path or _ABSOLUTE.match(place.path):

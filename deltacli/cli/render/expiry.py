@@ -56,12 +56,19 @@ def _sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
         Section("table", [plan.table]),
         Section("cutoff", [cutoff]),
         Section("log begins", [_begins(plan)]),
-        Section("goes" if outcome is None else "gone", _files(plan) if plan.files else ["nothing"]),
+        Section(_verb(outcome), _files(plan) if plan.files else ["nothing"]),
         Section("versions", [_versions(plan)] if plan.files else []),
         Section("deleted", [_deleted(outcome)] if outcome else []),
         Section("refused", [_refusal(code, message, o) for code, message, o in plan.refusals], Style.PROBLEM),
     ]
     return [section for section in sections if section.lines]
+
+
+def _verb(outcome: ExpiryOutcome | None) -> str:
+    """What is said of the plan's files: `gone` only where none of them is left."""
+    if outcome is None:
+        return "goes"
+    return "planned" if outcome.failed else "gone"
 
 
 def _begins(plan: ExpiryPlan) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Any, BinaryIO, NamedTuple
 
 from deltacli.cli.render.checkup import CheckedTable, Checkup, Counts, place_name
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import SCHEMA_VERSION, dumps, write_document
+from deltacli.cli.render.verdict import all_sentence, judge
 from deltacli.cli.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.delta.rules.base import Finding, Fix, Severity
 from deltacli.quantities import format_count, plural
@@ -25,6 +27,8 @@ def write_text(sink: BinaryIO, terminal: Terminal, checkup: Checkup, *, brief: b
     if has_lines:
         sink.write(b"\n")
     _write_summary(sink, terminal, checkup)
+    for line in _verdict_lines(checkup, terminal):
+        sink.write(encoded(f"{line}\n"))
 
 
 def _table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
@@ -67,6 +71,33 @@ def fix_sentence(fix: Fix) -> str:
 
 def _clean(text: str, terminal: Terminal) -> str:
     return for_screen(text) if terminal.is_terminal else visible(text)
+
+
+def _verdict_lines(checkup: Checkup, terminal: Terminal) -> Iterator[str]:
+    """What is at stake in each table with errors or warnings, and, of several, in how many."""
+    told = False
+    for table in checkup.tables:
+        verdict = judge(table)
+        if not verdict.risks and not verdict.others:
+            continue
+        if not told:
+            yield ""
+            told = True
+        yield from _headed(table.name, verdict.sentence, terminal)
+    if told and len(checkup.tables) > 1:
+        yield from _headed(f"all {len(checkup.tables):,} tables", all_sentence(checkup), terminal)
+
+
+def _headed(name: str, sentence: str, terminal: Terminal) -> list[str]:
+    """A sentence after a name; on a terminal it goes on below between words."""
+    head, text = f"{_clean(name, terminal)}:", _clean(sentence, terminal)
+    if terminal.width is None:
+        lines = [f"{head} {text}"]
+    else:
+        lines = wrap(f"{head} {text}", terminal.width, subsequent_indent="    ", break_on_hyphens=False)
+    if lines[0].startswith(head):
+        lines[0] = terminal.paint(head, Style.HEADING) + lines[0].removeprefix(head)
+    return lines
 
 
 class _Row(NamedTuple):
@@ -151,13 +182,16 @@ def write_json(sink: BinaryIO, checkup: Checkup, *, indent: bool) -> None:
 
 def _table_json(table: CheckedTable) -> dict[str, Any]:
     found = table.validation
+    files = {} if found.files is None else {"files": found.files._asdict()}
     return {
         "table": found.table,
         "version": found.version,
         "findings": [finding.as_json() for finding in table.findings],
         "summary": table.counts._asdict(),
+        "verdict": judge(table).as_json(),
         "suppressed": dict(table.suppressed),
         "notChecked": list(found.not_checked),
+        **files,
     }
 
 

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-import orjson
+from deltacli.documents import SCHEMA_VERSION, dumps, envelope
 
-SCHEMA_VERSION = 1
-
-
-def dumps(value: object, *, indent: bool = False) -> bytes:
-    """JSON in UTF-8; what orjson refuses (lone surrogates, NaN, integers beyond 64 bits) is written by the standard
-    library.
-    """
-    try:
-        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
-    except (TypeError, ValueError):
-        return json.dumps(value, indent=2 if indent else None, separators=None if indent else (",", ":")).encode()
-
-
-def envelope(kind: str, table: str, *, complete: bool) -> dict[str, Any]:
-    """The fields every document begins with."""
-    return {"kind": kind, "schemaVersion": SCHEMA_VERSION, "table": table, "tableFormat": "delta", "complete": complete}
+__all__ = [
+    "SCHEMA_VERSION",
+    "EncodedItems",
+    "dumps",
+    "end_line",
+    "envelope",
+    "write_document",
+    "write_document_with_items",
+    "write_encoded_lines",
+    "write_lines",
+]
 
 
 def write_document(sink: BinaryIO, document: Mapping[str, Any], *, indent: bool) -> None:

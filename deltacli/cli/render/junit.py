@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from deltacli.cli.render.checkup import CheckedTable, Checkup, place_name, reaches
 from deltacli.cli.render.findings import fix_sentence
+from deltacli.cli.render.verdict import judge
 from deltacli.delta.rules.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 
@@ -82,6 +83,7 @@ def _properties(table: CheckedTable) -> Iterator[str]:
         ("table", table.validation.table),
         ("version", table.validation.version),
         ("level", table.validation.level),
+        ("verdict", judge(table).sentence),
     ]
     rows = [f'<property name="{name}" value={_attribute(str(value))}/>' for name, value in pairs if value is not None]
     yield f"    <properties>{''.join(rows)}</properties>"

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.chosen_version import parse_versions
 from deltacli.cli.consent import require_consent
 from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.shell import quoted_table
-from deltacli.errors import UsageError
 from deltacli.quantities import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
@@ -18,37 +18,41 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 
+Retention = Annotated[
+    str | None,
+    typer.Option(
+        "--retention",
+        metavar="30d",
+        help="Keep commits of this age.  [default: delta.logRetentionDuration, else 30d]",
+        show_default=False,
+    ),
+]
+KeepVersions = Annotated[
+    str | None,
+    typer.Option(
+        "--keep-versions",
+        metavar="A,B-C,…",
+        help="Versions that must stay, whatever their age.",
+        show_default=False,
+    ),
+]
+AllowBelow = Annotated[
+    str | None,
+    typer.Option(
+        "--allow-retention-below",
+        metavar="30d",
+        help="Names the table's own retention, to keep less than that.",
+        show_default=False,
+    ),
+]
+
 
 def expire(
     run: Run,
     table: TableArgument,
-    retention: Annotated[
-        str | None,
-        typer.Option(
-            "--retention",
-            metavar="30d",
-            help="Keep commits of this age.  [default: delta.logRetentionDuration, else 30d]",
-            show_default=False,
-        ),
-    ] = None,
-    keep_versions: Annotated[
-        str | None,
-        typer.Option(
-            "--keep-versions",
-            metavar="A,B-C,…",
-            help="Versions that must stay, whatever their age.",
-            show_default=False,
-        ),
-    ] = None,
-    allow_below: Annotated[
-        str | None,
-        typer.Option(
-            "--allow-retention-below",
-            metavar="30d",
-            help="Names the table's own retention, to keep less than that.",
-            show_default=False,
-        ),
-    ] = None,
+    retention: Retention = None,
+    keep_versions: KeepVersions = None,
+    allow_below: AllowBelow = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -73,7 +77,7 @@ def expire(
 
     request = ExpiryRequest(
         None if retention is None else parse_duration(retention),
-        () if keep_versions is None else _versions(keep_versions),
+        () if keep_versions is None else parse_versions(keep_versions, "--keep-versions"),
         None if allow_below is None else parse_duration(allow_below),
     )
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
@@ -97,20 +101,6 @@ def expire(
     require_done(outcome)
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
         run.note(f"next: deltacli validate {quoted_table(table)}")
-
-
-def _versions(text: str) -> tuple[int, ...]:
-    """`5,10-12` -> 5, 10, 11, 12. Raises UsageError."""
-    found: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.strip().partition("-")
-        ends = (first, last if dash else first)
-        if not all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends) or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"--keep-versions {text}: {part.strip()!r} is no version", facts={"expected": "5,10-12"})
-        if int(ends[1]) - int(ends[0]) > 1_000_000:
-            raise UsageError(f"--keep-versions {text}: that is more than a million versions")
-        found.update(range(int(ends[0]), int(ends[1]) + 1))
-    return tuple(sorted(found))
 
 
 def _show(run: Run, plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> None:

@@ -1,0 +1,73 @@
+"""What the shared options may also be set by: the configuration file, environment variables, files with secrets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from deltacli.errors import UsageError
+
+_SECRET_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
+
+
+def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
+    """The configuration file, as far as it is known; empty where there is none. Raises UsageError."""
+    if not path:
+        return {}
+    import tomllib
+
+    try:
+        with open(path, "rb") as file:
+            settings = tomllib.load(file)
+    except OSError as fault:
+        raise UsageError(
+            f"the configuration {path} can't be read: {(fault.strerror or '').lower()}", code="usage.config"
+        ) from fault
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
+    known = {"format", "color", "progress", "quiet", "storage_options"}
+    if unknown := sorted(set(settings) - known):
+        raise UsageError(
+            f"the configuration {path} has an unknown key: {unknown[0]}",
+            code="usage.config",
+            facts={"known": ", ".join(sorted(known))},
+        )
+    if not isinstance(settings.get("quiet", False), bool):
+        raise UsageError(f"quiet in the configuration {path} is neither true nor false", code="usage.config")
+    options = settings.get("storage_options", {})
+    if not isinstance(options, dict):
+        raise UsageError(f"storage_options in {path} is not a table", code="usage.config")
+    return {**settings, "storage_options": {key: str(value) for key, value in options.items()}}
+
+
+def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`
+    """The choice that a value names, None for no value. Raises UsageError, which says `where` it stands."""
+    if value is None or value == "":
+        return None
+    try:
+        return choices(value)
+    except ValueError:
+        raise UsageError(
+            f"{where} is {value!r}", facts={"expected": ", ".join(str(choice) for choice in choices)}
+        ) from None
+
+
+def parse_storage_option(text: str) -> tuple[str, str]:
+    """Key and value of a `--storage-option`; `K=@FILE` reads the value. Raises UsageError, also for an open secret."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UsageError(f"--storage-option {key!r} is not K=V")
+    if value.startswith("@"):
+        try:
+            with open(value[1:], encoding="utf-8") as file:
+                return key, file.read().strip()
+        except OSError as fault:
+            raise UsageError(
+                f"--storage-option {key}: {value[1:]} can't be read: {(fault.strerror or '').lower()}"
+            ) from fault
+    if any(word in key.lower() for word in _SECRET_WORDS):
+        raise UsageError(
+            f"--storage-option {key}: a secret on the command line shows in the process list",
+            code="usage.secret",
+            facts={"instead": f"--storage-option {key}=@FILE, or the store's own environment variables and profiles"},
+        )
+    return key, value

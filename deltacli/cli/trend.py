@@ -1,0 +1,106 @@
+"""`validate --history FILE`: the file that gets a line a run, and the sentence that compares a run with the last."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+
+from deltacli import __version__
+from deltacli.cli.options import require_target
+from deltacli.errors import UsageError
+from deltacli.operations.validation_history import Entry, last_like, read_history
+from deltacli.quantities import format_timestamp, plural
+from deltacli.storage.replacement import unwritable
+
+_NAMED = 5
+
+
+class Trend:
+    """A history of runs. It is read, and refused where it is none, before anything is checked."""
+
+    def __init__(self, name: str) -> None:
+        require_target(name, "--history")
+        self._name = name
+        self._entries = read_history(_read(name), name)
+
+    def append(self, entry: Entry) -> None:
+        """Add a line, whole and in one write, so that runs that end together do not mix theirs.
+
+        Raises StorageFailed.
+        """
+        try:
+            descriptor = os.open(self._name, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
+            try:
+                _append(descriptor, entry.line(__version__))
+            finally:
+                os.close(descriptor)
+        except OSError as fault:
+            raise unwritable(self._name, fault) from fault
+
+    def compare(self, entry: Entry) -> str | None:
+        """How a run compares with the last one that looked at the same tables in the same way; None without one."""
+        before = last_like(self._entries, entry)
+        return None if before is None else comparison(before, entry)
+
+
+def comparison(before: Entry, now: Entry) -> str:
+    """What changed between two runs, in one line."""
+    changes = [
+        f"{plural(abs(new - old), noun)} {'more' if new > old else 'fewer'}"
+        for noun, old, new in zip(("error", "warning", "info"), before.tally[:3], now.tally[:3], strict=True)
+        if new != old
+    ]
+    day = _day(before, now)
+    parts = [f"{', '.join(changes)} than {day}" if changes else f"as many findings as on {day}"]
+    old_rules, new_rules = before.tally.rules, now.tally.rules
+    parts += _named("new", [rule for rule in new_rules if rule not in old_rules])
+    parts += _named("gone", [rule for rule in old_rules if rule not in new_rules])
+    return "; ".join(parts)
+
+
+def _day(before: Entry, now: Entry) -> str:
+    """The day of a run; to the second where both are of one day."""
+    then, today = format_timestamp(before.timestamp_ms), format_timestamp(now.timestamp_ms)
+    return then[:10] if then[:10] != today[:10] else f"{then[:19]}Z"
+
+
+def _named(what: str, rules: Sequence[str]) -> list[str]:
+    if not rules:
+        return []
+    more = f" and {len(rules) - _NAMED} more" if len(rules) > _NAMED else ""
+    return [f"{what}: {', '.join(rules[:_NAMED])}{more}"]
+
+
+def _read(name: str) -> bytes:
+    """The file as it is, nothing where there is none yet. Raises UsageError where no line could be added."""
+    parent = os.path.dirname(os.path.abspath(name))
+    try:
+        if not stat.S_ISREG(os.stat(name).st_mode):
+            raise UsageError(f"--history {name} is no regular file", code="usage.history")
+        with open(name, "rb") as file:
+            data = file.read()
+    except FileNotFoundError:
+        if not os.path.isdir(parent):
+            raise UsageError(f"--history {name}: there is no directory {parent}", code="usage.history") from None
+        target, data = parent, b""
+    except OSError as fault:
+        raise UsageError(
+            f"--history {name} can't be read: {(fault.strerror or str(fault)).lower()}", code="usage.history"
+        ) from fault
+    else:
+        target = name
+    if not os.access(target, os.W_OK):
+        raise unwritable(name, PermissionError(13, os.strerror(13)))
+    return data
+
+
+def _append(descriptor: int, line: bytes) -> None:
+    """Write a line at the end, after the line end that the last one may lack."""
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    if size:
+        os.lseek(descriptor, size - 1, os.SEEK_SET)
+        line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
+    written = os.write(descriptor, line)
+    if written < len(line):  # a disk that is full: the next write says so
+        os.write(descriptor, line[written:])

@@ -1,0 +1,25 @@
+"""What every JSON document of deltacli begins with, and how its values become bytes, whoever writes it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import orjson
+
+SCHEMA_VERSION = 1
+
+
+def dumps(value: object, *, indent: bool = False) -> bytes:
+    """JSON in UTF-8; what orjson refuses (lone surrogates, NaN, integers beyond 64 bits) is written by the standard
+    library.
+    """
+    try:
+        return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
+    except (TypeError, ValueError):
+        return json.dumps(value, indent=2 if indent else None, separators=None if indent else (",", ":")).encode()
+
+
+def envelope(kind: str, table: str, *, complete: bool) -> dict[str, Any]:
+    """The fields every document begins with."""
+    return {"kind": kind, "schemaVersion": SCHEMA_VERSION, "table": table, "tableFormat": "delta", "complete": complete}
