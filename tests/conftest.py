@@ -9,11 +9,15 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.builder import TableBuilder
+from tests.support.effort import forgive_slowness
 from tests.support.s3 import S3Server, running
 
 
 def pytest_configure() -> None:
-    """Let the runs that tests start hear signals, also where we don't: under `nohup`, in a script's background."""
+    """Let the runs that tests start hear signals, also where we don't: under `nohup`, in a script's background. And let
+    no property test fail by the clock.
+    """
+    forgive_slowness()
     for name, handler in (("SIGINT", signal.default_int_handler), ("SIGHUP", signal.SIG_DFL)):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:

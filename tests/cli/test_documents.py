@@ -11,6 +11,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from tests.cli.support import ROOT, Result, deltacli
+from tests.support import damage
+from tests.support.builder import TableBuilder
 
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schemas").glob("*.json")}
 
@@ -108,6 +110,18 @@ def test_a_cut_list_says_so_in_every_format(sample: Path) -> None:
     assert (4, False) == (len(files["items"]), files["complete"])
     assert (4, False) == (len(file_lines), file_end["complete"])
     assert f"showing 2 of 15 versions; all: deltacli history {sample} --limit 0" == table.err.strip()
+
+
+def test_history_says_what_is_missing(tmp_path: Path) -> None:
+    table = TableBuilder().commits(6).damaged(damage.head_cleaned(1), damage.gap(3, 4)).write(tmp_path / "t")
+
+    result = deltacli("history", table, "--format", "ndjson", "--limit", "1")
+
+    missing, limit = [json.loads(line) for line in result.err.splitlines()]
+    text = "versions 0, 3-4 are missing from the log, so versions 1-2, 5 can't be rebuilt"
+    assert f"{text}: deltacli validate {table}" == missing["message"]
+    assert limit["message"].startswith("showing 1 of 3 versions")
+    validate(missing, "note")
 
 
 def test_columns_choose_and_order(sample: Path) -> None:

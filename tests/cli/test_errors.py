@@ -197,6 +197,36 @@ def test_no_permission_is_a_fault_of_the_store(
     assert f"hint: ls -ld {table}/_delta_log" in err.decode()
 
 
+def test_a_hint_names_a_directory_that_is_there(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    def refuse(path: str, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(os, "mkdir", refuse)
+
+    assert 7 == run(["log", "backup", str(sample), str(tmp_path / "not" / "there")])
+
+    assert capsysbinary.readouterr().err.decode().endswith(f"hint: ls -ld {tmp_path}\n")
+
+
+def test_log_files_that_stay_are_not_said_to_be_gone(
+    sample: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path
+) -> None:
+    def refuse(path: str, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    table = tmp_path / "t"
+    shutil.copytree(sample, table)
+    monkeypatch.setattr(os, "unlink", refuse)
+
+    assert 5 == run(["log", "expire", str(table), "--yes"])
+
+    out = capsysbinary.readouterr().out.decode()
+    assert "planned     10 files" in out
+    assert "deleted     0 files, 0 B, 10 files could not be deleted" in out
+
+
 def test_a_result_that_cant_be_written_is_exit_7(sample: Path, tmp_path: Path) -> None:
     absent = deltacli("history", sample, "--json", "--output", tmp_path / "none" / "x")
     full = subprocess.run(

@@ -509,4 +509,5 @@ def test_no_format_sends_control_characters_to_a_terminal(worldly: Path, format_
     assert [] == [character for character in text if character in "\x1b\x9b"]
     assert "\x9b" in exact
     if format_ == "json":
-        assert json.loads(exact)["items"] == json.loads(text)["items"]
+        shown, _ = json.JSONDecoder().raw_decode(text)  # a note on missing versions follows, from stderr
+        assert json.loads(exact)["items"] == shown["items"]

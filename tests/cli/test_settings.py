@@ -140,7 +140,7 @@ def test_nothing_changes_without_a_yes_and_the_plan_is_shown(arguments: str, wor
     ("arguments", "code", "said"),
     [
         ("properties tbl set", 2, "no property is named"),
-        ("properties tbl set owner", 2, "is no property"),
+        ("properties tbl set owner", 2, "is no property with its value"),
         ("properties tbl change owner=me", 2, "change"),
         ("properties tbl --yes", 2, "go with set or unset"),
         ("properties tbl unset owner --force", 2, "--force goes with set"),

@@ -30,12 +30,13 @@ def test_rules_are_chosen_by_level_and_profile(validate: Run) -> None:
     def ids(*options: str) -> set[str]:
         return {item["rule"] for item in validate("--list-rules", "--json", *options).document["items"]}
 
-    log, storage, draft = ids("--level", "log"), ids("--level", "storage"), ids("--profile", "draft")
+    log, storage, footers, data = (ids("--level", level) for level in ("log", "storage", "footers", "data"))
+    draft = ids("--profile", "draft")
 
-    assert log < storage == ids()
-    assert draft < storage
+    assert log < storage < footers < data == ids()
+    assert draft < data
     assert {rule for rule in log if rule.startswith("hint.")} == ids("--select", "hint.*")
-    assert storage - {rule for rule in storage if rule.startswith("hint.")} == ids("--ignore", "hint.*, nothing.such")
+    assert data - {rule for rule in data if rule.startswith("hint.")} == ids("--ignore", "hint.*, nothing.such")
 
 
 def test_a_list_on_a_terminal_is_wrapped_and_not_cut() -> None:

@@ -7,11 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from deltacli.operations.checkpoint import CheckpointResult, StatsForm, write_checkpoint
 from tests.corpus.test_checkpoints import LARGE, REFUSED, WRITABLE, each, known_versions
-from tests.support import corpus
 from tests.support.corpus import CorpusTable
 from tests.support.corpus_checkpoints import (
     CLASSIC,
@@ -32,14 +30,6 @@ CHOSEN = [
     for table in WRITABLE
     if table.id not in LARGE and (table.id, known_versions(table)[-1]["version"]) not in REFUSED
 ]
-
-
-@pytest.fixture
-def root() -> Path:
-    """The unpacked corpus."""
-    if not corpus.tables():
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
 
 
 def statistics_of(table: CorpusTable) -> Statistics:

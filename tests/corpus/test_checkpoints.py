@@ -74,14 +74,6 @@ WRITABLE = [table for table in TABLES if table.entry["outcome"] != "error" and t
 UNWRITABLE = [table for table in TABLES if table not in WRITABLE]
 
 
-@pytest.fixture
-def root() -> Path:
-    """The unpacked corpus."""
-    if not TABLES:
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
-
-
 def known_versions(table: CorpusTable) -> list[Document]:
     """The versions whose state the manifest knows."""
     return [version for version in table.versions if "error" not in version]

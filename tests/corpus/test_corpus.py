@@ -83,14 +83,6 @@ NO_LOG = {"derived/empty-directory-a": "log.not-a-table"}
 TABLES = corpus.tables()
 
 
-@pytest.fixture
-def root() -> Path:
-    """The unpacked corpus."""
-    if not TABLES:
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
-
-
 def each_table(chosen_from: Iterable[CorpusTable] = TABLES) -> pytest.MarkDecorator:
     """One case a table; one that skips where there is no corpus."""
     chosen = [pytest.param(table, id=table.id) for table in chosen_from]

@@ -17,7 +17,6 @@ from deltacli.operations.validate import validate_table
 from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, REFUSED, TWO_STATES, WRITABLE, known_versions
-from tests.support import corpus
 from tests.support.corpus import CorpusTable
 from tests.support.corpus_checkpoints import copy_log
 
@@ -35,14 +34,6 @@ YEARS_LATER_MS = NOW_MS + 3 * 365 * 86_400_000
 each = pytest.mark.parametrize(
     "table", [pytest.param(table, id=table.id) for table in CHOSEN] or [pytest.param(None, id="no-corpus")]
 )
-
-
-@pytest.fixture
-def root() -> Path:
-    """The unpacked corpus."""
-    if not CHOSEN:
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
 
 
 def found_in(place: Path, select: str) -> set[str]:

@@ -45,13 +45,6 @@ CHOSEN = (
 """Tables with every form of checkpoint, with and without in-commit timestamps, sound and broken."""
 
 
-@pytest.fixture
-def root() -> Path:
-    if not corpus.tables():
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
-
-
 def how_it_reads(table: Path) -> Any:  # Any: JSON values
     """The history, and the snapshot with its digests, or the code of the error in its place."""
     opened = Table(LocalStorage(str(table)), clock=fixed_clock(NOW_MS))

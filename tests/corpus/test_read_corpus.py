@@ -62,14 +62,6 @@ def every_expectation() -> list[Expected]:
 EXPECTATIONS = every_expectation()
 
 
-@pytest.fixture(scope="module")
-def root() -> Path:
-    """The unpacked corpus."""
-    if not corpus.tables():
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
-
-
 def each_expectation(*, large: bool) -> pytest.MarkDecorator:
     """One case a version; one that skips where there is no corpus."""
     chosen = [

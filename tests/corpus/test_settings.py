@@ -14,7 +14,6 @@ from deltacli.operations.table import Table
 from deltacli.operations.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, WRITABLE, known_versions
-from tests.support import corpus
 from tests.support.corpus import CorpusTable
 from tests.support.corpus_checkpoints import copy_log
 
@@ -34,14 +33,6 @@ REFUSALS = {
 each = pytest.mark.parametrize(
     "table", [pytest.param(table, id=table.id) for table in CHOSEN] or [pytest.param(None, id="no-corpus")]
 )
-
-
-@pytest.fixture
-def root() -> Path:
-    """The unpacked corpus."""
-    if not CHOSEN:
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
 
 
 def findings(place: Path) -> set[str]:

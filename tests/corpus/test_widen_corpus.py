@@ -96,14 +96,6 @@ def each(tables: list[CorpusTable]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 
 
-@pytest.fixture
-def root() -> Path:
-    """The unpacked corpus."""
-    if not CHOSEN:
-        pytest.skip(corpus.absence())
-    return corpus.unpacked()
-
-
 def open_copy(table: CorpusTable, root: Path, place: Path) -> Table:
     return Table(open_storage(str(copy_log(table, root, place, with_data=True))), clock=fixed_clock(NOW_MS))
 

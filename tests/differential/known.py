@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Known:
-    """A peer `refuses` a table, `reads` one that we refuse, or sees other `paths`, `sizes` or `records`."""
+    """A peer `refuses` a table, `reads` one that we refuse, or sees other `paths`, `sizes` or `records` of files, other
+    `columns` or `rows`.
+    """
 
     peer: str
     table: str

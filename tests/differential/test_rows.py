@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from tests.differential.known import (
     NO_FALLBACK,
     NO_SCHEMA,
     VOID,
+    Known,
 )
 from tests.support import corpus
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerRows, Task, ask_for_rows, has_peer, peer_python
@@ -32,17 +32,6 @@ TOO_LARGE = {"golden/parquet-decimal-dictionaries-v2", "kernel-rs/300k-add-files
 
 LARGE = {"delta-rs/COVID-19_NYT", "golden/parquet-decimal-type"}
 """Compared in the long suite."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """A peer `refuses` what we read, `reads` what we refuse, or sees other `columns` or `rows`, in some versions."""
-
-    peer: str
-    table: str
-    what: str
-    versions: str
-    reason: str
 
 
 SHREDDING = "the table lists variantShredding-preview, and is refused for it even where nothing is shredded"

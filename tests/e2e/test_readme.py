@@ -40,7 +40,7 @@ def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
 
     codes = {command: deltacli(*shlex.split(command)[1:], cwd=tmp_path).code for command in commands}
 
-    assert 22 == len(commands)
+    assert 25 == len(commands)
     assert {0} == set(codes.values()), codes
 
 

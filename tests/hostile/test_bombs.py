@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.checkpoint.pages import DATA_PAGE, DICTIONARY_PAGE, PageFaultError, PageHeader, read_page_header
+from deltacli.delta.checkpoint.pages import DATA_PAGE, DICTIONARY_PAGE, PageHeader, read_page_header
+from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import CheckpointUnreadable
 from deltacli.storage.local import LocalStorage
 from tests.hostile.bombs import repeated, write
@@ -119,7 +120,7 @@ def test_a_header_that_is_cut_asks_for_more(data: bytes) -> None:
     "data", [b"\0", b"\x15\x00\x15\x01\x15\x02\0", b"\x15" + b"\xff" * 20, b"\x19\x00", b"\x1c" * 99]
 )
 def test_a_header_that_is_none_is_a_fault(data: bytes) -> None:
-    with pytest.raises(PageFaultError):
+    with pytest.raises(ThriftFaultError):
         read_page_header(data)
 
 

@@ -47,6 +47,9 @@ class TableBuilder:
     `derive` turns the files that follow from the commits off where a damage makes them meaningless.
     """
 
+    level = "storage"
+    """How far a run over it looks: its data files are no Parquet files."""
+
     def __init__(
         self,
         *,

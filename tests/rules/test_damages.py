@@ -12,28 +12,31 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages import DAMAGES, Damage, load_all
+from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 load_all()
 
 
-def inspect(root: Path) -> Validation:
-    return validate_table(open_storage(str(root)), EmbeddedEngine(), level="storage", now_ms=NOW_MS)
+def inspect(root: Path, level: str = "storage") -> Validation:
+    return validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS)
 
 
 def rules_of(found: Validation) -> set[str]:
     return {finding.rule.id for finding in found.findings}
 
 
-def test_the_undamaged_table_is_silent(tmp_path: Path) -> None:
-    found = inspect(TableBuilder().write(tmp_path / "t"))
+@pytest.mark.parametrize("make", [TableBuilder, DataTable])
+def test_the_undamaged_table_is_silent(make: type[TableBuilder], tmp_path: Path) -> None:
+    found = inspect(make().write(tmp_path / "t"), make.level)
 
     assert [] == [(finding.rule.id, finding.message) for finding in found.findings]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.rule}-{damage.name}")
 def test_a_damage_is_reported_and_nothing_else(damage: Damage, tmp_path: Path) -> None:
-    found = inspect(damage.make().write(tmp_path / "t"))
+    table = damage.make()
+    found = inspect(table.write(tmp_path / "t"), table.level)
 
     shown = "\n".join(f"{f.severity} {f.rule.id} {f.place} {f.message}" for f in found.findings)
     assert {damage.rule} | damage.also == rules_of(found), shown

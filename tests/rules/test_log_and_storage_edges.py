@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.delta.rules.base import Severity
-from deltacli.delta.rules.stored_files import is_hidden, locate_all
+from deltacli.delta.stored_paths import is_hidden, locate_all
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
 from deltacli.storage import open_storage

@@ -1,6 +1,7 @@
 """The damages on which other readers were measured: each is found, and in the right file.
 
-Two of the 27 (wrong minima and maxima, a wrong number of records) show only in the footers of data files.
+Two of the 27 (wrong minima and maxima, a wrong number of records) show only in the footers of data files, which are
+real there.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.rules.data_table import DataTable
 from tests.rules.table_builder import TableBuilder, write_rows
 from tests.rules.test_damages import inspect
 
@@ -136,6 +138,14 @@ def lose_the_log(table: TableBuilder) -> None:
     table.edit_files(lambda root: shutil.rmtree(root / LOG))
 
 
+def claim_other_bounds(table: DataTable) -> None:
+    table.set_stats(3, table.stats(3) | {"minValues": {"id": 900}, "maxValues": {"id": 999}})
+
+
+def claim_other_records(table: DataTable) -> None:
+    table.set_stats(3, table.stats(3) | {"numRecords": 5})
+
+
 MATRIX: list[tuple[Damage, str, str]] = [
     (lose_a_commit_after_the_checkpoint, "log.gap", commit(3)),
     (lose_a_commit_before_the_checkpoint, "log.gap", commit(1)),
@@ -165,6 +175,12 @@ MATRIX: list[tuple[Damage, str, str]] = [
 ]
 
 
+OF_FOOTERS: list[tuple[Callable[[DataTable], None], str]] = [
+    (claim_other_bounds, "stats.bounds-not-covering"),
+    (claim_other_records, "stats.num-records-mismatch"),
+]
+
+
 @pytest.mark.parametrize(("damage", "rule", "place"), MATRIX, ids=lambda value: getattr(value, "__name__", None))
 def test_a_measured_damage_is_found(damage: Damage, rule: str, place: str, tmp_path: Path) -> None:
     table = TableBuilder()
@@ -174,3 +190,17 @@ def test_a_measured_damage_is_found(damage: Damage, rule: str, place: str, tmp_p
 
     places = [finding.place.path for finding in found.findings if finding.rule.id == rule]
     assert any(place in path for path in places), (places, [f.rule.id for f in found.findings])
+
+
+@pytest.mark.parametrize("level", ["footers", "data"])
+@pytest.mark.parametrize(("damage", "rule"), OF_FOOTERS, ids=lambda value: getattr(value, "__name__", None))
+def test_a_measured_damage_is_found_in_footers(
+    damage: Callable[[DataTable], None], rule: str, level: str, tmp_path: Path
+) -> None:
+    table = DataTable()
+    damage(table)
+
+    found = inspect(table.write(tmp_path / "t"), level)
+
+    assert {rule} == {finding.rule.id for finding in found.findings}
+    assert {commit(3)} == {finding.place.path for finding in found.findings}

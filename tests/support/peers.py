@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-SCRIPTS = Path(__file__).parents[1] / "differential" / "peers"
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "tests" / "differential" / "peers"
 ENVIRONMENT_VARIABLE = "DELTACLI_PEER_PYTHON"
 _SECONDS = 300
 
@@ -101,7 +102,12 @@ def _run(
     text = "".join(json.dumps(question) + "\n" for question in questions)
     try:
         done = subprocess.run(
-            [python, str(SCRIPTS / script)], input=text.encode(), capture_output=True, check=False, timeout=_SECONDS
+            [python, str(SCRIPTS / script)],
+            input=text.encode(),
+            capture_output=True,
+            check=False,
+            timeout=_SECONDS,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         output, end = done.stdout, f"exit {done.returncode}: {done.stderr[-200:].decode(errors='replace')}"
     except subprocess.TimeoutExpired as slow:

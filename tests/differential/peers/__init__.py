@@ -1,1 +1,3 @@
-"""Scripts that run in the environment of another engine: they import nothing of ours and answer in lines of JSON."""
+"""Scripts that run in the environment of another engine: they import nothing of deltacli and answer in JSON
+lines.
+"""

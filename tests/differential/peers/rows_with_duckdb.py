@@ -4,25 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
-OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-
-
-def connect() -> Any:  # Any: duckdb has no types here
-    package = find_spec("duckdb_extension_delta")
-    assert package is not None
-    assert package.origin is not None
-    extension = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
-    connection = duckdb.connect(config=OFFLINE)
-    connection.execute("LOAD '" + str(extension).replace("'", "''") + "'")
-    connection.execute("SET TimeZone='UTC'")
-    return connection
+from tests.differential.peers.duckdb_delta import connect
 
 
 def rows(connection: Any, path: str, version: int | None) -> pa.Table:  # Any: duckdb has no types here
@@ -32,6 +18,7 @@ def rows(connection: Any, path: str, version: int | None) -> pa.Table:  # Any: d
 
 
 with connect() as shared:
+    shared.execute("SET TimeZone='UTC'")
     for line in sys.stdin:
         task = json.loads(line)
         try:

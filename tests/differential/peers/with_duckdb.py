@@ -4,26 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
-import duckdb
+from tests.differential.peers.duckdb_delta import connect
 
 UNKNOWN = 2**64 - 1
 """What it answers for a number of records that the log does not say."""
-
-OFFLINE = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-
-
-def connect() -> Any:  # Any: duckdb has no types here
-    package = find_spec("duckdb_extension_delta")
-    assert package is not None
-    assert package.origin is not None
-    extension = Path(package.origin).parent / "extensions" / f"v{duckdb.__version__}" / "delta.duckdb_extension"
-    connection = duckdb.connect(config=OFFLINE)
-    connection.execute("LOAD '" + str(extension).replace("'", "''") + "'")
-    return connection
 
 
 def live_files(

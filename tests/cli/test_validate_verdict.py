@@ -1,0 +1,144 @@
+"""The sentence about a table: what is at stake, by which rules, and what it does not claim."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.render.checkup import CheckedTable
+from deltacli.cli.render.verdict import judge
+from deltacli.delta.rules.base import Finding, Place, Severity
+from deltacli.delta.rules.catalogue import catalogue
+from deltacli.delta.rules.risks import SAYS, Risk
+from deltacli.operations.validate import Validation
+from tests.cli.conftest import Run
+from tests.cli.pty_session import Session
+from tests.cli.support import ROOT
+
+LOG = frozenset(catalogue().rules)
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def found(*rules: str) -> tuple[Finding, ...]:
+    return tuple(catalogue().rules[rule].at(Place(""), "something") for rule in rules)
+
+
+def table(
+    findings: tuple[Finding, ...],
+    *,
+    level: str = "log",
+    asked: frozenset[str] = LOG,
+    not_checked: tuple[str, ...] = (),
+    accepted: int = 0,
+    is_rebuilt: bool = True,
+) -> CheckedTable:
+    validation = Validation("t", 1, level, findings, {}, not_checked, asked, is_rebuilt=is_rebuilt)
+    return CheckedTable("t", validation, findings, {}, accepted, fails=False)
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        ("", "its log can be read; nothing found"),
+        ("log.cleanup-overdue commitinfo.missing", "its log can be read; 2 remarks"),
+        ("log.cleanup-overdue log.mtime-order log.mtime-order", "its log can be read; 1 thing to look at"),
+        ("log.gap", "versions can't be read (log.gap)"),
+        (
+            "ict.missing log.mtime-order data.file-missing ict.missing",
+            (
+                "rows can be lost (data.file-missing); "
+                "time travel, changes or row ids can go wrong (ict.missing); 1 more thing to look at"
+            ),
+        ),
+        (
+            "dv.bad-z85 log.gap commit.empty commit.bad-json schema.bad-json",
+            "versions can't be read (dv.bad-z85, log.gap, commit.empty and 2 more)",
+        ),
+    ],
+)
+def test_the_worst_comes_first_and_each_thing_once(rules: str, sentence: str) -> None:
+    assert sentence == judge(table(found(*rules.split()))).sentence
+
+
+def test_what_was_not_asked_not_judged_or_is_accepted_is_not_claimed() -> None:
+    warned = found("log.mtime-order")
+
+    sentences = [
+        judge(table(warned, level="storage")).sentence,
+        judge(table(warned, asked=LOG - {"commit.empty"})).sentence,
+        judge(table(warned, not_checked=("something",))).sentence,
+        judge(table(warned, accepted=1)).sentence,
+        judge(table(found("log.gap"), is_rebuilt=False)).sentence,
+    ]
+
+    assert [
+        "readable; 1 thing to look at",
+        *["1 thing to look at"] * 3,
+        "it can't be read (log.gap)",
+    ] == sentences
+    assert [True, None, False] == [
+        judge(table(warned)).is_readable,
+        judge(table(warned, accepted=1)).is_readable,
+        judge(table((), is_rebuilt=False)).is_readable,
+    ]
+
+
+def test_a_rule_whose_cases_weigh_differently_is_told_once() -> None:
+    light = catalogue().rules["hint.ahead-of-log"].at(Place(""), "", severity=Severity.WARNING)
+
+    verdict = judge(table((light, *found("hint.ahead-of-log"))))
+
+    assert "some engines can fail or refuse it (hint.ahead-of-log)" == verdict.sentence
+    assert [
+        {"risk": "readers-fail", "says": SAYS[Risk.READERS_FAIL], "findings": 1, "rules": ["hint.ahead-of-log"]}
+    ] == (verdict.as_json()["risks"])
+
+
+def test_text_ends_with_what_is_at_stake_and_silence_where_nothing_is(lake: Path, validate: Run) -> None:
+    both = validate("lake", "--select", "commit.*", "--brief").out
+    good = validate("lake/deep/good", "--select", "commit.*").out
+
+    assert [
+        "",
+        "lake/bad: it can't be read (commit.bad-json)",
+        "all 2 tables: 1 at risk, 0 with things to look at, 1 with neither",
+    ] == both.splitlines()[-3:]
+    assert ["table           version  errors  warnings  infos", "lake/deep/good       14       0         0      0"] == (
+        good.splitlines()
+    )
+
+
+def test_json_has_the_verdict_of_each_table(lake: Path, validate: Run) -> None:
+    document = validate("lake", "--json").document
+    bad, good = (found["verdict"] for found in document["tables"])
+
+    assert (False, ["unreadable"], [["commit.bad-json"]]) == (
+        bad["readable"],
+        [risk["risk"] for risk in bad["risks"]],
+        [risk["rules"] for risk in bad["risks"]],
+    )
+    assert (True, []) == (good["readable"], good["risks"])
+
+
+def test_a_narrow_terminal_gets_whole_words_and_errors_first_in_what_to_run_next(lake: Path) -> None:
+    shutil.rmtree("lake/bad/day=2026-01-02")
+    Path("lake/bad/_delta_log/00000000000000000015.json").unlink()
+
+    with Session("validate", "lake/bad", "--level", "storage", "--brief", "--no-pager", size=(40, 24)) as session:
+        _, shown = session.finish()
+    lines = ESCAPE.sub("", shown).splitlines()
+
+    at = lines.index("lake/bad: rows can be lost")
+    assert "    (data.file-missing)" == lines[at + 1][:23]
+    assert "--select data.file-missing," in " ".join(lines[-3:])
+
+
+def test_the_page_has_the_classes_in_their_words() -> None:
+    page = (ROOT / "docs" / "validate.md").read_text(encoding="utf-8")
+
+    assert [(risk.value, says) for risk, says in SAYS.items()] == re.findall(
+        r"^\| `([a-z-]+)` \| ([^|]+) \| [^|]+ \|$", page.split("| `risks` in JSON |")[1].split("\n\n")[0], re.M
+    )

@@ -1,0 +1,60 @@
+"""The classes of what is at stake: each rule in one of them at most, and by its name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from deltacli.delta.rules.base import Place, Severity
+from deltacli.delta.rules.catalogue import catalogue
+from deltacli.delta.rules.risks import RULES, SAYS, UNREADABLE, Risk, risk_of
+from deltacli.operations.findings import CHECK_CRASHED
+
+REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
+NAMED = [rule for rules in RULES.values() for rule in rules.split()]
+
+
+def test_a_rule_is_of_one_class() -> None:
+    assert list(Risk) == list(RULES) == list(SAYS)
+    assert [] == [rule for rule, count in Counter(NAMED).items() if count > 1]
+
+
+@pytest.mark.skipif(not REFERENCE.is_dir(), reason=f"the reference catalogue is not here: {REFERENCE}")
+def test_the_classes_name_rules_that_there_are() -> None:
+    rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| [EWI] \|", (REFERENCE / "delta-protocol.md").read_text(), re.M)
+
+    assert set() == set(NAMED) - set(rows) - set(catalogue().rules)
+
+
+def test_no_class_names_a_rule_that_only_observes() -> None:
+    infos = {rule.id for rule in catalogue().rules.values() if rule.severity is Severity.INFO}
+
+    assert set() == infos & set(NAMED)
+
+
+def test_whoever_can_not_read_at_all_is_told_by_an_error() -> None:
+    found = {catalogue().rules[rule].severity for rule in UNREADABLE & catalogue().rules.keys()}
+
+    assert {Severity.ERROR} == found
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "risk"),
+    [
+        ("log.gap", Severity.ERROR, Risk.UNREADABLE),
+        ("log.gap", Severity.INFO, None),
+        ("data.shared-file", Severity.WARNING, Risk.FILES_DELETED),
+        ("hint.ahead-of-log", Severity.ERROR, Risk.READERS_FAIL),
+        ("log.mtime-order", Severity.WARNING, None),
+    ],
+)
+def test_what_is_at_stake_follows_from_rule_and_severity(rule: str, severity: Severity, risk: Risk | None) -> None:
+    assert risk is risk_of(catalogue().rules[rule].at(Place(""), "", severity=severity))
+
+
+def test_a_check_that_failed_says_nothing_about_the_table() -> None:
+    assert risk_of(CHECK_CRASHED.at(Place(""), "")) is None

@@ -1,0 +1,217 @@
+"""Row ids, identity columns and partition values in files: what is silent, and how findings are told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deltacli.delta.regime import Regime
+from deltacli.delta.rules.base import Severity
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.operations.row_questions import RowQuestions
+from tests.rules.damages_row_tracking import mark
+from tests.rules.damages_row_values import IdentityTable, MaterialisedTable, TrackedTable
+from tests.rules.data_table import DataTable, rows_of
+from tests.rules.table_builder import TableBuilder, column, struct
+from tests.rules.test_damages import inspect, rules_of
+from tests.rules.test_file_contents import told
+from tests.support.small_vectors import inline
+
+DUPLICATE, MARK, DIFFERS = (
+    "rowtracking.materialised-duplicate",
+    "identity.high-water-mark",
+    "data.partition-column-differs",
+)
+
+
+class UpdatedTable(TrackedTable):
+    """Version 4 updates the rows 0 and 5 of the file of version 3: they are deleted there, and keep their ids."""
+
+    def __init__(self, ids: list[int | None], deleted: tuple[int, ...] = (0, 5)) -> None:
+        features = ["deletionVectors", "domainMetadata", "rowTracking"]
+        super().__init__(
+            protocol={
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": features[:1],
+                "writerFeatures": features,
+            }
+        )
+        self.configure({"delta.enableDeletionVectors": "true"})
+        older, row_ids = self.add(3), {"baseRowId": 30, "defaultRowCommitVersion": 3}
+        marked = older | {"deletionVector": inline(deleted), "stats": json.dumps({"numRecords": 10})}
+        version = self.commit(
+            self.new_remove("b", 4, 4, size=older["size"], **row_ids),
+            {"add": marked},
+            self.new_add("b", 5, 4, baseRowId=40, defaultRowCommitVersion=4),
+            mark(41),
+            operation="UPDATE",
+        )
+        self.action(version, "commitInfo")["tags"] = {"delta.rowTracking.preserved": "true"}
+        self.put_rows(self.add(4, 1), rows_of(5).slice(0, 2), 4)
+        rows = self.tables[self.add(4, 1)["path"]]
+        self.rewrite(4, rows.append_column("_row-id-col-1", pa.array(ids, pa.int64())), number=1)
+
+
+def updated(*ids: int | None) -> Callable[[], UpdatedTable]:
+    return lambda: UpdatedTable(list(ids))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [TrackedTable, IdentityTable, MaterialisedTable, updated(30, 35), updated(30, None), updated(41, 40)],
+    ids=["tracked", "identity", "materialised", "updated", "half updated", "exchanged"],
+)
+def test_a_sound_table_is_silent(make: Callable[[], TableBuilder], tmp_path: Path) -> None:
+    found = inspect(make().write(tmp_path / "t"), "data")
+
+    assert [] == told(found)
+    assert () == found.not_checked
+
+
+@pytest.mark.parametrize(("repeated", "ids"), [("34", (30, 34)), ("36", (36, 35)), ("41", (41, None))])
+def test_rows_are_counted_with_those_that_are_deleted(
+    repeated: str, ids: tuple[int | None, ...], tmp_path: Path
+) -> None:
+    """34 and 36 are ids of live rows of version 3, and 41 is that of the second row itself."""
+    found = inspect(updated(*ids)().write(tmp_path / "t"), "data")
+
+    assert [(DUPLICATE, repeated)] == [(finding.rule.id, finding.seen) for finding in found.findings]
+
+
+def test_rows_are_counted_from_row_group_to_row_group(tmp_path: Path) -> None:
+    table = UpdatedTable([38, 35])
+    table.rewrite(3, rows_of(4), row_group_size=3)
+    table.add(4)["size"] = table.add(3)["size"]
+    table.action(4, "remove")["size"] = table.add(3)["size"]
+
+    found = inspect(table.write(tmp_path / "t"), "data")
+
+    assert [(DUPLICATE, "38")] == [(finding.rule.id, finding.seen) for finding in found.findings]
+
+
+def test_values_beyond_the_mark_are_told_once(tmp_path: Path) -> None:
+    found = inspect(IdentityTable(mark=25).write(tmp_path / "t"), "data")
+
+    assert [(MARK, "the identity column id has values up to 49 in 3 files, beyond its high-water mark 25")] == told(
+        found
+    )
+
+
+def test_where_values_may_be_inserted_the_mark_is_only_noted(tmp_path: Path) -> None:
+    table = IdentityTable(explicit=True, mark=48, step=2)
+    table.put_rows(table.add(3), rows_of(2), 3)
+    table.put_rows(table.add(2), rows_of(4), 2)
+
+    found = inspect(table.write(tmp_path / "t"), "data")
+
+    assert [(MARK, Severity.INFO)] == [(finding.rule.id, finding.severity) for finding in found.findings]
+
+
+@pytest.mark.parametrize(("mark_at", "rules"), [(20, set()), (21, {MARK})])
+def test_a_column_may_go_down(mark_at: int, rules: set[str], tmp_path: Path) -> None:
+    table = IdentityTable(mark=mark_at, step=-1)
+    schema = json.loads(table.metadata["schemaString"])
+    schema["fields"][0]["metadata"]["delta.identity.start"] = 49
+    table.metadata["schemaString"] = json.dumps(schema)
+
+    assert rules == rules_of(inspect(table.write(tmp_path / "t"), "data"))
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "rules"),
+    [
+        (None, [None] * 10, set()),
+        ("", [None] * 5 + [""] * 5, {"partition.empty-string"}),
+        (None, [None] * 5 + [""] * 5, {DIFFERS}),
+        ("b", [7] * 10, set()),  # of another type: a matter of footers
+    ],
+)
+def test_nulls_and_types_of_partition_values(
+    text: str | None, values: list[str | int | None], rules: set[str], tmp_path: Path
+) -> None:
+    table = MaterialisedTable()
+    table.add(3)["partitionValues"] = {"p": text}
+    table.store_values(3, pa.array(values, pa.string()) if values[0] is None else values)
+
+    assert rules == rules_of(inspect(table.write(tmp_path / "t"), "data")) - {"partition.dir-mismatch"}
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "rules"), [("name", "b", set()), ("name", "c", {DIFFERS}), ("id", "c", {DIFFERS})]
+)
+def test_partition_values_are_found_under_column_mapping(
+    mode: str, value: str, rules: set[str], tmp_path: Path
+) -> None:
+    columns = [column("id", "long"), column("name", "string"), column("p", "string")]
+    for number, (each, physical) in enumerate(zip(columns, ("id", "name", "col-p"), strict=True), start=1):
+        each["metadata"] = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    table = DataTable(
+        schema=struct(*columns),
+        protocol={"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": ["columnMapping", "icebergCompatV2"]},
+        properties={
+            "delta.columnMapping.mode": mode,
+            "delta.columnMapping.maxColumnId": "3",
+            "delta.enableIcebergCompatV2": "true",
+        },
+    )
+    for version in (1, 2, 3):
+        for action in table.commits[version]:
+            for fields in action.values():
+                if "partitionValues" in fields:
+                    fields["partitionValues"] = {"col-p": fields["partitionValues"]["p"]}
+    name = "col-p" if mode == "name" else "anything"
+    stored = pa.schema(
+        [_with_id("id", pa.int64(), 1), _with_id("name", pa.string(), 2), _with_id(name, pa.string(), 3)]
+    )
+    for version, number, partition in ((1, 1, "b"), (2, 0, "a"), (3, 0, value)):
+        rows = table.tables[table.add(version, number)["path"]]
+        table.rewrite(version, rows.append_column(name, pa.array([partition] * 10)).cast(stored), number=number)
+
+    found = inspect(table.write(tmp_path / "t"), "data")
+
+    assert rules == {finding.rule.id for finding in found.findings if finding.severity is Severity.ERROR}
+
+
+def _with_id(name: str, kind: pa.DataType, number: int) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+
+@pytest.mark.parametrize(("text", "rules"), [("2026-01-01 01:00:00", set()), ("2026-01-01T01:00:00Z", {DIFFERS})])
+def test_a_time_without_a_zone_is_no_other_time(text: str, rules: set[str], tmp_path: Path) -> None:
+    """The writer's zone may be an hour behind UTC, or before it."""
+    features = ["materializePartitionColumns"]
+    table = DataTable(
+        schema=struct(column("id", "long"), column("name", "string"), column("p", "timestamp")),
+        protocol={"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features},
+        properties={"delta.enableMaterializePartitionColumnsFeature": "true"},
+    )
+    for version in (1, 2, 3):
+        for action in table.commits[version]:
+            for fields in action.values():
+                if "partitionValues" in fields:
+                    fields["partitionValues"] = {"p": text}
+    midnight = pa.array([1_767_225_600_000_000] * 10, pa.timestamp("us", "UTC"))
+    rows = table.tables[table.add(3)["path"]]
+    table.rewrite(3, rows.append_column("p", midnight))
+
+    assert rules == {DIFFERS} & rules_of(inspect(table.write(tmp_path / "t"), "data"))
+
+
+def test_the_values_of_a_plain_table_are_its_own_business(tmp_path: Path) -> None:
+    table = DataTable()
+    rows = table.tables[table.add(3)["path"]]
+    table.rewrite(3, rows.append_column("p", pa.array(["c"] * 10)))
+
+    assert DIFFERS not in rules_of(inspect(table.write(tmp_path / "t"), "data"))
+
+
+def test_a_plain_table_does_not_pay() -> None:
+    questions = RowQuestions.make(Regime(schema=StructType((StructField("id", PrimitiveType("long"), True, {}),))))
+
+    assert ["id"] == questions.wanted.schema.names
+    assert {} == questions.more.questions
