@@ -20,6 +20,8 @@ from deltacli.cli.term import cells, say, set_live_line, shorten, write_stderr
 from deltacli.quantities import format_count, format_size
 
 _STOPPING = "interrupted: finishing what is running; Ctrl-C again leaves at once"
+_A_MOMENT = 0.25
+"""Seconds: longer than a terminal takes for a line, shorter than anybody waits."""
 
 
 @dataclass(slots=True)
@@ -129,8 +131,8 @@ class LiveProgress:
             self._painter.hide()
 
     def leave(self) -> None:
-        """Take the line away now or not at all: whoever holds the lock may be stuck."""
-        if self._lock.acquire(blocking=False):
+        """Take the line away within a moment or not at all: whoever holds the lock may be drawing, or stuck."""
+        if self._lock.acquire(timeout=_A_MOMENT):
             self.close()
 
     def _begin(self, step: StepState) -> None:
@@ -179,8 +181,8 @@ class LinePainter:
 
     def _draw(self, text: str) -> None:
         if self._may_draw():
+            self._is_drawn = True  # said first: a signal between the two must not leave the line behind
             self._write(f"\r{text}\x1b[K")
-            self._is_drawn = True
 
 
 class LogPainter:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,27 @@ def test_the_innermost_step_is_shown_and_the_outer_one_again_after_it() -> None:
 
     assert "inner  1.0 MiB/4.0 MiB  25%  1.0 MiB/s  0:01  ETA 0:03" == inside
     assert "outer  0 commits  0:03" == paper.shown
+
+
+def test_who_leaves_at_once_waits_a_moment_for_a_picture_that_is_just_drawn() -> None:
+    paper, clock, drawing, leaving = Paper(), Watch(), threading.Event(), threading.Event()
+
+    def write(text: str) -> None:
+        paper(text)
+        drawing.set()
+        leaving.wait(30)
+
+    progress = LiveProgress(LinePainter(write, lambda: 80, lambda: True), clock=clock, ticking=False)
+    with progress.step("reading the log", unit="commits"):
+        clock.seconds += 1
+        ticker = threading.Thread(target=progress.tick)
+        ticker.start()
+        drawing.wait(30)
+        leaving.set()
+        progress.leave()
+        ticker.join()
+
+    assert "\r\x1b[K" == paper.written[-1]
 
 
 def test_nothing_is_left_of_the_line() -> None:
