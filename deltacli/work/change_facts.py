@@ -15,7 +15,7 @@ from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable
 from deltacli.work.data_files import DataFile, RowsWanted, open_data_file
-from deltacli.work.file_facts import FooterFiles
+from deltacli.work.file_facts import FooterFiles, reading_fault
 from deltacli.work.row_reader import read_opened
 from deltacli.work.table_files import TableFiles
 
@@ -52,7 +52,7 @@ class ChangeFiles:
         except DataUnreadable as unreadable:
             if unreadable.code == "data.type-mismatch":  # no text: the footer says so
                 return ChangeFacts(footer, None)
-            return ChangeFacts(footer, FileFault(unreadable.code, unreadable.message, unreadable.facts.get("reason")))
+            return ChangeFacts(footer, reading_fault(unreadable))
 
 
 def count_types(files: TableFiles, path: str) -> ChangeTypes | None:

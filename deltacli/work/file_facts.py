@@ -195,7 +195,7 @@ def read_file(
                     for asking in asked.values():
                         asking.take(batch if isinstance(asking, AskingBeside) else own)
     except DataUnreadable as unreadable:
-        fault = fault or (_encrypted(files, data_file.path) if footer is None else None) or _unreadable(unreadable)
+        fault = fault or (_encrypted(files, data_file.path) if footer is None else None) or reading_fault(unreadable)
         return FileFacts(row, footer, fault, rows=rows)
     return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
 
@@ -226,6 +226,9 @@ def _encrypted(files: TableFiles, path: str) -> FileFault | None:
     return fault if fault is not None and fault.code == "data.encrypted" else None
 
 
-def _unreadable(fault: DataUnreadable) -> FileFault:
-    reason = fault.facts.get("reason")
-    return FileFault(fault.code, fault.message, reason if isinstance(reason, str) else None)
+def reading_fault(unreadable: DataUnreadable) -> FileFault:
+    """The fault of a file that has a footer, and whose rows can't be read."""
+    reason = unreadable.facts.get("reason")
+    if isinstance(reason, str):
+        return FileFault(unreadable.code, "it can't be read to its end", reason)
+    return FileFault(unreadable.code, unreadable.message)

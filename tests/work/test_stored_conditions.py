@@ -140,7 +140,7 @@ RAISES: tuple[tuple[str, dict[str, Any], str], ...] = (
     ("-i > 5", {"i": LEAST}, "Overflow in negation of"),
     ("i / j > 1", {"i": 1, "j": 0}, "division by zero"),
     ("d / e > 1", {"d": 1.0, "e": -0.0}, "division by zero"),
-    ("cast(s as int) > 1", {"s": "12a"}, "a string is not surely a integer"),
+    ("cast(s as int) > 1", {"s": "12a"}, "a string is not surely of type integer"),
     ("upper(s) = 'É'", {"s": "é"}, "upper meets letters beyond ASCII"),
     ("s rlike 'a$'", {"s": "a\r\n"}, "a string holds an end of a line that regular expressions disagree about"),
     ("ar[2] > 1", {"ar": [1, 2]}, "an array has fewer than 3 elements"),

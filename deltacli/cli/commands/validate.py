@@ -176,8 +176,6 @@ def validate(
     from deltacli.cli.checker import Wanted
     from deltacli.delta.rules.base import Severity
 
-    if max_findings < 0:
-        raise UsageError(f"--max-findings {max_findings} is negative", facts={"expected": "0 (all) or more"})
     wanted = Wanted(
         level=level or LevelChoice.LOG,
         limits=_limits(level, sample, where),
@@ -185,7 +183,7 @@ def validate(
         ignore=_split(ignore),
         profile=profile,
         fail_on=Severity(fail_on.value),
-        most=max_findings,
+        most=_most(max_findings),
         baseline=baseline,
         write_baseline=write_baseline,
         history=history,
@@ -226,6 +224,12 @@ def _check(run: Run, wanted: Wanted, tables: Sequence[str], *, exit_zero: bool) 
         _say_what_changed(run, trend.compare(entry))
     _say_what_next(run, wanted, checkup)
     return code
+
+
+def _most(findings: int) -> int:
+    if findings < 0:
+        raise UsageError(f"--max-findings {findings} is negative", facts={"expected": "0 (all) or more"})
+    return findings
 
 
 def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
-from deltacli.delta.footers.shapes import Learner, Shape, Shapes, Values, joined
+from deltacli.delta.footers.shapes import PartReader, Shape, Shapes, Values, joined
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, STRUCT, TRUE, CompactReader, ThriftFaultError
 
 _MOST_SCHEMAS = 64
@@ -19,6 +19,8 @@ _MOST_JOINED = 256
 """Pieces of the shape of a whole footer; one of more is read part by part."""
 _MOST_PLANS = 8
 _MOST_LENGTHS = 10_000
+_LEARN_AFTER = 20
+"""Readings of a part before its shape is learned; tables of thousands of columns have few files."""
 _BYTE_ARRAY = 6
 
 _ROWS, _COUNT, _PART_ENCRYPTED = range(3)
@@ -155,9 +157,12 @@ def leaf_columns(footers: Sequence[Footer], leaf: int) -> LeafColumns:
 
 
 class FooterReader:
-    """Reads footers, and remembers the shapes of those it read. Not for several threads at a time."""
+    """Reads footers, and remembers the shapes of what it read more than `learn_after` times. Not for several threads at
+    a time.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, *, learn_after: int = _LEARN_AFTER) -> None:
+        self._learn_after = learn_after
         self._schemas: list[_OfSchema] = []
 
     def read(self, data: bytes) -> Footer:
@@ -177,7 +182,7 @@ class FooterReader:
         for field, kind in reader.fields():
             reader.skip(kind)
             if field == 2:
-                found = _OfSchema(data[: reader.position])
+                found = _OfSchema(data[: reader.position], self._learn_after)
                 self._schemas.insert(0, found)
                 del self._schemas[_MOST_SCHEMAS:]
                 return found
@@ -187,12 +192,13 @@ class FooterReader:
 class _OfSchema:
     """Reads the footers that begin with the same schema."""
 
-    def __init__(self, schema: bytes) -> None:
+    def __init__(self, schema: bytes, learn_after: int) -> None:
         self.schema = schema
+        self._learn_after = learn_after
         self._plans: list[_Plan] = []
         self._by_length: dict[int, _Plan] = {}
         """Length of a footer -> the plan that was right for the last one: footers without some bound are shorter."""
-        self._head, self._open, self._close, self._tail = Shapes(), Shapes(), Shapes(), Shapes()
+        self._head, self._open, self._close, self._tail = (Shapes(learn_after) for _ in range(4))
         self._chunks: list[Shapes] = []
 
     def read(self, data: bytes) -> Footer:
@@ -213,11 +219,11 @@ class _OfSchema:
         self._by_length[length] = plan
 
     def _by_parts(self, data: bytes, position: int) -> Footer:
-        shapes: list[Shape] = []
+        shapes: list[Shape | None] = []
         values: Values = []
         groups = []
 
-        def take(part: tuple[Values, int, Shape]) -> tuple[Values, int]:
+        def take(part: tuple[Values, int, Shape | None]) -> tuple[Values, int]:
             nonlocal position
             found, position, shape = part
             offset = len(values)
@@ -230,7 +236,7 @@ class _OfSchema:
             opened, open_at = take(self._open.read(data, position, _PART_PLACES, _walk_opening))
             count = opened[_COUNT] or 0
             while len(self._chunks) < count:
-                self._chunks.append(Shapes())
+                self._chunks.append(Shapes(self._learn_after))
             chunks = tuple(
                 take(self._chunks[leaf].read(data, position, _CHUNK_PLACES, _walk_chunk))[1] for leaf in range(count)
             )
@@ -244,51 +250,52 @@ class _OfSchema:
         codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
         plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs)
         footer = Footer(self.schema, plan, values)
-        if sum(len(shape.pieces) for shape in shapes) <= _MOST_JOINED:
-            self._plans.insert(0, plan._replace(shape=joined(shapes)))
+        known = [shape for shape in shapes if shape is not None]
+        if len(known) == len(shapes) and sum(len(shape.pieces) for shape in known) <= _MOST_JOINED:
+            self._plans.insert(0, plan._replace(shape=joined(known)))
             del self._plans[_MOST_PLANS:]
         return footer
 
 
-def _walk_head(learner: Learner) -> None:
+def _walk_head(part: PartReader) -> None:
     """What stands between the schema and the first row group."""
-    for field, kind in learner.reader.fields(after=2):
+    for field, kind in part.reader.fields(after=2):
         if field == 4 and kind == LIST:
-            learner.values[_COUNT] = _structs(learner.reader)
+            part.values[_COUNT] = _structs(part.reader)
             return
-        _walk_field(learner, field, kind, encryption=(8,))
+        _walk_field(part, field, kind, encryption=(8,))
     raise ThriftFaultError("the footer has no row groups")
 
 
-def _walk_opening(learner: Learner) -> None:
+def _walk_opening(part: PartReader) -> None:
     """What stands before the first column chunk of a row group."""
-    for field, kind in learner.reader.fields():
+    for field, kind in part.reader.fields():
         if field == 1 and kind == LIST:
-            learner.values[_COUNT] = _structs(learner.reader)
+            part.values[_COUNT] = _structs(part.reader)
             return
-        _walk_field(learner, field, kind)
+        _walk_field(part, field, kind)
     raise ThriftFaultError("a row group has no columns")
 
 
-def _walk_closing(learner: Learner) -> None:
+def _walk_closing(part: PartReader) -> None:
     """The rest of a row group behind its columns."""
-    for field, kind in learner.reader.fields(after=1):
-        _walk_field(learner, field, kind)
+    for field, kind in part.reader.fields(after=1):
+        _walk_field(part, field, kind)
 
 
-def _walk_tail(learner: Learner) -> None:
+def _walk_tail(part: PartReader) -> None:
     """The rest of a footer behind its row groups."""
-    for field, kind in learner.reader.fields(after=4):
-        _walk_field(learner, field, kind, encryption=(8,))
+    for field, kind in part.reader.fields(after=4):
+        _walk_field(part, field, kind, encryption=(8,))
 
 
-def _walk_field(learner: Learner, field: int, kind: int, *, encryption: tuple[int, ...] = ()) -> None:
+def _walk_field(part: PartReader, field: int, kind: int, *, encryption: tuple[int, ...] = ()) -> None:
     if field == 3 and kind in INTEGERS:
-        learner.number(_ROWS)
+        part.number(_ROWS)
         return
     if field in encryption:
-        learner.values[_PART_ENCRYPTED] = True
-    learner.skip(kind)
+        part.values[_PART_ENCRYPTED] = True
+    part.skip(kind)
 
 
 def _structs(reader: CompactReader) -> int:
@@ -298,44 +305,44 @@ def _structs(reader: CompactReader) -> int:
     return count
 
 
-def _walk_chunk(learner: Learner) -> None:
+def _walk_chunk(part: PartReader) -> None:
     """A ColumnChunk."""
-    learner.values[_ENCRYPTED] = False
-    for field, kind in learner.reader.fields():
+    part.values[_ENCRYPTED] = False
+    for field, kind in part.reader.fields():
         if field == 3 and kind == STRUCT:
-            _walk_metadata(learner)
+            _walk_metadata(part)
         else:
             if field in (8, 9):
-                learner.values[_ENCRYPTED] = True
-            learner.skip(kind)
+                part.values[_ENCRYPTED] = True
+            part.skip(kind)
 
 
-def _walk_metadata(learner: Learner) -> None:
+def _walk_metadata(part: PartReader) -> None:
     """A ColumnMetaData."""
-    reader, physical_type = learner.reader, -1
+    reader, physical_type = part.reader, -1
     for field, kind in reader.fields():
         if field == 1 and kind in INTEGERS:
             physical_type = reader.integer()
         elif field == 4 and kind in INTEGERS:
-            learner.values[_CODEC] = reader.integer()
+            part.values[_CODEC] = reader.integer()
         elif field == 5 and kind in INTEGERS:
-            learner.number(_VALUES)
+            part.number(_VALUES)
         elif field == 12 and kind == STRUCT:
-            _walk_statistics(learner, physical_type)
+            _walk_statistics(part, physical_type)
         else:
-            learner.skip(kind)
+            part.skip(kind)
 
 
-def _walk_statistics(learner: Learner, physical_type: int) -> None:
-    for field, kind in learner.reader.fields():
+def _walk_statistics(part: PartReader, physical_type: int) -> None:
+    for field, kind in part.reader.fields():
         if field == 3 and kind in INTEGERS:
-            learner.number(_NULLS)
+            part.number(_NULLS)
         elif field in _BOUNDS and kind == BINARY:
             if physical_type == _BYTE_ARRAY:
-                learner.any_bytes(_BOUNDS[field])
+                part.any_bytes(_BOUNDS[field])
             else:
-                learner.sized_bytes(_BOUNDS[field])
+                part.sized_bytes(_BOUNDS[field])
         else:
             if field in _EXACT:
-                learner.values[_EXACT[field]] = kind == TRUE
-            learner.skip(kind)
+                part.values[_EXACT[field]] = kind == TRUE
+            part.skip(kind)

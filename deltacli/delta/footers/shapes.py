@@ -2,7 +2,8 @@
 
 A shape is a regular expression over bytes: what is the same in every file of a writer (heads of fields, names, lengths)
 stands in it literally, numbers and bounds are its groups. Bytes of any length end a piece of it, and their length is
-taken from the bytes. What does not match is read field by field, and is another shape from then on.
+taken from the bytes. What does not match is read field by field. To write a shape down costs as much as to read twenty
+parts so: a part is first read some times, and what of it does not match a shape after that is another shape.
 """
 
 from __future__ import annotations
@@ -66,10 +67,11 @@ class Shape(NamedTuple):
 
 
 class Shapes:
-    """The shapes of one part, the last one that matched first."""
+    """The shapes of one part, the last one that matched first. Learns none from the first `learn_after` readings."""
 
-    def __init__(self) -> None:
+    def __init__(self, learn_after: int) -> None:
         self._known: list[Shape] = []
+        self._not_yet = learn_after
 
     def match(self, data: bytes, position: int) -> tuple[Values, int, Shape] | None:
         """Read by a shape that is known; None where there is none."""
@@ -82,25 +84,26 @@ class Shapes:
         return None
 
     def read(
-        self, data: bytes, position: int, places: int, walk: Callable[[Learner], None]
-    ) -> tuple[Values, int, Shape]:
-        """Read the part that begins at a position; `walk` reads it field by field where its shape is not known.
+        self, data: bytes, position: int, places: int, walk: Callable[[PartReader], None]
+    ) -> tuple[Values, int, Shape | None]:
+        """Read the part that begins at a position; `walk` reads it field by field where its shape is not known. The
+        shape is None where it was not learned.
 
         Raises ThriftFaultError, and IndexError where the bytes end.
         """
         found = self.match(data, position)
         if found is not None:
             return found
+        if self._not_yet > 0 or len(self._known) >= _MOST_SHAPES:
+            self._not_yet -= 1
+            reader = PartReader(data, position, places)
+            walk(reader)
+            return reader.values, reader.reader.position, None
         learner = Learner(data, position, places)
         walk(learner)
         shape = learner.shape()
-        self.keep(shape)
+        self._known.insert(0, shape)
         return learner.values, learner.reader.position, shape
-
-    def keep(self, shape: Shape) -> None:
-        """Know one more shape, if there are not too many."""
-        if len(self._known) < _MOST_SHAPES:
-            self._known.insert(0, shape)
 
 
 def joined(shapes: Sequence[Shape]) -> Shape:
@@ -122,12 +125,36 @@ def joined(shapes: Sequence[Shape]) -> Shape:
     return Shape(tuple(constants), tuple(pieces))
 
 
-class Learner:
-    """Reads a part field by field, and writes its shape down. `values` has so many places."""
+class PartReader:
+    """Reads a part field by field. `values` has so many places."""
 
     def __init__(self, data: bytes, position: int, places: int) -> None:
         self.reader = CompactReader(data, position)
         self.values: Values = [None] * places
+
+    def number(self, place: int) -> int:
+        """A number that is another in each file."""
+        value = self.values[place] = self.reader.integer()
+        return value
+
+    def sized_bytes(self, place: int) -> None:
+        """Bytes that are others in each file, and as many."""
+        self.values[place] = self.reader.binary()
+
+    def any_bytes(self, place: int) -> None:
+        """Bytes that are others in each file, more or fewer."""
+        self.values[place] = self.reader.binary()
+
+    def skip(self, kind: int) -> None:
+        """Pass a value; its numbers may be others in another file, everything else is the same."""
+        self.reader.skip(kind)
+
+
+class Learner(PartReader):
+    """Reads a part field by field, and writes its shape down."""
+
+    def __init__(self, data: bytes, position: int, places: int) -> None:
+        super().__init__(data, position, places)
         self._written = position
         self._pieces: list[Piece] = []
         self._text = b""
@@ -143,32 +170,32 @@ class Learner:
         return Shape(tuple(constants), tuple(self._pieces))
 
     def number(self, place: int) -> int:
-        """A number that is another in each file."""
         self._literal()
-        value = self.values[place] = self.reader.integer()
+        value = super().number(place)
         self._vary(_INTEGER)
         self._groups.append((place, True))
         return value
 
     def sized_bytes(self, place: int) -> None:
-        """Bytes that are others in each file, and as many."""
-        end, value = self._bytes(place)
-        self.reader.position = end - len(value)
+        super().sized_bytes(place)
+        end, length = self.reader.position, len(self.values[place])
+        self.reader.position = end - length
         self._literal()
         self.reader.position = end
-        self._vary(b"(.{%d})" % len(value))
+        self._vary(b"(.{%d})" % length)
         self._groups.append((place, False))
 
     def any_bytes(self, place: int) -> None:
-        """Bytes that are others in each file, more or fewer."""
         self._literal()
-        self._bytes(place)
+        super().any_bytes(place)
         self._pieces.append(_piece(self._text, self._groups, place))
         self._text, self._groups = b"", []
         self._written = self.reader.position
 
-    def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass a value; its numbers may be others in another file, everything else is the same."""
+    def skip(self, kind: int) -> None:
+        self._skip(kind, 0)
+
+    def _skip(self, kind: int, depth: int) -> None:
         reader = self.reader
         if depth > _MOST_DEPTH:
             raise ThriftFaultError("nested too deeply")
@@ -178,7 +205,7 @@ class Learner:
             self._vary(_ANY_INTEGER)
         elif kind == STRUCT:
             for _, inner in reader.fields():
-                self.skip(inner, depth + 1)
+                self._skip(inner, depth + 1)
         elif kind in (LIST, SET):
             self._skip_elements(kind, depth)
         elif kind in (BYTE, DOUBLE):
@@ -200,11 +227,7 @@ class Learner:
         if count > len(reader.data) - reader.position:
             raise IndexError
         for _ in range(count):
-            self.skip(inner, depth + 1)
-
-    def _bytes(self, place: int) -> tuple[int, bytes]:
-        value = self.values[place] = self.reader.binary()
-        return self.reader.position, value
+            self._skip(inner, depth + 1)
 
     def _literal(self) -> None:
         """Everything up to here that was not written down stands in the shape as it is."""

@@ -352,20 +352,9 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
     """Action -> field -> its type, as the protocol lists them. Spec: Checkpoint Schema."""
     from pyarrow import types
 
-    def is_text(found: Any) -> bool:  # Any: pyarrow has no types
-        if types.is_dictionary(found):
-            return is_text(found.value_type)
-        return bool(types.is_string(found) or types.is_large_string(found)) or str(found) == "string_view"
-
-    def is_texts(found: Any) -> bool:  # Any: pyarrow has no types
-        return bool(types.is_list(found) or types.is_large_list(found)) and is_text(found.value_type)
-
-    def is_text_map(found: Any) -> bool:  # Any: pyarrow has no types
-        return bool(types.is_map(found)) and is_text(found.key_type) and is_text(found.item_type)
-
-    text, long = _Known("string", is_text), _Known("int64", types.is_int64)
+    text, long = _Known("string", _is_text), _Known("int64", types.is_int64)
     integer, boolean = _Known("int32", types.is_int32), _Known("bool", types.is_boolean)
-    texts, text_map = _Known("list of string", is_texts), _Known("map of string to string", is_text_map)
+    texts, text_map = _Known("list of string", _is_texts), _Known("map of string to string", _is_text_map)
     vector: dict[str, _Known] = {
         "storageType": text,
         "pathOrInlineDv": text,
@@ -409,3 +398,23 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
         "checkpointMetadata": {"version": long, "tags": text_map},
         "sidecar": {"path": text, "sizeInBytes": long, "modificationTime": long, "tags": text_map},
     }
+
+
+def _is_text(found: Any) -> bool:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    if types.is_dictionary(found):
+        return _is_text(found.value_type)
+    return bool(types.is_string(found) or types.is_large_string(found)) or str(found) == "string_view"
+
+
+def _is_texts(found: Any) -> bool:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    return bool(types.is_list(found) or types.is_large_list(found)) and _is_text(found.value_type)
+
+
+def _is_text_map(found: Any) -> bool:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    return bool(types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)

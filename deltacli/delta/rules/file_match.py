@@ -14,6 +14,7 @@ from deltacli.delta.footers.schema import FileNode, FileSchema
 from deltacli.delta.properties import parse_integer
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
+from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 
 COLUMN_ID = "delta.columnMapping.id"
@@ -133,19 +134,15 @@ class _Siblings:
         self.fields = fields
         self.ids: dict[int, int] = {}
         self.names: dict[str, int] = {}
-        self._exact: dict[str, list[int]] = {}
-        self._lower: dict[str, list[int]] = {}
         for position, one in enumerate(fields):
             if one.file_id is not None:
                 self.ids.setdefault(one.file_id, position)
             self.names.setdefault(one.name, position)
-            if not by_id or one.file_id is None:
-                self._exact.setdefault(one.name, []).append(position)
-                self._lower.setdefault(one.name.lower(), []).append(position)
+        self._alike = NameIndex(None if by_id and one.file_id is not None else one.name for one in fields)
 
-    def alike(self, name: str) -> list[int]:
-        """Where a name stands: exactly as it is where it does, in whatever case if not (`names.places_of`)."""
-        return self._exact.get(name) or self._lower.get(name.lower(), [])
+    def alike(self, name: str) -> Sequence[int]:
+        """Where a name stands that no id forbids."""
+        return self._alike.places_of(name)
 
 
 class _Place(NamedTuple):

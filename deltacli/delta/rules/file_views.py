@@ -16,6 +16,7 @@ from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Place
 from deltacli.delta.rules.views import OF_CHECKPOINT
+from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.quantities import plural
 
 if TYPE_CHECKING:
@@ -115,6 +116,11 @@ class FootersView:
         import pyarrow as pa
 
         return pa.array([footer.rows for footer in self.footers], pa.int64())
+
+    @cached_property
+    def columns(self) -> FileColumns:
+        """Finds the columns of the table in these files."""
+        return FileColumns(self.regime.mapping_mode, self.regime.physical_name)
 
     def leaf(self, index: int) -> LeafRows:
         """What is said of the column with this number in `schema.leaves`."""

@@ -16,7 +16,6 @@ from deltacli.delta.column_facts import ColumnFacts
 from deltacli.delta.footers.bounds import comparable_type, decode_bounds
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.file_views import FootersView, LeafRows
-from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats_schema import ColumnPath, StatColumn, StatKind
 from deltacli.errors import DataUnreadable
@@ -70,7 +69,7 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
     if fields is None or (column.kind is StatKind.OTHER and not _is_plain(column)):
         return None
     try:
-        found = FileColumns(view.regime.mapping_mode, view.regime.physical_name).leaf(view.schema.arrow, fields)
+        found = view.columns.leaf(view.schema.arrow, fields)
     except DataUnreadable:
         return None
     if found is None:

@@ -7,12 +7,12 @@ refused. Spec: Column Mapping, Reader Requirements; Type Widening; Delta Data Ty
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion
-from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
 from deltacli.errors import DataUnreadable
@@ -38,62 +38,93 @@ class FileColumn(NamedTuple):
     convert: Convert | None
 
 
+class _FileFields:
+    """The fields of a struct in a file, of which the leaves begin at `first`: by name, and by id where that decides.
+
+    With `by_id` only a field that has no id is known by its name. Spec: Reader Requirements for Column Mapping.
+    """
+
+    def __init__(self, fields: Iterable[Any], first: int, *, by_id: bool) -> None:  # Any: Arrow fields
+        self.fields = list(fields)
+        self.firsts: list[int] = []
+        for field in self.fields:
+            self.firsts.append(first)
+            first += count_leaves(field.type)
+        self.ids: dict[bytes, int] = {}
+        names = [field.name for field in self.fields]
+        if by_id:
+            for position, field in enumerate(self.fields):
+                file_id = (field.metadata or {}).get(_FIELD_ID)
+                if file_id is not None:
+                    self.ids.setdefault(file_id, position)
+                    names[position] = None
+        self.names = NameIndex(names)
+
+    def kind(self, position: int) -> Any:
+        """The Arrow type of a field."""
+        return self.fields[position].type
+
+
 class FileColumns:
     """Finds the columns of a table in files. `physical_name` gives the name that files know a field by."""
 
     def __init__(self, mapping_mode: str, physical_name: Callable[[StructField], str]) -> None:
         self._by_id = mapping_mode == "id"
         self._physical_name = physical_name
+        self._seen: tuple[Any, _FileFields] | None = None
 
     def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
         """Look for each column in the Arrow schema of a file; None for one that came after it was written.
 
         Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`), naming the column.
         """
-        fields = list(schema)
-        firsts = _first_leaves(fields, 0)
-        return [self._top(fields, firsts, column) for column in columns]
+        fields = self._top_fields(schema)
+        return [self._top(fields, column) for column in columns]
 
     def leaf(self, schema: pyarrow.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
         """The leaf of a column, or of a field within structs, and the Arrow type it has in the file; None where it
         came after the file was written. `path` are the fields from the top-level column on.
         """
-        fields, first = list(schema), 0
-        kind: Any = None
+        fields = self._top_fields(schema)
+        found: tuple[int, Any] | None = None
         for depth, field in enumerate(path):
-            if depth and not is_struct(kind):
-                return None
+            if found is not None:
+                first, kind = found
+                if not is_struct(kind):
+                    return None
+                fields = _FileFields(kind, first, by_id=self._by_id)
             position = self._position(fields, field, ".".join(each.name for each in path[: depth + 1]))
             if position < 0:
                 return None
-            first = _first_leaves(fields, first)[position]
-            kind = fields[position].type
-            fields = list(kind) if is_struct(kind) else []
-        return first, kind
+            found = fields.firsts[position], fields.kind(position)
+        return found
 
-    def _top(self, fields: Sequence[Any], firsts: Sequence[int], column: StructField) -> FileColumn | None:
+    def _top_fields(self, schema: pyarrow.Schema) -> _FileFields:
+        """The top-level columns of a file; those of the file that was asked for last are known."""
+        seen = self._seen
+        if seen is None or seen[0] is not schema:
+            seen = self._seen = schema, _FileFields(schema, 0, by_id=self._by_id)
+        return seen[1]
+
+    def _top(self, fields: _FileFields, column: StructField) -> FileColumn | None:
         position = self._position(fields, column, column.name)
         if position < 0 or _is_void(column.data_type):
             return None
-        return FileColumn(position, *self._read(fields[position].type, firsts[position], column.data_type, column.name))
+        found = self._read(fields.kind(position), fields.firsts[position], column.data_type, column.name)
+        return FileColumn(position, *found)
 
-    def _position(self, fields: Sequence[Any], column: StructField, path: str) -> int:
+    def _position(self, fields: _FileFields, column: StructField, path: str) -> int:
         """Where a field stands among its siblings in the file, -1 where it does not."""
         if self._by_id:
-            wanted = str(column.metadata.get("delta.columnMapping.id")).encode()
-            ids = [(field.metadata or {}).get(_FIELD_ID) for field in fields]
-            if wanted in ids:
-                return ids.index(wanted)
-            fields = [field if known is None else None for field, known in zip(fields, ids, strict=True)]
-        name = self._physical_name(column)
-        names = [None if field is None else field.name for field in fields]
-        alike = places_of(name, names)
+            position = fields.ids.get(str(column.metadata.get("delta.columnMapping.id")).encode())
+            if position is not None:
+                return position
+        alike = fields.names.places_of(self._physical_name(column))
         if len(alike) > 1:
-            spelled = ", ".join(str(names[index]) for index in alike)
             raise DataUnreadable(
                 f"column {path} can't be told from others of the same name in the file",
                 code="data.case-mismatch",
-                facts={"column": path, "in the file": spelled},
+                facts={"column": path, "in the file": ", ".join(fields.fields[place].name for place in alike)},
             )
         return alike[0] if alike else -1
 
@@ -122,8 +153,7 @@ class FileColumns:
         raise mismatch(path, kind, wanted)
 
     def _struct(self, kind: Any, first: int, fields: Sequence[StructField], wanted: Any, path: str) -> Found:
-        inside = list(kind)
-        firsts = _first_leaves(inside, first)
+        inside = _FileFields(kind, first, by_id=self._by_id)
         parts: list[tuple[int, Found]] = []
         for field in fields:
             place = f"{path}.{field.name}"
@@ -131,11 +161,12 @@ class FileColumns:
             if position < 0 or _is_void(field.data_type):
                 parts.append((-1, Found((), None)))
             else:
-                parts.append((position, self._read(inside[position].type, firsts[position], field.data_type, place)))
+                found = self._read(inside.kind(position), inside.firsts[position], field.data_type, place)
+                parts.append((position, found))
         read = sorted({position for position, _ in parts if position >= 0})
         # Of a struct with no field of the table, one tells which structs are null.
         leaves = tuple(leaf for _, part in parts for leaf in part.leaves) or (first,)
-        is_same = _same(kind, wanted) and [position for position, _ in parts] == list(range(len(inside)))
+        is_same = _same(kind, wanted) and [position for position, _ in parts] == list(range(len(inside.fields)))
         if is_same and not any(part.convert for _, part in parts):
             return Found(leaves, None)
         places = [(read.index(position) if position >= 0 else -1, part.convert) for position, part in parts]
@@ -183,15 +214,6 @@ def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
         facts={"column": path, "in the file": str(found)[:200], "in the table": str(wanted)[:200]},
         hint="deltacli snapshot {table} --schema",
     )
-
-
-def _first_leaves(fields: Sequence[Any], first: int) -> list[int]:
-    """The number of the first leaf of each field."""
-    found = []
-    for field in fields:
-        found.append(first)
-        first += count_leaves(field.type)
-    return found
 
 
 def _is_void(data_type: DataType) -> bool:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
-def places_of(name: str, names: Sequence[str | None]) -> list[int]:
-    """Where a name stands among others (None: none of these): exactly as it is where it does, in whatever case if not.
-
-    Lower case, not case folding: `straße` and `strasse` are two names.
+class NameIndex:
+    """Where names stand among their siblings (None: none of these): exactly as they are where they do, in whatever
+    case if not. Lower case, not case folding: `straße` and `strasse` are two names.
     """
-    exact = [index for index, known in enumerate(names) if known == name]
-    if exact:
-        return exact
-    lowered = name.lower()
-    return [index for index, known in enumerate(names) if known is not None and known.lower() == lowered]
+
+    def __init__(self, names: Iterable[str | None]) -> None:
+        self._exact: dict[str, list[int]] = {}
+        self._lower: dict[str, list[int]] = {}
+        for place, name in enumerate(names):
+            if name is not None:
+                self._exact.setdefault(name, []).append(place)
+                self._lower.setdefault(name.lower(), []).append(place)
+
+    def places_of(self, name: str) -> Sequence[int]:
+        """All places of a name, in order."""
+        exact = self._exact.get(name)
+        return exact if exact is not None else self._lower.get(name.lower(), ())
+
+
+def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
+    """Where one name stands among others, as `NameIndex` finds it."""
+    return NameIndex(names).places_of(name)

@@ -104,7 +104,7 @@ def _read(value: Value, wanted: PrimitiveType) -> Value:
         raise NotTranslated(f"a string is cast to {wanted.name}")
     options = ", 'i'" if wanted.name == "boolean" else ""
     odd = f"NOT regexp_full_match({value.sql}, '{pattern}'{options})"
-    reason = f"a string is not surely a {wanted.name}"
+    reason = f"a string is not surely of type {wanted.name}"
     found = f"CAST({value.sql} AS {duck_type(wanted)})"
     if wanted in (DATE, TIMESTAMP, NTZ):
         odd = f"{odd} OR {value.sql} < '0001'"

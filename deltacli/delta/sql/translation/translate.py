@@ -75,7 +75,13 @@ GIVEN = "given"
 """The name of a generated column's values in the query."""
 
 
+_MOST_TEXT = 65_536
+"""Characters of an expression; those of longer ones are lists of values that take half a minute to read."""
+
+
 def _parsed(text: str) -> Node:
+    if len(text) > _MOST_TEXT:
+        raise NotTranslated(f"it is longer than {_MOST_TEXT:,} characters")
     expression = parse_expression(text)
     if expression.fault is not None:
         raise NotTranslated(expression.fault)
