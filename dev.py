@@ -16,14 +16,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
 DEV, PEERS, FUZZ, SPARK = (ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark"))
+
+IN_MEMORY = "deltacli-tests-"
 
 
 def main(arguments: list[str]) -> int:
@@ -55,7 +59,7 @@ def test(arguments: list[str]) -> int:
     """The suite, on both cores, with other engines as oracles."""
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
-    return run(DEV, "python", "-m", "pytest", "-n", "auto", *seed(arguments), **peers())
+    return run_pytest([], arguments)
 
 
 def run_long(arguments: list[str]) -> int:
@@ -63,20 +67,29 @@ def run_long(arguments: list[str]) -> int:
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
-    return run(
-        DEV,
-        "python",
-        "-m",
-        "pytest",
-        "-n",
-        "auto",
-        "-m",
-        "long",
-        *seed(arguments),
-        HYPOTHESIS_PROFILE="deep",
-        DELTACLI_SPARK_PYTHON=str(SPARK / BIN / "python"),
-        **peers(),
-    )
+    spark = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
+    return run_pytest(["-m", "long"], arguments, HYPOTHESIS_PROFILE="deep", **spark)
+
+
+def run_pytest(chosen: list[str], arguments: list[str], **environment: str) -> int:
+    """Run tests on both cores, their files in memory where there is room: each of thousands waits for the disk."""
+    with tempfile.TemporaryDirectory(prefix=f"{IN_MEMORY}{os.getpid()}-", dir=memory_disk()) as files:
+        environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
+        return run(DEV, "python", "-m", "pytest", "-n", "auto", *chosen, *seed(arguments), **environment)
+
+
+def memory_disk() -> str | None:
+    """Where files lie in memory, cleared of what killed runs left there; None where there is no such place, or less
+    than 2 GiB.
+    """
+    place = Path("/dev/shm")
+    if not place.is_dir() or not os.access(place, os.W_OK):
+        return None
+    for left in place.glob(f"{IN_MEMORY}*-*"):
+        process = left.name.removeprefix(IN_MEMORY).split("-")[0]
+        if left.stat().st_uid == os.getuid() and not Path("/proc", process).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    return str(place) if shutil.disk_usage(place).free >= 2 << 30 else None
 
 
 def seed(arguments: list[str]) -> list[str]:
@@ -149,11 +162,6 @@ def set_up(home: Path, name: str) -> None:
         stamp.write_text(digest)
     if name == "dev":
         must(home, "python", "-m", "compileall", "-q", "deltacli")
-
-
-def peers() -> dict[str, str]:
-    """Where the tests find the other engines."""
-    return {"DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
 
 
 def run(home: Path, program: str, *arguments: str, **environment: str) -> int:
