@@ -394,13 +394,15 @@ def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None
     return done
 
 
-def require_done(outcome: ExpiryOutcome) -> None:
-    """Raise PartlyDone, naming the first file, where some are still there."""
+def require_done(outcome: ExpiryOutcome, *, again: str = "deltacli log expire {table} --yes") -> None:
+    """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
+    more.
+    """
     if outcome.failed:
         path, reason = outcome.failed[0]
         raise PartlyDone(
             f"{plural(len(outcome.failed), 'file')} could not be deleted",
             code="expire.partly-done",
             facts={"first": path, "why": reason},
-            hint="deltacli log expire {table}",
+            hint=again,
         )

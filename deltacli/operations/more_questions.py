@@ -33,6 +33,8 @@ class MoreQuestions:
     questions: dict[str, Question] = field(default_factory=dict)
     row_ids: RowIdLedger = field(default_factory=RowIdLedger)
     identities: IdentityLedger = field(default_factory=IdentityLedger)
+    too_far: list[str] = field(default_factory=list)
+    """Identity columns whose steps can't be counted."""
 
     @classmethod
     def make(cls, regime: Regime, wanted: RowsWanted) -> MoreQuestions:
@@ -57,6 +59,7 @@ class MoreQuestions:
             found.questions[row_id_values.QUESTION] = RowIdQuestion(wanted, stored)
         if (identity := identity_question(regime)) is not None:
             found.questions[identity_values.QUESTION] = identity
+        found.too_far = [each.name for each in identity_values.identities(regime) if not each.is_judged]
         return found
 
     def settle(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: what each question makes of a file
@@ -72,6 +75,8 @@ class MoreQuestions:
         """Say what took too much room."""
         if self.row_ids.is_full:
             yield "whether all row ids are different: they lie too far apart"
+        for name in self.too_far:
+            yield f"the values of the identity column {name}: its start or its step is beyond 2^62"
         for name in self.identities.full:
             yield f"whether all values of the identity column {name} are different: they lie too far apart"
 

@@ -39,7 +39,7 @@ class IdentityQuestion:
 
 def identity_question(regime: Regime) -> IdentityQuestion | None:
     """The question for the tables of a regime; None where there is nothing to ask."""
-    found = tuple(identities(regime))
+    found = tuple(each for each in identities(regime) if each.is_judged)
     return IdentityQuestion(found) if found else None
 
 

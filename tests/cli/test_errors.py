@@ -222,7 +222,8 @@ def test_log_files_that_stay_are_not_said_to_be_gone(
 
     assert 5 == run(["log", "expire", str(table), "--yes"])
 
-    out = capsysbinary.readouterr().out.decode()
+    out, err = (stream.decode() for stream in capsysbinary.readouterr())
+    assert f"hint: deltacli log expire {table} --yes" == err.splitlines()[-1]
     assert "planned     10 files" in out
     assert "deleted     0 files, 0 B, 10 files could not be deleted" in out
 

@@ -161,7 +161,7 @@ def test_files_that_are_still_there_are_named_and_exit_5(core: Core, vacuum: Vac
     done = vacuum("--yes")
     document = vacuum("--yes", "--json").document
 
-    assert (5, "hint: deltacli vacuum trips") == (done.code, done.err.splitlines()[-1])
+    assert (5, "hint: deltacli vacuum trips --yes") == (done.code, done.err.splitlines()[-1])
     assert "failed       1 file could not be deleted\n             a b.parquet: permission denied" in done.out
     assert (1, [{"path": "a b.parquet", "reason": "permission denied"}]) == (
         document["deleted"]["failed"],
@@ -369,7 +369,8 @@ def test_a_saved_plan_that_was_not_done_with_is_to_be_applied_again(core: Core, 
 
     done = vacuum("--apply", saved, "--yes", *NOW)
 
-    assert (5, f"hint: deltacli vacuum trips --apply '{saved}'") == (done.code, done.err.splitlines()[-1])
+    again = f"hint: deltacli vacuum trips --apply '{saved}' {' '.join(NOW)} --yes"
+    assert (5, again) == (done.code, done.err.splitlines()[-1])
 
 
 def test_a_plan_that_does_not_fit_the_table_any_more_is_refused_also_where_it_is_only_looked_at(

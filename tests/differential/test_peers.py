@@ -31,19 +31,41 @@ def root() -> Path:
     return corpus.unpacked()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("peer", PEERS)
 def test_peers_see_the_same_files_but_for_the_known_differences(peer: str, root: Path) -> None:
+    expected = {(known.table, known.what): known.versions for known in DIFFERENCES if known.peer == peer}
+
+    answers = ask(interpreter(peer), PEERS[peer], tasks(root))
+
+    assert len(tasks(root)) == len(answers)
+    assert expected == differences(answers)
+
+
+@pytest.mark.parametrize("peer", PEERS)
+def test_peers_see_the_same_files_in_the_newest_versions(peer: str, root: Path) -> None:
+    newest = [task for task in tasks(root) if task.version is None]
+    known = {(known.table, known.what) for known in DIFFERENCES if known.peer == peer and is_of_newest(known.versions)}
+
+    answers = ask(interpreter(peer), PEERS[peer], newest)
+
+    assert len(newest) == len(answers)
+    assert known == set(differences(answers))
+
+
+def interpreter(peer: str) -> str:
+    """That of an environment which has the peer; a test without one is skipped."""
     python = peer_python()
     if python is None:
         pytest.skip(f"no other engine: {ENVIRONMENT_VARIABLE} names no interpreter")
     if not has_peer(python, peer):
         pytest.skip(f"{python} has no {peer}")
-    expected = {(known.table, known.what): known.versions for known in DIFFERENCES if known.peer == peer}
+    return python
 
-    answers = ask(python, PEERS[peer], tasks(root))
 
-    assert len(tasks(root)) == len(answers)
-    assert expected == differences(answers)
+def is_of_newest(versions: str) -> bool:
+    """True for versions in words with the newest among them."""
+    return versions == "all" or "newest" in versions
 
 
 def test_every_known_difference_has_a_reason_and_a_table() -> None:

@@ -152,7 +152,7 @@ def outcome(builder: TableBuilder) -> list[object]:
 )
 @example([b"null"], b"\n", 4 << 20)
 @example([b'{"add":{"path":"a","size":1}}', b'{"commitInfo":{"inCommitTimestamp":5}}'], b"\n", 4 << 20)
-@examples(80)
+@examples(40)
 def test_a_large_commit_is_read_or_refused_like_a_small_one(lines: list[bytes], end: bytes, block_bytes: int) -> None:
     data = b"\n".join([b"{}", *apart(lines)]) + end
     builder = TableBuilder().commit(*STAMPED, add("old", size=5)).commit(raw=data)

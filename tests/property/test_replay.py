@@ -52,7 +52,7 @@ def check_every_version(builder: TableBuilder) -> None:
 
 
 @given(some.any_logs())
-@examples(120)
+@examples(50)
 def test_every_version_is_the_models_or_refused(builder: TableBuilder) -> None:
     check_every_version(builder)
 
@@ -155,7 +155,7 @@ def test_junk_in_the_log_changes_no_state(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.sampled_from([13, 100, 1_000, 4 << 20]))
-@examples(40)
+@examples(16)
 def test_large_commits_give_what_small_commits_give(data: st.DataObject, block_bytes: int) -> None:
     """
     A threshold of one byte makes every commit large: the same answers, with keys named twice in one commit too.

@@ -80,7 +80,7 @@ def check_every_range(table: SmallTable) -> None:
 
 
 @given(st.data())
-@examples(150)
+@examples(60)
 def test_every_version_reads_as_it_was_written(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_every_version(data.draw(small_tables(Path(root))))
@@ -95,7 +95,7 @@ def test_every_version_reads_as_it_was_written_for_minutes(data: st.DataObject) 
 
 
 @given(st.data())
-@examples(80)
+@examples(30)
 def test_changes_of_every_range_are_those_that_commits_made(data: st.DataObject) -> None:
     """
     Without change files an update is a delete and an insert, and so is a row that a rewrite carries over.
@@ -171,7 +171,7 @@ def check_conditions(table: SmallTable, chooser: random.Random, count: int) -> N
 
 
 @given(st.data(), st.integers(0, 2**32 - 1))
-@examples(100)
+@examples(40)
 def test_a_condition_keeps_the_rows_that_it_is_true_of(data: st.DataObject, seed: int) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_conditions(data.draw(small_tables(Path(root))), random.Random(seed), 8)

@@ -114,7 +114,7 @@ def test_histories_that_were_trouble_once_or_are_likely_to_be(
 
 
 @given(STARTS, histories(seasons=2))
-@examples(50)
+@examples(25)
 def test_a_vacuum_deletes_what_no_retained_version_needs_and_nothing_else(
     start: Start, steps: tuple[Step, ...]
 ) -> None:

@@ -122,6 +122,13 @@ def test_a_column_may_go_down(mark_at: int, rules: set[str], tmp_path: Path) -> 
     assert rules == rules_of(inspect(table.write(tmp_path / "t"), "data"))
 
 
+def test_steps_that_cant_be_counted_are_said_not_to_be(tmp_path: Path) -> None:
+    found = inspect(IdentityTable(mark=0, step=1 << 62).write(tmp_path / "t"), "data")
+
+    assert set() == rules_of(found)
+    assert ("the values of the identity column id: its start or its step is beyond 2^62",) == found.not_checked
+
+
 @pytest.mark.parametrize(
     ("text", "values", "rules"),
     [

@@ -17,7 +17,7 @@ from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathK
 from tests.storage.stores import WRITABLE, Place
 from tests.support.racing import Onlooker, Race, payload
 
-ROUNDS = 200
+ROUNDS = [40, pytest.param(200, marks=pytest.mark.long)]
 
 
 @pytest.fixture(params=list(WRITABLE))
@@ -76,13 +76,14 @@ def test_a_draft_that_is_given_up_leaves_nothing(place: Place) -> None:
     assert place.storage.kind_of("log/mine") is PathKind.MISSING
 
 
-def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place) -> None:
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place, rounds: int) -> None:
     storage, together, done = place.storage, Barrier(16, timeout=120), Event()
 
     def create(racer: int) -> list[Creation]:
         outcomes = []
         try:
-            for number in range(ROUNDS):
+            for number in range(rounds):
                 together.wait()
                 outcomes.append(storage.put_if_absent(f"race/{number:03d}", payload(racer, number)))
         except BaseException:
@@ -99,30 +100,31 @@ def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place) ->
 
     with ThreadPoolExecutor(17) as pool:
         watching = pool.submit(watch)
-        rounds = list(zip(*pool.map(create, range(16)), strict=True))
+        results = list(zip(*pool.map(create, range(16)), strict=True))
         done.set()
         watching.result()
 
-    assert [Counter({Created(): 1, Existed(): 15})] * ROUNDS == [Counter(outcomes) for outcomes in rounds]
+    assert [Counter({Created(): 1, Existed(): 15})] * rounds == [Counter(outcomes) for outcomes in results]
     assert [] == onlooker.halves
     assert onlooker.looks > 0
-    winners = [outcomes.index(Created()) for outcomes in rounds]
+    winners = [outcomes.index(Created()) for outcomes in results]
     assert [payload(winner, number) for number, winner in enumerate(winners)] == [
-        storage.read(f"race/{number:03d}") for number in range(ROUNDS)
+        storage.read(f"race/{number:03d}") for number in range(rounds)
     ]
 
 
 @pytest.mark.parametrize("place", ["local", "s3"], indirect=True)
-def test_of_eight_processes_one_creates_and_no_reader_sees_half(place: Place, tmp_path: Path) -> None:
-    with Race(place.storage.uri, racers=8, rounds=ROUNDS) as race:
+@pytest.mark.parametrize("rounds", ROUNDS)
+def test_of_eight_processes_one_creates_and_no_reader_sees_half(place: Place, rounds: int) -> None:
+    with Race(place.storage.uri, racers=8, rounds=rounds) as race:
         found = race.run()
 
-    assert [["Created", *["Existed"] * 7]] * ROUNDS == [sorted(outcomes) for outcomes in found.outcomes]
+    assert [["Created", *["Existed"] * 7]] * rounds == [sorted(outcomes) for outcomes in found.outcomes]
     assert [] == found.halves
     assert found.looks > 0
     winners = [outcomes.index("Created") for outcomes in found.outcomes]
     assert [hashlib.sha256(payload(winner, number)).digest() for number, winner in enumerate(winners)] == [
-        hashlib.sha256(place.storage.read(f"race/{number:03d}")).digest() for number in range(ROUNDS)
+        hashlib.sha256(place.storage.read(f"race/{number:03d}")).digest() for number in range(rounds)
     ]
 
 

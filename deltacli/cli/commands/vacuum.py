@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.consent import require_consent
 from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, require_target
-from deltacli.cli.shell import quoted, quoted_table
+from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation, require_target
+from deltacli.cli.shell import again_with, quoted, quoted_table
 from deltacli.cli.vacuum_options import (
     AllowBelow,
     Apply,
@@ -149,7 +149,7 @@ class _Errand:
                 self._say_next("the same command with --yes in place of --dry-run")
             return
         if self._is_due(plan, "add {override}"):
-            self._report(plan, self._execute(plan, None, VacuumOutcome()), "deltacli vacuum {table}")
+            self._report(plan, self._execute(plan, None, VacuumOutcome()))
 
     def save(self, request: VacuumRequest, path: str) -> None:
         """Plan, and write the plan down; a plan that is refused, too."""
@@ -198,7 +198,7 @@ class _Errand:
             outcome = self._execute(plan, record, outcome)
         report = write_report(plan, outcome, path, now_ms=self.table.clock())
         self.run.note(f"note: the report is {report}")
-        self._report(plan, outcome, f"deltacli vacuum {{table}} --apply {quoted(path)}")
+        self._report(plan, outcome)
 
     def explain(self, request: VacuumRequest, path: str) -> None:
         """Say why one file is kept or goes."""
@@ -258,11 +258,11 @@ class _Errand:
             interruption.outcome = _so_far(plan, outcome, notes[0] if notes else None)
             raise
 
-    def _report(self, plan: VacuumPlan, outcome: VacuumOutcome, again: str) -> None:
+    def _report(self, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
         from deltacli.operations.vacuum.execute import require_done
 
         self._show(plan, outcome, dry_run=False)
-        require_done(outcome, again=again)
+        require_done(outcome, again=again_with(invocation.arguments, "--yes"))
         self._say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:

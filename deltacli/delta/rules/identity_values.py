@@ -43,6 +43,11 @@ class Identity(NamedTuple):
     allows_inserts: bool
     mark: int | None
 
+    @property
+    def is_judged(self) -> bool:
+        """True where its steps can be counted in 64 bits."""
+        return self.start in _LONGS and self.step in _LONGS
+
     def is_beyond(self, value: int, other: int) -> bool:
         """True if a value comes after another one."""
         return value > other if self.step > 0 else value < other
@@ -65,12 +70,12 @@ class IdentityFacts(NamedTuple):
 
 
 def identities(regime: Regime) -> Iterator[Identity]:
-    """The identity columns whose values can be judged; what is wrong with others is told by other rules."""
+    """The identity columns of a table; what is wrong with those that are none is told by other rules."""
     for column in regime.schema.fields if regime.schema else ():
         start, step, mark = (column.metadata.get(key) for key in (START, STEP, _MARK))
         if type(start) is not int or type(step) is not int or column.data_type != PrimitiveType("long"):
             continue
-        if step and start in _LONGS and step in _LONGS:
+        if step:
             allows_inserts = column.metadata.get(EXPLICIT) is not False
             yield Identity(column.name, start, step, allows_inserts, mark if type(mark) is int else None)
 

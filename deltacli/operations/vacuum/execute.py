@@ -121,7 +121,7 @@ def require_executable(plan: VacuumPlan) -> None:
         raise Refused(refusal.message, code=refusal.code, hint=refusal.hint or way_out)
 
 
-def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table}") -> None:
+def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table} --yes") -> None:
     """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
     more.
     """
