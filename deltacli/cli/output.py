@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from deltacli.cli.pager import Screen
 
 
+_OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
+
+
 class PagerQuitError(Exception):
     """The user has seen enough and left the pager: the run ends, and all is well."""
 
@@ -48,5 +51,7 @@ def _is_written_in_place(output: str) -> bool:
     """True for a pipe, a device, or another name of an open file: replacing it would take it from its users."""
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(output).st_mode
-        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or os.path.abspath(output).startswith(("/dev/", "/proc/"))
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            return True
+        return os.path.abspath(output).startswith(_OPEN_FILES)
     return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
@@ -100,14 +100,23 @@ def _walk(storage: Storage, nested: list[str]) -> Iterator[StoredFile]:
                 waiting.append(f"{prefix}{name}")
 
 
-def _real_place(storage: Storage) -> Callable[[str], str]:
+def _real_place(storage: Storage) -> Callable[[str], Hashable]:
     """A function that tells which directory a path leads to; only local disks have links."""
     if not storage.uri.startswith("file:"):
         return lambda path: path
     import os
 
     root = decode(storage.uri[len("file://") :])
-    return lambda path: os.path.realpath(f"{root}/{path}")
+
+    def place(path: str) -> Hashable:
+        full = f"{root}/{path}"
+        try:
+            found = os.stat(full)
+        except OSError:
+            return full
+        return (found.st_dev, found.st_ino) if found.st_ino else os.path.realpath(full)
+
+    return place
 
 
 def make_exists(storage: Storage) -> Callable[[str], bool | None]:

@@ -244,7 +244,7 @@ def retention_ms(table: CorpusTable, version: Document) -> int:
 
 @each(UNWRITABLE)
 def test_tables_that_must_not_be_written_are_refused_and_stay_as_they_are(
-    table: CorpusTable, root: Path, tmp_path: Path
+    table: CorpusTable, root: Path, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     place = tmp_path / "table"
     place.mkdir()
@@ -252,7 +252,7 @@ def test_tables_that_must_not_be_written_are_refused_and_stay_as_they_are(
         copy_log(table, root, place)
     before = digest_of(place)
 
-    answer = run("checkpoint", str(place), "--json", "--force")
+    answer = run(capsysbinary, "checkpoint", str(place), "--json", "--force")
 
     assert answer.exit_code in (3, 4)
     assert ("", "error", answer.exit_code) == (answer.stdout, answer.error["type"], answer.error["exit"])

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
+from deltacli.cli import app
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
 from deltacli.operations.snapshot import summarize
@@ -23,6 +21,8 @@ from tests.support import corpus
 from tests.support.corpus import CorpusTable, Document, facts_of_history, facts_of_snapshot
 
 NOW_MS = 1_767_225_600_000
+LARGE = ("kernel-rs/300k-add-files-100-col-partitioned",)
+"""Its listings are gigabytes."""
 
 UNREADABLE: dict[tuple[str, int | None], str] = {
     # (table, version; None: the newest) -> error code. All of them exit with 3.
@@ -83,9 +83,11 @@ NO_LOG = {"derived/empty-directory-a": "log.not-a-table"}
 TABLES = corpus.tables()
 
 
-def each_table(chosen_from: Iterable[CorpusTable] = TABLES) -> pytest.MarkDecorator:
-    """One case a table; one that skips where there is no corpus."""
-    chosen = [pytest.param(table, id=table.id) for table in chosen_from]
+def each_table(chosen_from: Iterable[CorpusTable] = TABLES, *, long: Iterable[str] = ()) -> pytest.MarkDecorator:
+    """One case a table; one that skips where there is no corpus. Some are left to the long suite."""
+    chosen = [
+        pytest.param(table, id=table.id, marks=[pytest.mark.long] if table.id in long else []) for table in chosen_from
+    ]
     return pytest.mark.parametrize("table", chosen or [pytest.param(None, id="no-corpus")])
 
 
@@ -152,7 +154,7 @@ def test_the_newest_version_is_read_or_refused_as_the_manifest_allows(table: Cor
     assert PROBLEMS.get(table.id, ()) == snapshot.problems
 
 
-@each_table()
+@each_table(long=LARGE)
 def test_counting_and_listing_agree_with_the_manifest(table: CorpusTable, root: Path) -> None:
     opened = open_corpus(table, root)
 
@@ -224,8 +226,10 @@ def test_history_is_what_the_manifest_says(table: CorpusTable, root: Path) -> No
 
 
 @each_table()
-def test_snapshot_on_the_command_line(table: CorpusTable, root: Path) -> None:
-    answer = run("snapshot", str(table.path(root)), "--json", "--digest")
+def test_snapshot_on_the_command_line(
+    table: CorpusTable, root: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    answer = run(capsysbinary, "snapshot", str(table.path(root)), "--json", "--digest")
 
     if (code := UNREADABLE.get((table.id, None))) is not None:
         assert (3, "") == (answer.exit_code, answer.stdout)
@@ -242,8 +246,10 @@ def test_snapshot_on_the_command_line(table: CorpusTable, root: Path) -> None:
 
 
 @each_table()
-def test_history_on_the_command_line(table: CorpusTable, root: Path) -> None:
-    answer = run("history", str(table.path(root)), "--json", "--counts")
+def test_history_on_the_command_line(
+    table: CorpusTable, root: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    answer = run(capsysbinary, "history", str(table.path(root)), "--json", "--counts")
 
     if table.id in NO_LOG:
         assert (3, "") == (answer.exit_code, answer.stdout)
@@ -259,7 +265,7 @@ def test_history_on_the_command_line(table: CorpusTable, root: Path) -> None:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a process said."""
+    """What a command said."""
 
     exit_code: int
     stdout: str
@@ -276,18 +282,11 @@ class Answer:
         return found
 
 
-def run(*arguments: str) -> Answer:
-    """Run the real command line in a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(corpus.REPOSITORY)}
-    done = subprocess.run(
-        [sys.executable, "-m", "deltacli", *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environment,
-        check=False,
-    )
-    return Answer(done.returncode, done.stdout, done.stderr)
+def run(streams: pytest.CaptureFixture[bytes], *arguments: str) -> Answer:
+    """Run the command line in this process."""
+    code = app.run(list(arguments))
+    out, err = streams.readouterr()
+    return Answer(code, out.decode(), err.decode())
 
 
 def error_of(table: Table, version: int | None) -> tuple[int, str]:

@@ -52,6 +52,7 @@ LOSSES: dict[str, Callable[[MemoryStorage], MemoryStorage]] = {
     "all but the newest commit": lambda log: without(log, *commits(*range(8)), ".checkpoint.", "_sidecars"),
     "sidecars and odd names": lambda log: without(log, "_sidecars", "odd", "deep"),
 }
+QUICK = ("the newest commit", "commits in the middle", "sidecars and odd names")
 
 
 @pytest.mark.parametrize("kind", [CheckpointKind.CLASSIC, CheckpointKind.MULTI_PART, CheckpointKind.V2_PARQUET])
@@ -75,8 +76,11 @@ def test_what_was_lost_comes_back_byte_for_byte(loss: str, kind: CheckpointKind)
 @pytest.mark.parametrize(
     ("loss", "kind"),
     [
-        *((loss, CheckpointKind.V2_JSON) for loss in LOSSES),
-        ("everything", CheckpointKind.MULTI_PART),
+        *(
+            pytest.param(loss, CheckpointKind.V2_JSON, marks=[] if loss in QUICK else pytest.mark.long)
+            for loss in LOSSES
+        ),
+        pytest.param("everything", CheckpointKind.MULTI_PART, marks=pytest.mark.long),
         ("the beginning", CheckpointKind.MULTI_PART),
     ],
 )

@@ -65,7 +65,7 @@ def test_every_version_is_the_models_or_refused_for_minutes(builder: TableBuilde
 
 
 @given(st.data())
-@examples(60)
+@examples(30)
 def test_files_and_tombstones_are_listed_as_they_were_written(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
@@ -78,7 +78,7 @@ def test_files_and_tombstones_are_listed_as_they_were_written(data: st.DataObjec
 
 
 @given(st.data())
-@examples(60)
+@examples(30)
 def test_counting_without_paths_equals_counting_with_digests(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
@@ -101,7 +101,7 @@ def test_counting_without_paths_equals_counting_with_digests(data: st.DataObject
 
 @given(data=st.data())
 @pytest.mark.parametrize("kind", list(CheckpointKind))
-@examples(12)
+@examples(6)
 def test_a_checkpoint_changes_no_state(kind: CheckpointKind, data: st.DataObject) -> None:
     builder = data.draw(
         some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata))
@@ -122,7 +122,7 @@ def test_a_checkpoint_changes_no_state(kind: CheckpointKind, data: st.DataObject
 
 
 @given(st.data())
-@examples(40)
+@examples(20)
 def test_commits_that_a_checkpoint_covers_are_not_needed(data: st.DataObject) -> None:
     builder = data.draw(
         some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata))
@@ -142,7 +142,7 @@ def test_commits_that_a_checkpoint_covers_are_not_needed(data: st.DataObject) ->
 
 
 @given(st.data())
-@examples(40)
+@examples(20)
 def test_junk_in_the_log_changes_no_state(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     before = {version: state_document(open_built(builder), version) for version in sorted(builder.reconstructable())}
@@ -175,7 +175,7 @@ def test_large_commits_give_what_small_commits_give(data: st.DataObject, block_b
 
 
 @given(st.data())
-@examples(40)
+@examples(20)
 def test_history_counts_what_each_commit_holds(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
