@@ -8,20 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, Refusal, VacuumPlan
+from tests.support.vacuum_plans import SCHEMA
 
 DAY_MS = 86_400_000
 NOW_MS = 1_770_000_000_000  # 2026-02-02T02:40:00Z
-
-SCHEMA = pa.schema(
-    [
-        ("path", pa.binary()),
-        ("sizeBytes", pa.int64()),
-        ("modificationTimeMs", pa.int64()),
-        ("reason", pa.string()),
-        ("removedAtVersion", pa.int64()),
-        ("partition", pa.string()),
-    ]
-)
 
 Row = tuple[bytes, int, int, str, int | None, str | None]
 

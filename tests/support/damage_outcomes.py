@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -18,7 +19,7 @@ from typing import Any
 
 from deltacli.cli.app import run
 from tests.support.damaged_tables import FIRST_IDENTITY, LAST, TABLE_DAMAGES, DamagedTable, Row, TableDamage, tables
-from tests.support.peers import SCRIPTS
+from tests.support.peers import ROOT, SCRIPTS
 
 Json = Any  # Any: JSON values
 CONDITION = f"id >= {FIRST_IDENTITY}"
@@ -124,7 +125,12 @@ def ask_peer(python: str, peer: str, root: Path) -> Json:
     names = ["healthy", *(damage.name for damage in TABLE_DAMAGES)]
     tasks = "".join(json.dumps({"path": str(root / name), "condition": CONDITION}) + "\n" for name in names)
     done = subprocess.run(
-        [python, str(SCRIPTS / PEERS[peer])], input=tasks.encode(), capture_output=True, check=False, timeout=_SECONDS
+        [python, str(SCRIPTS / PEERS[peer])],
+        input=tasks.encode(),
+        capture_output=True,
+        check=False,
+        timeout=_SECONDS,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     if len(lines) != len(names):

@@ -1,19 +1,20 @@
 """Questions about damaged tables to deltalake: one task `{"path", "condition"}` a line in, a line of answers out.
 
-An answer is `{"value"}` or `{"refused"}`, with `{"said"}` where anything was written on stderr.
+An answer is as `listen` makes it.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import deltalake
 import pyarrow as pa
+
+from tests.differential.peers.listening import listen
 
 Question = Callable[[str, str], Any]  # Any: JSON values
 
@@ -33,26 +34,8 @@ QUESTIONS: dict[str, Question] = {
 }
 
 
-def listen(question: Question, path: str, condition: str) -> dict[str, Any]:
-    """Ask one question, with stderr in a file."""
-    with tempfile.TemporaryFile() as heard:
-        kept = os.dup(2)
-        os.dup2(heard.fileno(), 2)
-        try:
-            answer: dict[str, Any] = {"value": question(path, condition)}
-        except BaseException as fault:  # noqa: BLE001  (whatever it is, a panic too, it is the peer's answer)
-            answer = {"refused": f"{type(fault).__name__}: {fault}"}
-        finally:
-            sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)
-        heard.seek(0)
-        said = heard.read().decode(errors="replace").strip()
-    return answer | ({"said": said} if said and "value" in answer else {})
-
-
 for line in sys.stdin:
     task = json.loads(line)
-    answers = {name: listen(question, task["path"], task["condition"]) for name, question in QUESTIONS.items()}
+    answers = {name: listen(partial(question, task["path"], task["condition"])) for name, question in QUESTIONS.items()}
     sys.stdout.write(json.dumps({"version": deltalake.__version__, "answers": answers}) + "\n")
     sys.stdout.flush()
