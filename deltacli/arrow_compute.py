@@ -23,12 +23,18 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "and_not": ("and_not", 2, None),
     "any": ("any", 1, None),
     "ascii_is_decimal": ("ascii_is_decimal", 1, None),
+    "ascii_lpad": ("ascii_lpad", 1, "PadOptions"),
     "binary_join": ("binary_join", 2, None),
     "binary_join_element_wise": ("binary_join_element_wise", -1, None),
     "binary_length": ("binary_length", 1, None),
+    "binary_repeat": ("binary_repeat", 2, None),
+    "binary_reverse": ("binary_reverse", 1, None),
     "binary_slice": ("binary_slice", 1, "SliceOptions"),
     "bit_wise_and": ("bit_wise_and", 2, None),
+    "bit_wise_or": ("bit_wise_or", 2, None),
+    "bit_wise_xor": ("bit_wise_xor", 2, None),
     "coalesce": ("coalesce", -1, None),
+    "cumulative_sum": ("cumulative_sum", 1, "CumulativeOptions"),
     "dictionary_encode": ("dictionary_encode", 1, None),
     "divide": ("divide", 2, None),
     "drop_null": ("drop_null", 1, None),
@@ -38,24 +44,33 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "fill_null": ("coalesce", 2, None),
     "filter": ("filter", 2, "FilterOptions"),
     "find_substring": ("find_substring", 1, "MatchSubstringOptions"),
+    "floor": ("floor", 1, None),
+    "floor_temporal": ("floor_temporal", 1, "RoundTemporalOptions"),
     "greater": ("greater", 2, None),
     "greater_equal": ("greater_equal", 2, None),
     "if_else": ("if_else", 3, None),
-    "indices_nonzero": ("indices_nonzero", 1, None),
     "index_in": ("index_in", 1, "SetLookupOptions"),
+    "indices_nonzero": ("indices_nonzero", 1, None),
     "invert": ("invert", 1, None),
+    "is_finite": ("is_finite", 1, None),
     "is_in": ("is_in", 1, "SetLookupOptions"),
+    "is_nan": ("is_nan", 1, None),
     "is_null": ("is_null", 1, None),
     "is_valid": ("is_valid", 1, None),
     "less": ("less", 2, None),
     "less_equal": ("less_equal", 2, None),
     "list_element": ("list_element", 2, None),
+    "list_flatten": ("list_flatten", 1, None),
+    "list_parent_indices": ("list_parent_indices", 1, None),
     "list_value_length": ("list_value_length", 1, None),
+    "map_lookup": ("map_lookup", 1, "MapLookupOptions"),
+    "match_substring": ("match_substring", 1, "MatchSubstringOptions"),
     "match_substring_regex": ("match_substring_regex", 1, "MatchSubstringOptions"),
     "max": ("max", 1, None),
     "min": ("min", 1, None),
     "min_max": ("min_max", 1, None),
     "multiply": ("multiply", 2, None),
+    "multiply_checked": ("multiply_checked", 2, None),
     "not_equal": ("not_equal", 2, None),
     "or_": ("or", 2, None),
     "or_kleene": ("or_kleene", 2, None),
@@ -64,6 +79,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "replace_with_mask": ("replace_with_mask", 3, None),
     "run_end_encode": ("run_end_encode", 1, "RunEndEncodeOptions"),
     "scatter": ("scatter", 2, "ScatterOptions"),
+    "shift_left": ("shift_left", 2, None),
     "shift_right": ("shift_right", 2, None),
     "sort_indices": ("sort_indices", 1, None),
     "split_pattern": ("split_pattern", 1, "SplitPatternOptions"),
@@ -73,8 +89,11 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "sum": ("sum", 1, None),
     "take": ("take", 2, None),
     "unique": ("unique", 1, None),
+    "utf8_lower": ("utf8_lower", 1, None),
+    "utf8_rtrim": ("utf8_rtrim", 1, "TrimOptions"),
     "utf8_slice_codeunits": ("utf8_slice_codeunits", 1, "SliceOptions"),
     "value_counts": ("value_counts", 1, None),
+    "xor": ("xor", 2, None),
 }
 """Name -> Arrow's function, how many arguments are its data (-1: all), and the class of its options."""
 
@@ -96,6 +115,16 @@ def cast(values: Any, target: Any, *, safe: bool = True) -> Any:
     if options is None:
         return values.cast(target, safe=safe)
     return _private("call_function")("cast", [values], options.safe(target) if safe else options.unsafe(target))
+
+
+def index(values: Any, value: Any) -> Any:
+    """Where a value stands first among others, an Int64Scalar; -1 where it does not."""
+    import pyarrow
+
+    options = _private("IndexOptions")
+    if options is None:
+        return values.index(value)
+    return _private("call_function")("index", [values], options(pyarrow.scalar(value, values.type)))
 
 
 def _bound(name: str) -> Any:

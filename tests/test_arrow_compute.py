@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute
 import pytest
 
 from deltacli import arrow_compute as pc
-from tests.support.builder import TableBuilder
+from tests.cli.support import ROOT, make_sample
 
 TEXT = pa.array(["ab", None, "b"])
 NUMBERS = pa.array([1, None, 3])
 TRUTH = pa.array([True, False, None])
 LISTS = pa.array([["a", "b"], [], None])
+FLOATS = pa.array([1.5, None, float("nan"), float("inf")])
+MOMENTS = pa.array([1_234_567, None], pa.timestamp("us", tz="UTC"))
+MAPS = pa.array([[("k", 1), ("l", 2)], [], None], pa.map_(pa.string(), pa.int64()))
 ROWS = pa.StructArray.from_arrays([TEXT, NUMBERS], ["t", "n"])
 CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "abs": ((NUMBERS,), {}),
@@ -26,12 +32,18 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "and_not": ((TRUTH, TRUTH), {}),
     "any": ((TRUTH,), {}),
     "ascii_is_decimal": ((TEXT,), {}),
+    "ascii_lpad": ((TEXT, 4), {"padding": "0"}),
     "binary_join": ((LISTS, ","), {}),
     "binary_join_element_wise": ((TEXT, "x", TEXT, "-"), {}),
     "binary_length": ((TEXT,), {}),
+    "binary_repeat": ((TEXT, 2), {}),
+    "binary_reverse": ((TEXT.cast(pa.binary()),), {}),
     "binary_slice": ((TEXT.cast(pa.binary()), 0, 1), {}),
     "bit_wise_and": ((NUMBERS, 1), {}),
+    "bit_wise_or": ((NUMBERS, 4), {}),
+    "bit_wise_xor": ((NUMBERS, 1), {}),
     "coalesce": ((TEXT, "z"), {}),
+    "cumulative_sum": ((NUMBERS,), {}),
     "dictionary_encode": ((TEXT,), {}),
     "divide": ((NUMBERS, 2), {}),
     "drop_null": ((TEXT,), {}),
@@ -41,24 +53,33 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "fill_null": ((NUMBERS, 0), {}),
     "filter": ((TEXT, TRUTH), {}),
     "find_substring": ((TEXT, "b"), {}),
+    "floor": ((FLOATS.slice(0, 2),), {}),
+    "floor_temporal": ((MOMENTS,), {"unit": "millisecond"}),
     "greater": ((NUMBERS, 1), {}),
     "greater_equal": ((NUMBERS, 3), {}),
     "if_else": ((TRUTH, TEXT, "no"), {}),
-    "indices_nonzero": ((TRUTH,), {}),
     "index_in": ((TEXT,), {"value_set": pa.array(["b", "ab"])}),
+    "indices_nonzero": ((TRUTH,), {}),
     "invert": ((TRUTH,), {}),
+    "is_finite": ((FLOATS,), {}),
     "is_in": ((TEXT,), {"value_set": pa.array(["b"])}),
+    "is_nan": ((FLOATS,), {}),
     "is_null": ((TEXT,), {}),
     "is_valid": ((TEXT,), {}),
     "less": ((NUMBERS, 2), {}),
     "less_equal": ((NUMBERS, 1), {}),
     "list_element": ((pa.array([["a", "b"], ["c"]]), 0), {}),
+    "list_flatten": ((LISTS,), {}),
+    "list_parent_indices": ((LISTS,), {}),
     "list_value_length": ((LISTS,), {}),
+    "map_lookup": ((MAPS, "k", "first"), {}),
+    "match_substring": ((TEXT, "b"), {}),
     "match_substring_regex": ((TEXT, "^a"), {}),
     "max": ((NUMBERS,), {}),
     "min": ((NUMBERS,), {}),
     "min_max": ((NUMBERS,), {}),
     "multiply": ((NUMBERS, 2), {}),
+    "multiply_checked": ((NUMBERS, 2), {}),
     "not_equal": ((NUMBERS, 3), {}),
     "or_": ((TRUTH, TRUTH), {}),
     "or_kleene": ((TRUTH, pa.array([None, True, True])), {}),
@@ -67,6 +88,7 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "replace_with_mask": ((TEXT, pa.array([True, False, False]), pa.array(["new"])), {}),
     "run_end_encode": ((NUMBERS,), {}),
     "scatter": ((TEXT, pa.array([2, 0, 1])), {"max_index": 5}),
+    "shift_left": ((NUMBERS, 1), {}),
     "shift_right": ((NUMBERS, 1), {}),
     "sort_indices": ((TEXT,), {}),
     "split_pattern": ((TEXT, "b"), {}),
@@ -76,8 +98,11 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "sum": ((NUMBERS,), {}),
     "take": ((TEXT, pa.array([2, 0])), {}),
     "unique": ((TEXT,), {}),
+    "utf8_lower": ((TEXT,), {}),
+    "utf8_rtrim": ((TEXT, "b"), {}),
     "utf8_slice_codeunits": ((TEXT, 1), {}),
     "value_counts": ((TEXT,), {}),
+    "xor": ((TRUTH, TRUTH), {}),
 }
 
 
@@ -109,13 +134,43 @@ def test_functions_come_from_pyarrow_where_a_release_keeps_them_elsewhere(monkey
     assert pyarrow.compute.sum is pc._bound("sum")
 
 
-def test_a_snapshot_starts_without_the_wrappers(
-    table_builder: TableBuilder, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    table = table_builder.commits(12).checkpoint(10).write(tmp_path_factory.mktemp("t"))
-    checked = [sys.executable, "-X", "importtime", "-m", "deltacli", "snapshot", str(table), "--json"]
+def test_every_function_that_is_called_is_one_of_them() -> None:
+    texts = [path.read_text() for path in (ROOT / "deltacli").rglob("*.py")]
+    called = {name for text in texts if "arrow_compute as pc" in text for name in re.findall(r"\bpc\.(\w+)", text)}
 
-    done = subprocess.run(checked, capture_output=True, text=True, check=True)
+    assert called == pc._FUNCTIONS.keys() | {"cast", "index"}
 
-    assert "pyarrow.parquet" in done.stderr
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["found", "moved"])
+def test_a_value_is_found_where_pyarrow_finds_it(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_there:
+        monkeypatch.setattr(pc, "_private", lambda _: None)
+
+    assert [1, -1, 2] == [pc.index(pa.array([3, 1, 2], pa.int8()), value).as_py() for value in (1, 9, 2)]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "snapshot {table} --json",
+        "snapshot {table} --files --format ndjson",
+        "history {table}",
+        "read {table} --where 'trip > 1' --format ndjson",
+        "changes {table} --from 1 --to 3",
+        "validate {table} --level storage",
+        "vacuum {table} --dry-run",
+        "checkpoint {table} --dry-run",
+    ],
+    ids=lambda command: command.split()[0],
+)
+def test_a_command_starts_without_the_wrappers(command: str, tmp_path: Path) -> None:
+    table = make_sample(tmp_path / "trips")
+    words = shlex.split(command.format(table=table))
+
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "deltacli", *words], capture_output=True, text=True, check=False
+    )
+
+    assert 0 == done.returncode, done.stderr.splitlines()[-1]
+    assert "deltacli.errors" in done.stderr
     assert "pyarrow.compute" not in done.stderr

@@ -30,7 +30,7 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_map(kind):
         return _json_map(column)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
+        return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return quoted(escaped(pc.cast(column, pa.string())))
     if pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind):
@@ -257,7 +257,7 @@ def _split(data: bytes, first: int, last: int, separator: str) -> pyarrow.Array:
     import pyarrow as pa
 
     ends = pa.array([first, last], pa.int32()).buffers()[1]
-    return pc.split_pattern(pa.StringArray.from_buffers(1, ends, pa.py_buffer(data)), separator).flatten()
+    return pc.split_pattern(pa.StringArray.from_buffers(1, ends, pa.py_buffer(data)), separator).values
 
 
 def _characters(text: pyarrow.Array) -> str:

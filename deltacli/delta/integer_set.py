@@ -39,7 +39,7 @@ class IntegerSet:
 
     def add(self, values: pyarrow.Int64Array) -> Repeated:
         """Take in values, none of them null, in any order. Tells those that were there, or come twice."""
-        ordered = values.take(pc.sort_indices(values))
+        ordered = pc.take(values, pc.sort_indices(values))
         repeated = Repeated()
         if len(ordered) > 1:
             later, earlier = ordered.slice(1), ordered.slice(0, len(ordered) - 1)

@@ -64,7 +64,7 @@ class KnownFiles:
         if self._base is None or not wanted:
             return
         self._touched |= dict.fromkeys(wanted, ())
-        rows = self._base.filter(_is_in(self._base.column("path"), _binary(wanted)))
+        rows = pc.filter(self._base, _is_in(self._base.column("path"), _binary(wanted)))
         for live in _live_files(rows):
             key = canonical(live.path)
             self._touched[key] = (*_others(self._touched[key], live.dv_id), live)
@@ -137,7 +137,7 @@ class KnownFiles:
         if base is None:
             return
         if newer_than is not None:
-            base = base.filter(pc.greater(pc.fill_null(base.column("deletionTimestamp"), 0), newer_than))
+            base = pc.filter(base, pc.greater(pc.fill_null(base.column("deletionTimestamp"), 0), newer_than))
         for batch in base.to_batches(max_chunksize=8_192):
             for remove in batch.to_pylist(maps_as_pydicts="lossy"):
                 if not self._tombstones or _key_of(remove) not in self._tombstones:
@@ -199,7 +199,7 @@ class KnownFiles:
                         "path": base.column("path"),
                         "size": base.column("size"),
                         "modification_time": base.column("modificationTime"),
-                        "version": pa.nulls(base.num_rows, pa.int64()).fill_null(OF_CHECKPOINT),
+                        "version": pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), base.num_rows),
                         "line": pa.nulls(base.num_rows, pa.int64()),
                         "dv_storage": pc.struct_field(vectors, ["storageType"]),
                         "dv_path": pc.struct_field(vectors, ["pathOrInlineDv"]),
@@ -222,7 +222,7 @@ class KnownFiles:
         touched = _is_in(self._base.column("path"), _binary(self._touched.keys()))
         rows = pc.indices_nonzero(touched)
         if len(rows) > _MOST_SLICES:
-            return base.filter(pc.invert(touched))
+            return pc.filter(base, pc.invert(touched))
         return _without(base, rows.to_pylist())
 
 
@@ -334,7 +334,7 @@ def _state_columns(base: pyarrow.Table) -> pyarrow.Table:
         pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64()),
         base.column("baseRowId"),
         base.column("defaultRowCommitVersion"),
-        pa.nulls(rows, pa.int64()).fill_null(OF_CHECKPOINT),
+        pa.repeat(pa.scalar(OF_CHECKPOINT, pa.int64()), rows),
     )
 
 

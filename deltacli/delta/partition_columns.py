@@ -35,7 +35,7 @@ class PartitionColumn:
         import pyarrow as pa
 
         indices = pc.indices_nonzero(pc.is_in(self.values, value_set=pa.array(texts, pa.string())))
-        yield from zip(indices.to_pylist(), self.values.take(indices).to_pylist(), strict=True)
+        yield from zip(indices.to_pylist(), pc.take(self.values, indices).to_pylist(), strict=True)
 
     def text_at(self, row: int) -> str | None:
         """The text of a row of the view."""

@@ -86,9 +86,9 @@ class _KeysOf:
         wrong = {key: name for name in names for key in self._spellings(name) if key != name}
         if not wrong:
             return self._maps
-        encoded = self._maps.keys.dictionary_encode()
+        encoded = pc.dictionary_encode(self._maps.keys)
         keys = pa.array([wrong.get(key, key) for key in encoded.dictionary.to_pylist()], pa.string())
-        return pa.MapArray.from_arrays(self._maps.offsets, keys.take(encoded.indices), self._maps.items)
+        return pa.MapArray.from_arrays(self._maps.offsets, pc.take(keys, encoded.indices), self._maps.items)
 
 
 def _texts(texts: Sequence[str]) -> Any:

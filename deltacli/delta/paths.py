@@ -119,9 +119,9 @@ def _replace_rows(
 
     if not pc.any(rows).as_py():
         return column
-    distinct = pc.filter(paths, rows).dictionary_encode()
+    distinct = pc.dictionary_encode(pc.filter(paths, rows))
     spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
-    return pc.replace_with_mask(column, rows, pyarrow.array(spelled, pyarrow.binary()).take(distinct.indices))
+    return pc.replace_with_mask(column, rows, pc.take(pyarrow.array(spelled, pyarrow.binary()), distinct.indices))
 
 
 def _content(column: pyarrow.Array) -> bytes:

@@ -74,7 +74,7 @@ class StatsBlock:
             return values
         import pyarrow as pa
 
-        return values.take(self.rows if isinstance(self.rows, pa.Array) else pa.array(self.rows, pa.int64()))
+        return pc.take(values, self.rows if isinstance(self.rows, pa.Array) else pa.array(self.rows, pa.int64()))
 
 
 class UnknownColumn(NamedTuple):

@@ -272,7 +272,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
 
     constants = {
         COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
-        COMMIT_TIMESTAMP: pa.scalar(commit.time_ms * 1000, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        COMMIT_TIMESTAMP: pa.scalar(commit.time_ms * 1000, pa.timestamp("us", tz="UTC")),
     }
     if change is not None:
         constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())

@@ -365,7 +365,7 @@ def _by_part(actions: Any, parts: int) -> Iterator[tuple[int, Any]]:  # Any: str
 
     chosen = parts_of(actions.field("path"), parts)
     for part in pc.unique(chosen).to_pylist():
-        yield part, actions.filter(pc.equal(chosen, pa.scalar(part, pa.int64())))
+        yield part, pc.filter(actions, pc.equal(chosen, pa.scalar(part, pa.int64())))
 
 
 def _summed(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:

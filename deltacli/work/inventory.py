@@ -137,5 +137,5 @@ def _files_only(rows: Any, columns: InventoryColumns) -> Any:  # Any: a record b
             continue
         found = pc.fill_null(pc.equal(truths(rows.column(name)), wanted), False)
         if not pc.all(found).as_py():
-            rows = rows.filter(found)
+            rows = pc.filter(rows, found)
     return rows

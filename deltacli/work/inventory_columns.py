@@ -205,9 +205,9 @@ def _from_texts(values: Any) -> Any:
     rest = pc.and_(pc.is_valid(values), pc.is_null(found))
     if not pc.any(rest).as_py():
         return found
-    distinct = pc.filter(values, rest).dictionary_encode()
+    distinct = pc.dictionary_encode(pc.filter(values, rest))
     moments = pa.array([_moment(text) for text in distinct.dictionary.to_pylist()], pa.int64())
-    return pc.replace_with_mask(found, rest, moments.take(distinct.indices))
+    return pc.replace_with_mask(found, rest, pc.take(moments, distinct.indices))
 
 
 def _moment(text: bytes) -> int | None:

@@ -38,7 +38,7 @@ class SortedDigest:
         import pyarrow as pa
 
         if len(lines):
-            self._held.append(lines.cast(pa.binary()))
+            self._held.append(pc.cast(lines, pa.binary()))
             self._held_bytes += lines.nbytes
             if self._held_bytes >= self._run_bytes:
                 self._spill()
@@ -66,8 +66,8 @@ class SortedDigest:
     def _sorted_held(self) -> pyarrow.Array:
         import pyarrow as pa
 
-        lines = pa.concat_arrays([chunk.cast(pa.large_binary()) for chunk in self._held])
-        return lines.take(pc.sort_indices(lines))
+        lines = pa.concat_arrays([pc.cast(chunk, pa.large_binary()) for chunk in self._held])
+        return pc.take(lines, pc.sort_indices(lines))
 
     def _spill(self) -> None:
         import pyarrow as pa
@@ -130,7 +130,7 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
                 heads[index] = following
         merged = pa.concat_arrays(ready)
         if len(merged):
-            yield merged.take(pc.sort_indices(merged))
+            yield pc.take(merged, pc.sort_indices(merged))
 
 
 def _joined(lines: Any) -> bytes:  # Any: pyarrow has no types

@@ -53,7 +53,7 @@ def _line_by_line(lines: bytes, name: str) -> FileBatch:
 
 def _untouched(rows: pyarrow.RecordBatch, touched: TouchedFiles) -> pyarrow.RecordBatch | None:
     mask = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
-    kept = rows if mask is None else rows.filter(mask)
+    kept = rows if mask is None else pc.filter(rows, mask)
     return kept if kept.num_rows else None
 
 
@@ -101,7 +101,7 @@ def _rows(table: pyarrow.Table, kind: str, schema: pyarrow.Schema) -> Any:  # An
     import pyarrow as pa
 
     column = table.column(kind).combine_chunks()
-    actions = column.filter(pc.is_valid(column)) if column.null_count else column
+    actions = pc.filter(column, pc.is_valid(column)) if column.null_count else column
     if len(actions) == 0:
         return None
     if actions.type.get_field_index("tags") >= 0:
@@ -152,8 +152,8 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
         entries = _count(rows * width)
         row = pc.divide(entries, width)
         column = pc.subtract(entries, pc.multiply(row, width))
-        items = pa.concat_arrays(columns).take(pc.add(pc.multiply(column, rows), row))
-        keys = pa.array(names, pa.string()).take(column)
+        items = pc.take(pa.concat_arrays(columns), pc.add(pc.multiply(column, rows), row))
+        keys = pc.take(pa.array(names, pa.string()), column)
     return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
 
 

@@ -44,7 +44,7 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_map(kind):
         return _json_map(column)
     if _is_nested(kind):
-        return join_items(json_column(column.flatten()), column, "[", "]", null_item="null")
+        return join_items(json_column(pc.list_flatten(column)), column, "[", "]", null_item="null")
     text = _plain(column)
     if pa.types.is_string(kind):
         return quoted(escaped(text))

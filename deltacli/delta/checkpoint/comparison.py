@@ -84,8 +84,8 @@ def compare(found: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
     there = pc.is_in(expected.column("key"), value_set=_one(found.column("key")))
     missing = pc.filter(expected.column("path"), pc.invert(there)).to_pylist()
     both = pc.is_valid(at)
-    ours = found.filter(both)
-    theirs = expected.take(pc.filter(at, both))
+    ours = pc.filter(found, both)
+    theirs = pc.take(expected, pc.filter(at, both))
     return Comparison(missing, extra, list(_differences(ours, theirs)))
 
 
@@ -99,9 +99,9 @@ def _differences(found: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Diff
             continue
         rows = pc.indices_nonzero(unequal)
         values = zip(
-            found.column("path").take(rows).to_pylist(),
-            ours.take(rows).to_pylist(),
-            theirs.take(rows).to_pylist(),
+            pc.take(found.column("path"), rows).to_pylist(),
+            pc.take(ours, rows).to_pylist(),
+            pc.take(theirs, rows).to_pylist(),
             strict=True,
         )
         for path, seen, wanted in values:
@@ -153,7 +153,7 @@ class DuplicateFinder:
         if len(often) == 0:
             return []
         keys = [
-            keys_of(rows.filter(pc.is_in(found, value_set=often)))
+            keys_of(pc.filter(rows, pc.is_in(found, value_set=often)))
             for rows, found in zip(self._rows, self._prints, strict=True)
         ]
         counted = pc.value_counts(pa.chunked_array(keys, pa.binary()))
@@ -213,8 +213,8 @@ def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[D
     if not pc.any(both).as_py():
         return
     chosen = pc.indices_nonzero(both)
-    ours = pc.cast(json_column(parsed.take(chosen)), pa.string())
-    texts = stats.take(chosen)
+    ours = pc.cast(json_column(pc.take(parsed, chosen)), pa.string())
+    texts = pc.take(stats, chosen)
     rows = pc.indices_nonzero(pc.fill_null(pc.not_equal(ours, texts), False))
     for row in rows.to_pylist():
         for field, seen, wanted in _unequal_leaves(ours[row].as_py(), texts[row].as_py()):

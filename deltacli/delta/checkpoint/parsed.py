@@ -60,9 +60,9 @@ def parse_partition_values(maps: Any, regime: Regime, kind: Any) -> Any:  # Any:
         column = regime.partition_columns[field.name]
         texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
         name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
-        encoded = texts.dictionary_encode()
+        encoded = pc.dictionary_encode(texts)
         values = [None if text is None else _value(name, text) for text in encoded.dictionary.to_pylist()]
-        columns.append(_array(values, field.type).take(encoded.indices))
+        columns.append(pc.take(_array(values, field.type), encoded.indices))
     return pa.StructArray.from_arrays(columns, fields=list(kind))
 
 
@@ -234,7 +234,7 @@ class _Collected:
             pa.nulls(len(block.records), kind) if column is None else self._cast(block, column, kind)
             for block, column in zip(self._found.blocks, columns, strict=True)
         ]
-        return cast[0] if self._is_whole else pa.concat_arrays(cast).take(self._places)
+        return cast[0] if self._is_whole else pc.take(pa.concat_arrays(cast), self._places)
 
     def _cast(self, block: StatsBlock, column: Any, kind: Any) -> Any:
         """A parsed bound in the type of its column: numbers that stand for NaN and the infinities become these again,

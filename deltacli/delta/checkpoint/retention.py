@@ -23,7 +23,7 @@ def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
 
 def unexpired(removes: pyarrow.RecordBatch, cutoff_ms: int) -> pyarrow.RecordBatch:
     """The removes (`action_schemas().remove`) that must be kept; one without a deletionTimestamp has expired."""
-    return removes.filter(pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
+    return pc.filter(removes, pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
 
 
 def live_transactions(

@@ -52,7 +52,7 @@ def _column(chunks: list[Any], kind: Any) -> Iterator[int]:  # Any: Arrow arrays
         yield from _column([items for _, items in entries], kind.item_type)
     elif pa.types.is_list(kind):
         yield _crc(map(_list_lengths, chunks))
-        yield from _column([chunk.flatten() for chunk in chunks], kind.value_type)
+        yield from _column([pc.list_flatten(chunk) for chunk in chunks], kind.value_type)
     else:
         yield _crc(map(_shape, chunks))
         yield _crc(map(_content, chunks))
@@ -82,7 +82,7 @@ def _content(column: Any) -> Any:
     """The values that are there."""
     import pyarrow as pa
 
-    values = column.drop_null() if column.null_count else column
+    values = pc.drop_null(column) if column.null_count else column
     if not _is_text(column.type):
         return _bytes(pc.cast(values, pa.uint8()) if pa.types.is_boolean(values.type) else values)
     if len(values) == 0:
@@ -108,7 +108,7 @@ def _list_lengths(column: Any) -> Any:
 def _entries(column: Any) -> tuple[Any, Any]:
     """The keys and the items that a slice of a map shows."""
     if column.null_count:
-        column = column.drop_null()
+        column = pc.drop_null(column)
     first, last = (column.offsets[0].as_py(), column.offsets[len(column)].as_py()) if len(column) else (0, 0)
     return column.keys.slice(first, last - first), column.items.slice(first, last - first)
 

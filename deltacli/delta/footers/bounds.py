@@ -41,7 +41,7 @@ def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> A
         case StatKind.TEXT if leaf.physical_type == "BYTE_ARRAY" and not types.is_decimal(kind):
             return data
         case StatKind.BOOLEAN if leaf.physical_type == "BOOLEAN":
-            return pc.index_in(data, value_set=pa.array([b"\x00", b"\x01"])).cast(pa.int64())
+            return pc.cast(pc.index_in(data, value_set=pa.array([b"\x00", b"\x01"])), pa.int64())
     return None
 
 
@@ -90,7 +90,7 @@ def _scaled(numbers: Any, factor: int, divisor: int) -> Any:
     if divisor > 1:
         # Arrow divides towards zero; what lies before 1970 is cut downwards, as it is where rows are read.
         times = numbers.view(pa.timestamp("ns"))
-        return pc.floor_temporal(times, unit="microsecond").cast(pa.timestamp("us")).view(pa.int64())
+        return pc.cast(pc.floor_temporal(times, unit="microsecond"), pa.timestamp("us")).view(pa.int64())
     limit = ((1 << 63) - 1) // factor
     fits = pc.and_(pc.less_equal(numbers, limit), pc.greater_equal(numbers, -limit))
     return pc.multiply(pc.if_else(fits, numbers, pa.scalar(None, pa.int64())), factor)

@@ -226,9 +226,9 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
             return _numbers(pc.cast(texts, kind))
         except pa.ArrowException:
             pass  # a day that its month has not
-    encoded = texts.dictionary_encode()
+    encoded = pc.dictionary_encode(texts)
     values = [None if text is None else parse(text) for text in encoded.dictionary.to_pylist()]
-    return pa.array(values, pa.int64()).take(encoded.indices)
+    return pc.take(pa.array(values, pa.int64()), encoded.indices)
 
 
 def _known_or_plain(texts: Any, plain: str) -> Any:

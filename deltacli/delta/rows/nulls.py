@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ def _at(values: Any, steps: Sequence[int | str]) -> Any:  # Any: an Arrow array
 
     for step in steps:
         if isinstance(step, int):
-            values = (values.drop_null() if values.null_count else values).field(step)
+            values = (pc.drop_null(values) if values.null_count else values).field(step)
         elif pa.types.is_map(values.type):
-            values = pa.ListArray.from_arrays(values.offsets, values.items).flatten()
+            values = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items))
         else:
-            values = values.flatten()
+            values = pc.list_flatten(values)
     return values

@@ -238,7 +238,7 @@ def bins_of(values: Any, boundaries: Sequence[int]) -> tuple[list[int], list[int
 
     One sort (a million values: 0.1 s), then a binary search for each boundary.
     """
-    ordered = values.take(pc.sort_indices(values))
+    ordered = pc.take(values, pc.sort_indices(values))
     sums = pc.cumulative_sum(ordered)
     edges = [bisect_left(ordered, boundary, key=lambda value: value.as_py()) for boundary in boundaries]
     edges.append(len(ordered))

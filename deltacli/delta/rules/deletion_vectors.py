@@ -159,7 +159,7 @@ def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
     vectors = _vectors_of(view)
     if vectors is None:
         return
-    records = view.num_records.take(vectors.rows)
+    records = pc.take(view.num_records, vectors.rows)
     for index in _indices(pc.and_(pc.equal(records, vectors.cardinality), pc.greater(records, 0))):
         seen = records[index].as_py()
         text = f"the deletion vector deletes all {format_count(seen)} rows of the file"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli import arrow_compute as pc
 from deltacli.delta.footers.parse import ChunkFacts, Footer, leaf_columns
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
@@ -46,7 +47,7 @@ class LiveAdds:
         import pyarrow as pa
 
         return LiveAdds(
-            self.adds.take(pa.array(rows, pa.int64())),
+            pc.take(self.adds, pa.array(rows, pa.int64())),
             [self.versions[row] for row in rows],
             [self.lines[row] for row in rows],
             self.checkpoint_path,

@@ -78,8 +78,8 @@ def _findings(view: FilesView, block: StatsBlock, name: str, source: _Source) ->
     spans = {text: source.span_of(text) for text in pc.unique(values).to_pylist() if text}
     known = {text: span for text, span in spans.items() if span is not None}
     place_of = pc.index_in(values, value_set=pa.array(list(known), pa.string()))
-    first = pa.array([span.first - source.slack - _TRUNCATED for span in known.values()], pa.int64()).take(place_of)
-    last = pa.array([span.last + source.slack for span in known.values()], pa.int64()).take(place_of)
+    first = pc.take(pa.array([span.first - source.slack - _TRUNCATED for span in known.values()], pa.int64()), place_of)
+    last = pc.take(pa.array([span.last + source.slack for span in known.values()], pa.int64()), place_of)
     outside = pc.fill_null(pc.or_(pc.less(high, first), pc.greater(low, last)), pa.scalar(False))
     for row in pc.indices_nonzero(outside).to_pylist():
         value = values[row].as_py()

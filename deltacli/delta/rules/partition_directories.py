@@ -35,7 +35,7 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
     rows = pc.indices_nonzero(pc.and_not(pc.match_substring(paths, "="), _as_usual(paths, columns)))
     if not len(rows):
         return
-    keys = _directories_with_values(paths, columns, rows).dictionary_encode()
+    keys = pc.dictionary_encode(_directories_with_values(paths, columns, rows))
     files: Counter[int] = Counter()
     first: dict[int, int] = {}
     for number, key in enumerate(keys.dictionary.to_pylist()):
@@ -70,8 +70,8 @@ def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow 
 
 def _directories_with_values(paths: Any, columns: list[PartitionColumn], rows: Any) -> Any:  # Any: Arrow arrays
     """The directory and the values of each row in one text: few are distinct."""
-    directories = pc.replace_substring_regex(paths.take(rows), _FILE_NAME, "")
-    values = [pc.coalesce(column.values.take(rows), "") for column in columns]
+    directories = pc.replace_substring_regex(pc.take(paths, rows), _FILE_NAME, "")
+    values = [pc.coalesce(pc.take(column.values, rows), "") for column in columns]
     return pc.binary_join_element_wise(directories, *values, _NUL)
 
 

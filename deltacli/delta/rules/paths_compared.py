@@ -171,10 +171,12 @@ def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
     inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
     if not len(inside):
         return
-    relative = pc.binary_slice(keys.take(inside), len(prefix)).combine_chunks()
-    named = pa.chunked_array([chunk.filter(pc.is_in(chunk, value_set=relative)) for chunk in keys.chunks], pa.binary())
+    relative = pc.binary_slice(pc.take(keys, inside), len(prefix)).combine_chunks()
+    named = pa.chunked_array(
+        [pc.filter(chunk, pc.is_in(chunk, value_set=relative)) for chunk in keys.chunks], pa.binary()
+    )
     paths = view.live.column("path")
-    for row in inside.filter(pc.is_in(relative, value_set=named.combine_chunks())).to_pylist():
+    for row in pc.filter(inside, pc.is_in(relative, value_set=named.combine_chunks())).to_pylist():
         path = paths[row].as_py()
         name = keys[row].as_py()[len(prefix) :].decode("utf-8", "replace")
         yield _two_spellings(view.place(path), name, path)
@@ -216,7 +218,7 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
     """Live files that are not there by the name their path decodes to, and are by another reading of it."""
     paths = view.live_adds.column("path").combine_chunks()
     rows = pc.indices_nonzero(pc.match_substring_regex(paths, "%"))
-    names = canonical_column(paths.take(rows)).to_pylist()
+    names = canonical_column(pc.take(paths, rows)).to_pylist()
     for row, data in zip(rows.to_pylist(), names, strict=True):
         name = data.decode("utf-8", "surrogateescape")
         if name in view.files or name.startswith("/") or ":" in name:

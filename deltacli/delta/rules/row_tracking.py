@@ -227,9 +227,9 @@ def _ranges(live: pyarrow.Table) -> tuple[Any, Any, Any] | None:  # Any: arrays
     rows = pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.greater(records, 0)))
     if len(rows) < 2:
         return None
-    order = pc.sort_indices(base.take(rows))
-    rows = rows.take(order)
-    return rows, base.take(rows).combine_chunks(), records.take(rows).combine_chunks()
+    order = pc.sort_indices(pc.take(base, rows))
+    rows = pc.take(rows, order)
+    return rows, pc.take(base, rows).combine_chunks(), pc.take(records, rows).combine_chunks()
 
 
 def _highest_id(live: pyarrow.Table) -> int | None:

@@ -57,6 +57,6 @@ def _have_statistics(view: FilesView, column: Sequence[str]) -> Any:  # Any: a b
             given = pc.is_valid(leaf.values)
             if block.rows is not None:
                 there = block.rows if isinstance(block.rows, pa.Array) else pa.array(block.rows, pa.int64())
-                given = pc.is_in(pc.subtract(rows, 1), value_set=pc.cast(there, pa.int64()).filter(given))
+                given = pc.is_in(pc.subtract(rows, 1), value_set=pc.filter(pc.cast(there, pa.int64()), given))
             have = pc.or_(have, given)
     return have

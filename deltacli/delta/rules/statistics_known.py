@@ -285,7 +285,7 @@ def _per_file(
     result = columns[f"value_{how}"]
     if all_known:
         result = pc.if_else(pc.equal(columns["missing_sum"], 0), result, pa.scalar(None, result.type))
-    return result.take(pc.index_in(_first(count), value_set=columns["file"]))
+    return pc.take(result, pc.index_in(_first(count), value_set=columns["file"]))
 
 
 @lru_cache(maxsize=4)

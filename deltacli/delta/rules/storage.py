@@ -86,8 +86,8 @@ class Compared:
     def _absent(self) -> list[tuple[int, str, str]]:
         """Live files that should be in the listing and are not: row, name, and the other name by which one is there."""
         rows = _rows_of(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
-        raw = self.view.live_adds.column("path").take(rows).to_pylist() if rows else []
-        names = [text_of(key) for key in self.keys.take(rows).to_pylist()] if rows else []
+        raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
+        names = [text_of(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
         return [(row, name, self._other_name(path, name)) for row, path, name in zip(rows, raw, names, strict=True)]
 
     def _other_name(self, path: str, name: str) -> str:
@@ -114,13 +114,13 @@ class Compared:
         """Files of deletion vectors that are named by their paths, as few are."""
         live = self.view.live_adds
         paths = pc.filter(live.column("dv_path"), pc.fill_null(pc.equal(live.column("dv_storage"), "p"), False))
-        return {path for path in locate_all(paths.unique().to_pylist(), self.view.uri) if path}
+        return {path for path in locate_all(pc.unique(paths).to_pylist(), self.view.uri) if path}
 
     def at(self, rows: list[int]) -> Iterator[tuple[Place, dict[str, Any]]]:  # Any: values of the columns
         """The place of each of the rows, and its values."""
         live = self.view.live_adds
         for start in range(0, len(rows), 10_000):
-            for found in live.take(rows[start : start + 10_000]).to_pylist():
+            for found in pc.take(live, rows[start : start + 10_000]).to_pylist():
                 yield place_of(found), found
 
 
@@ -184,7 +184,7 @@ def _of_other_size(compared: Compared) -> Iterator[Finding]:
     told = compared.view.live_adds.column("size")
     wrong = pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0))
     found = _rows_of(wrong)
-    sizes = stored.take(found).to_pylist() if found else []
+    sizes = pc.take(stored, found).to_pylist() if found else []
     for (place, add), size in zip(compared.at(found), sizes, strict=True):
         message = f"{place.key} has {size:,} bytes, the log says {add['size']:,}"
         yield rows.SIZE_MISMATCH.at(place, message, seen=size, expected=add["size"])
@@ -205,7 +205,7 @@ def _overwritten(compared: Compared) -> Iterator[Finding]:
     odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + SKEW_MS))
     found = _rows_of(odd)
     by_version = {commit.version: commit.modified_ms for commit in commits}
-    modified = times.take(found).to_pylist() if found else []
+    modified = pc.take(times, found).to_pylist() if found else []
     for (place, _), time in zip(compared.at(found), modified, strict=True):
         message = f"{place.key} was modified after version {place.version} had added it: it was overwritten"
         expected = f"<= {format_timestamp(by_version[place.version or 0])}"
@@ -267,7 +267,7 @@ def files_of_another_table(view: StateView) -> Iterator[Finding]:
     """Live files at absolute paths outside the table, as in a shallow clone."""
     if not view.uri:
         return
-    absolute = [chunk.filter(are_absolute(chunk)) for chunk in view.live.column("path").chunks]
+    absolute = [pc.filter(chunk, are_absolute(chunk)) for chunk in view.live.column("path").chunks]
     outside = [paths[row].as_py() for paths in absolute if len(paths) for row in locate(paths, view.uri).outside]
     if outside:
         files = plural(len(outside), "live file")

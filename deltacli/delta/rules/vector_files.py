@@ -27,7 +27,7 @@ def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
         rows = pc.indices_nonzero(pc.equal(kinds, kind))
         if not len(rows):
             continue
-        encoded = paths.take(rows).dictionary_encode()
+        encoded = pc.dictionary_encode(pc.take(paths, rows))
         for number, text in enumerate(encoded.dictionary.to_pylist()):
             location, is_there, is_inside = _look(view, kind, text)
             if is_there and not is_inside:

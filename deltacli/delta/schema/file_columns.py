@@ -289,7 +289,7 @@ def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: 
             else absent(rows, rows - values.null_count, field, f"{path}.{field.name}")
             for (position, inner), field in zip(places, fields, strict=True)
         ]
-        mask = values.is_null() if values.null_count else None
+        mask = pc.is_null(values) if values.null_count else None
         if not fields:
             return pa.StructArray.from_buffers(wanted, rows, [values.buffers()[0]], offset=values.offset, children=[])
         return pa.StructArray.from_arrays(columns, fields=fields, mask=mask)
@@ -315,9 +315,9 @@ def _as_list(values: Any) -> Any:
     """A list of another form as the plain one; the cast of views of lists of pyarrow 26.0.1 forgets an offset."""
     import pyarrow as pa
 
-    lengths = pc.cast(pc.if_else(values.is_valid(), pc.list_value_length(values), 0), pa.int32())
+    lengths = pc.cast(pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0), pa.int32())
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
-    return pa.ListArray.from_arrays(offsets, values.flatten(), mask=values.is_null())
+    return pa.ListArray.from_arrays(offsets, pc.list_flatten(values), mask=pc.is_null(values))
 
 
 def _map_of(key: Convert | None, item: Convert | None, wanted: Any) -> Convert:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from deltacli import arrow_compute as pc
+
 if TYPE_CHECKING:
     import pyarrow
 
@@ -46,12 +48,12 @@ def _null_at(values: Any, field: Any, path: str) -> str | None:
         if not _asks(child):
             continue
         if pa.types.is_struct(field.type):
-            present = values.drop_null() if values.null_count else values
+            present = pc.drop_null(values) if values.null_count else values
             inner, place = present.field(position), f"{path}.{child.name}"
         elif pa.types.is_map(field.type):
-            inner, place = pa.ListArray.from_arrays(values.offsets, values.items).flatten(), f"{path}.value"
+            inner, place = pc.list_flatten(pa.ListArray.from_arrays(values.offsets, values.items)), f"{path}.value"
         else:
-            inner, place = values.flatten(), f"{path}.element"
+            inner, place = pc.list_flatten(values), f"{path}.element"
         if (found := _null_at(inner, child, place)) is not None:
             return found
     return None

@@ -216,5 +216,5 @@ def _matches(setting: Setting, rows: FileReferences, wanted: Any) -> Iterator[tu
         yield version, rows.kind, f"{_WORDS[rows.kind]}{at}"
     of_vectors = setting.keys.of_vectors(rows.vector)
     is_vector = pc.fill_null(pc.is_in(of_vectors.hashes, value_set=wanted), False)
-    for version in pc.filter(rows.version, is_vector).unique().to_pylist():
+    for version in pc.unique(pc.filter(rows.version, is_vector)).to_pylist():
         yield version, "vector", f"{rows.kind}s files whose deletion vectors are in it"
