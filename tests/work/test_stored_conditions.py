@@ -348,3 +348,9 @@ def test_an_expression_with_many_parts_within_each_other_is_unchecked() -> None:
 
     assert Unchecked("it has too many parts within each other") == compile_condition(f"{text} > 0", SCHEMA)
     assert isinstance(compile_condition(" and ".join(["i + 1 > 0"] * 3_000), SCHEMA), Unchecked)
+
+
+def test_a_list_without_end_is_unchecked_at_once() -> None:
+    numbers = ", ".join(map(str, range(200_000)))
+
+    assert Unchecked("it is longer than 65,536 characters") == compile_condition(f"i in ({numbers})", SCHEMA)
