@@ -191,11 +191,11 @@ def _look_into_files(
     files.run(inspector.files.placed_adds(), inspector.files.totals.files)
     files.run_changes(inspector.cdc, inspector.rows_added)
     inspector.not_checked.extend(files.not_checked)
-    if selection.limits:
-        checked = files.checked
+    checked = files.checked
+    if selection.limits and checked.checked < checked.live:
         left = f"{checked.live - checked.checked:,} of {plural(checked.live, 'data file')}"
         inspector.not_checked.append(f"{left}, which {' and '.join(limits.options)} left out")
-    return files.checked
+    return checked
 
 
 def _unknown_features(regime: Regime) -> list[str]:
