@@ -16,7 +16,7 @@ from deltacli.operations.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles, choose
 from deltacli.operations.vacuum.other_tables import kind_at
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.planning import Setting, choice_of, hidden_names, prepare
+from deltacli.operations.vacuum.planning import Setting, choice_of, prepare
 from deltacli.operations.vacuum.references import named_files
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.quantities import format_duration, format_size, format_timestamp
@@ -85,7 +85,7 @@ def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation
     snapshot = table.snapshot()
     name = _name_of(table, path)
     setting = prepare(table, request, snapshot)
-    names = hidden_names(snapshot, setting.references.metadata)
+    names = setting.hidden_names
     commits = tuple(_commits_of(setting, name))
     at_place = _by_place(table, name, names)
     if at_place is not None:

@@ -16,7 +16,7 @@ from deltacli.operations.log import list_log
 from deltacli.operations.vacuum.guards import limit_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
-from deltacli.operations.vacuum.planning import Setting, common_refusals, hidden_names, log_notes, make_plan, prepare
+from deltacli.operations.vacuum.planning import Setting, common_refusals, log_notes, make_plan, prepare
 from deltacli.operations.vacuum.reach import reach_of
 from deltacli.quantities import format_ranges
 
@@ -39,7 +39,7 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     is_live = pc.is_in(removals.column("hash"), value_set=live)
     is_needed = pc.is_in(removals.column("hash"), value_set=references.protected)
     is_late = pc.greater_equal(removals.column("modificationTimeMs"), setting.cutoff_ms)
-    is_hidden = hidden_names(snapshot, references.metadata).mask(_flat(removals.column("path")))
+    is_hidden = setting.hidden_names.mask(_flat(removals.column("path")))
     stays = pc.or_(pc.or_(is_live, is_needed), pc.or_(is_late, is_hidden))
     if references.unknown_vector is not None:
         stays = pc.or_(stays, pc.equal(removals.column("reason"), Reason.VECTOR.value))

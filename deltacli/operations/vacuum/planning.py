@@ -81,6 +81,13 @@ class Setting(NamedTuple):
     cutoff_ms: int
     keys: PathKeys
     references: References
+    first: Regime | None
+    """What was in force at the oldest version that can be rebuilt; None where nobody knows."""
+
+    @property
+    def hidden_names(self) -> HiddenNames:
+        """The rules of hidden names, with the partition columns of every version."""
+        return hidden_names(self.snapshot, self.references.metadata, self.first)
 
     @property
     def is_proven(self) -> bool:
@@ -110,7 +117,7 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
     with _begun(table.storage, walk.files() if inventory is None else inventory.files()) as listed:
         scope = partial(_in_scope, names, request.prefix)
         setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
-        names = hidden_names(snapshot, setting.references.metadata)
+        names = setting.hidden_names
         judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
         with table.progress.step("listing the table", unit="files") as step:
             for files in batches_of(listed, rows_at_once(setting.references)):
@@ -155,28 +162,39 @@ def prepare(
         removals_since=removals_since,
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
     )
-    kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references)
-    return Setting(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references)
+    first = _first_regime(snapshot, references)
+    kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
+    return Setting(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references, first)
 
 
-def _least_own_ms(snapshot: Snapshot, references: References) -> int:
+def _first_regime(snapshot: Snapshot, references: References) -> Regime | None:
+    """What was in force at the oldest version that can be rebuilt: what commits have changed since, perhaps only a
+    checkpoint tells. None where nobody knows.
+    """
+    if not references.metadata:
+        return snapshot.regime
+    try:
+        return snapshot.table.snapshot(version=min(references.listing.reconstructable)).regime
+    except (DeltacliError, ValueError):
+        return None
+
+
+def _least_own_ms(snapshot: Snapshot, references: References, first: Regime | None) -> int:
     """The table's own retention when it was shortest, for whatever engine, as far as the log tells: checkpoints of that
     time left tombstones out that protect by now.
     """
-    configurations = [snapshot.properties]
+    if first is None:
+        return 0
+    configurations = [snapshot.properties, first.properties]
     configurations += [found for one in references.metadata if isinstance(found := one.get("configuration"), dict)]
-    if references.metadata:
-        try:
-            first = min(references.listing.reconstructable)
-            configurations.append(snapshot.table.snapshot(version=first).properties)
-        except (DeltacliError, ValueError):
-            return 0
     return min(map(portable_file_retention_ms, configurations))
 
 
-def hidden_names(snapshot: Snapshot, metadata: Sequence[Action]) -> HiddenNames:
-    """The rules of hidden names, with the partition columns of now and of all the metaData actions given."""
-    columns: set[str] = set(_partition_names(snapshot.regime))
+def hidden_names(snapshot: Snapshot, metadata: Sequence[Action], first: Regime | None = None) -> HiddenNames:
+    """The rules of hidden names, with the partition columns of now, of all the metaData actions given, and of a first
+    version.
+    """
+    columns = _partition_names(snapshot.regime) | (_partition_names(first) if first is not None else set())
     for action in metadata:
         try:
             found = read_metadata(action, "a commit")
@@ -184,7 +202,7 @@ def hidden_names(snapshot: Snapshot, metadata: Sequence[Action]) -> HiddenNames:
         except DeltacliError:
             continue  # an older metaData that nobody can read any more protects nothing
         columns |= _partition_names(Regime(snapshot.protocol, found, schema))
-    return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata))
+    return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata, first))
 
 
 def _partition_names(regime: Regime) -> set[str]:
@@ -194,12 +212,13 @@ def _partition_names(regime: Regime) -> set[str]:
     return {*logical, *(name for name in physical if isinstance(name, str))}
 
 
-def _own_formats(snapshot: Snapshot, metadata: Sequence[Action]) -> set[str]:
+def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: Regime | None) -> set[str]:
     """The formats that the table is kept readable as, or was: what they put into its directory is its own."""
-    configurations = [snapshot.properties, *(action.get("configuration") for action in metadata)]
+    regimes = [snapshot.regime] if first is None else [snapshot.regime, first]
+    configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
     texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
     found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
-    if not snapshot.protocol.supported_features.isdisjoint(_ICEBERG_FEATURES):
+    if any(not one.features.isdisjoint(_ICEBERG_FEATURES) for one in regimes):
         found.add("iceberg")
     return found
 
@@ -270,7 +289,7 @@ def _plan(
     notes: Sequence[str],
 ) -> VacuumPlan:
     request = setting.request
-    own = _own_formats(setting.snapshot, setting.references.metadata)
+    own = _own_formats(setting.snapshot, setting.references.metadata, setting.first)
     expected, live = judge.live_found
     amount = Amount(found.rows.num_rows, pc.sum(found.rows.column("sizeBytes")).as_py() or 0)
     refusals: list[Refusal] = [

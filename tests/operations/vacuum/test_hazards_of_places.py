@@ -19,6 +19,7 @@ from deltacli.storage.memory import MemoryStorage
 from deltacli.storage.s3 import S3Storage
 from tests.support.actions import add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
+from tests.support.damage import head_cleaned
 from tests.support.reading import NOW_MS
 from tests.support.s3 import S3Server
 from tests.support.small_vectors import vector_path
@@ -230,6 +231,16 @@ def test_partition_columns_of_a_replaced_table_are_no_hidden_names() -> None:
     with_files(table, "_new=1/x.parquet", "_other=1/x.parquet")
 
     assert {"_old=1/a.parquet", "_new=1/x.parquet"} == goes(table)
+
+
+def test_partition_columns_that_only_an_older_checkpoint_tells_are_no_hidden_names() -> None:
+    table = table_of("_old=1/a.parquet", partition_columns=["_old"])
+    table.commit(remove("_old=1/a.parquet", deleted_ms=OLD_MS)).checkpoint(1)
+    table.commit(metadata(partition_columns=["_new"]))
+    with_files(table, "_old=1/x.parquet", "_new=1/x.parquet", "_other=1/x.parquet")
+    table.damaged(head_cleaned(before=1))
+
+    assert {"_old=1/a.parquet", "_old=1/x.parquet", "_new=1/x.parquet"} == goes(table)
 
 
 def test_physical_names_of_partition_columns_are_no_hidden_names() -> None:
