@@ -124,11 +124,16 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
 
 
 def _leave_at_once(number: int) -> NoReturn:
-    """End the process without waiting for any thread; temporary files and the progress line go."""
-    if (line := live_line()) is not None:
-        line.leave()
+    """End the process without waiting for any thread; temporary files and the progress line go. Where stderr takes
+    nothing any more, another signal ends it.
+    """
     leftovers.remove_all()
-    os._exit(128 + number)
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        if (line := live_line()) is not None:
+            line.leave()
+    finally:
+        os._exit(128 + number)
 
 
 def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:

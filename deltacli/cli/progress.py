@@ -131,7 +131,7 @@ class LiveProgress:
             self._painter.hide()
 
     def leave(self) -> None:
-        """Take the line away within a moment or not at all: whoever holds the lock may be drawing, or stuck."""
+        """Take the line away, if whoever draws lets go of it within a moment: it may be stuck."""
         if self._lock.acquire(timeout=_A_MOMENT):
             self.close()
 

@@ -26,8 +26,16 @@ def quoted_table(table: str) -> str:
     return quoted(f"./{table}" if table.startswith("-") else table)
 
 
+class CommandLine(str):
+    """A whole command line: a hint with no place for a table, whatever its words are."""
+
+    __slots__ = ()
+
+
 def fill_hint(hint: str, table: str | None) -> str:
     """Put the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
+    if isinstance(hint, CommandLine):
+        return hint
     if table is None:
         return hint.replace("{table}", "TABLE").replace("{parent}", "TABLE")
     if below := _BELOW.search(hint):
@@ -36,12 +44,17 @@ def fill_hint(hint: str, table: str | None) -> str:
     return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(parent or "/"))
 
 
-def again_without_limit(arguments: Sequence[str]) -> str:
+def again_without_limit(arguments: Sequence[str]) -> CommandLine:
     """The same command line once more, with every row."""
     return again_with(arguments, "--limit", "0")
 
 
-def again_with(arguments: Sequence[str], option: str, value: str | None = None) -> str:
+def again(arguments: Sequence[str]) -> CommandLine:
+    """The same command line once more."""
+    return CommandLine(" ".join(["deltacli", *map(quoted, arguments)]))
+
+
+def again_with(arguments: Sequence[str], option: str, value: str | None = None) -> CommandLine:
     """The same command line once more, with another value of an option, or with a flag."""
     kept: list[str] = []
     skip = False
@@ -54,4 +67,4 @@ def again_with(arguments: Sequence[str], option: str, value: str | None = None) 
             kept.append(word)
     end = kept.index("--") if "--" in kept else len(kept)
     added = [option] if value is None else [option, quoted(value)]
-    return " ".join(["deltacli", *map(quoted, kept[:end]), *added, *map(quoted, kept[end:])])
+    return CommandLine(" ".join(["deltacli", *map(quoted, kept[:end]), *added, *map(quoted, kept[end:])]))

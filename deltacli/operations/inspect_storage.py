@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY
@@ -81,11 +81,11 @@ def list_table(storage: Storage, progress: Progress) -> WholeTable:
 
 def _walk(storage: Storage, nested: list[str]) -> Iterator[StoredFile]:
     """Every file, directory by directory. A link to a directory that was seen is not followed: it may be a circle."""
-    real = _real_place(storage)
-    seen = {real("")}
-    waiting = [""]
+    root, real = _real_places(storage)
+    seen = {root}
+    waiting = [("", root)]
     while waiting:
-        directory = waiting.pop()
+        directory, place = waiting.pop()
         prefix = f"{directory}/" if directory else ""
         for stat in storage.list_from(directory):
             yield StoredFile(f"{prefix}{stat.name}", stat.size_bytes, stat.modified_ms)
@@ -94,29 +94,24 @@ def _walk(storage: Storage, nested: list[str]) -> Iterator[StoredFile]:
                 if directory:
                     nested.append(directory)
                 continue
-            place = real(f"{prefix}{name}")
-            if place not in seen:
-                seen.add(place)
-                waiting.append(f"{prefix}{name}")
+            inner = real(f"{place}/{name}")
+            if inner not in seen:
+                seen.add(inner)
+                waiting.append((f"{prefix}{name}", inner))
 
 
-def _real_place(storage: Storage) -> Callable[[str], Hashable]:
-    """A function that tells which directory a path leads to; only local disks have links."""
+def _real_places(storage: Storage) -> tuple[str, Callable[[str], str]]:
+    """Where the table really is, and a function that tells where a directory is whose parent is given as it really is;
+    only local disks have links.
+    """
     if not storage.uri.startswith("file:"):
-        return lambda path: path
+        return "", lambda path: path
     import os
 
-    root = decode(storage.uri[len("file://") :])
+    def real(path: str) -> str:
+        return os.path.realpath(path) if os.path.islink(path) else path
 
-    def place(path: str) -> Hashable:
-        full = f"{root}/{path}"
-        try:
-            found = os.stat(full)
-        except OSError:
-            return full
-        return (found.st_dev, found.st_ino) if found.st_ino else os.path.realpath(full)
-
-    return place
+    return os.path.realpath(decode(storage.uri[len("file://") :])), real
 
 
 def make_exists(storage: Storage) -> Callable[[str], bool | None]:

@@ -76,7 +76,7 @@ class MoreQuestions:
         if self.row_ids.is_full:
             yield "whether all row ids are different: they lie too far apart"
         for name in self.too_far:
-            yield f"the values of the identity column {name}: its start or its step is beyond 2^62"
+            yield f"the values of the identity column {name}: its start or its step is 2^62 or more"
         for name in self.identities.full:
             yield f"whether all values of the identity column {name} are different: they lie too far apart"
 

@@ -246,7 +246,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     def look(file: DataFile) -> Refusal | None:
         try:
             with open_data_file(files, file) as opened:
-                finder.find(opened.parquet.schema_arrow, columns)
+                finder.find(opened.schema, columns)
         except DataUnreadable as fault:
             if fault.code != "data.type-mismatch":
                 raise

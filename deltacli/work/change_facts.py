@@ -52,7 +52,7 @@ class ChangeFiles:
         except DataUnreadable as unreadable:
             if unreadable.code == "data.type-mismatch":  # no text: the footer says so
                 return ChangeFacts(footer, None)
-            return ChangeFacts(footer, reading_fault(unreadable))
+            return ChangeFacts(footer, reading_fault(path, unreadable))
 
 
 def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
@@ -64,7 +64,7 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
     counts: Counter[str] = Counter()
     bad, example = 0, None
     with open_data_file(files, file) as opened:
-        if CHANGE_TYPE not in opened.parquet.schema_arrow.names:
+        if CHANGE_TYPE not in opened.schema.names:
             return None
         for batch in read_opened(files, wanted, file, opened):
             values = batch.column(0)

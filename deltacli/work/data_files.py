@@ -104,6 +104,7 @@ class OpenDataFile(NamedTuple):
     """A data file that is open."""
 
     parquet: Any  # Any: pyarrow.parquet.ParquetFile
+    schema: pyarrow.Schema
     source: Any  # Any: as in the storage port
     is_near: bool
 
@@ -142,7 +143,7 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
             **THRIFT_LIMITS,
         ) as parquet,
     ):
-        yield OpenDataFile(parquet, source, is_near)
+        yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
 
 
 def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:

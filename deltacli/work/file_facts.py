@@ -186,7 +186,7 @@ def read_file(
         with open_data_file(files, data_file) as opened, pool.reader() as reader:
             footer, fault = _footer_of(opened.source, reader)
             if footer is not None and fault is None:
-                at_hand = FileAtHand(add, data_file, footer, opened.parquet.schema_arrow)
+                at_hand = FileAtHand(add, data_file, footer, opened.schema)
                 begun = {name: question(at_hand) for name, question in questions.items()}
                 asked = {name: asking for name, asking in begun.items() if asking is not None}
                 for batch in read_opened(files, wanted, data_file, opened):
@@ -195,7 +195,7 @@ def read_file(
                     for asking in asked.values():
                         asking.take(batch if isinstance(asking, AskingBeside) else own)
     except DataUnreadable as unreadable:
-        fault = fault or (_encrypted(files, data_file.path) if footer is None else None) or reading_fault(unreadable)
+        fault = fault or (_encrypted(files, data_file.path) if footer is None else None) or reading_fault(data_file.path, unreadable)
         return FileFacts(row, footer, fault, rows=rows)
     return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
 
@@ -226,9 +226,10 @@ def _encrypted(files: TableFiles, path: str) -> FileFault | None:
     return fault if fault is not None and fault.code == "data.encrypted" else None
 
 
-def reading_fault(unreadable: DataUnreadable) -> FileFault:
-    """The fault of a file that has a footer, and whose rows can't be read."""
+def reading_fault(path: str, unreadable: DataUnreadable) -> FileFault:
+    """The fault of a file that has a footer, and whose rows can't be read; the rules name the file themselves."""
+    message = unreadable.message.removeprefix(f"{path}: ")
+    if message.startswith(f"{path} can't be read"):
+        message = "its pages can't be read"
     reason = unreadable.facts.get("reason")
-    if isinstance(reason, str):
-        return FileFault(unreadable.code, "it can't be read to its end", reason)
-    return FileFault(unreadable.code, unreadable.message)
+    return FileFault(unreadable.code, message, reason if isinstance(reason, str) else None)

@@ -119,7 +119,7 @@ class _Reader:
         kind = fields[-1].data_type
         if path[0] in self._file.constants:
             return FileLeaf(None, None, kind, constant=self._file.constants[path[0]])
-        found = self._wanted.file_columns.leaf(self._opened.parquet.schema_arrow, fields)
+        found = self._wanted.file_columns.leaf(self._opened.schema, fields)
         return FileLeaf(None, None, kind, absent=True) if found is None else FileLeaf(*found, kind)
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
@@ -182,11 +182,11 @@ class _Columns:
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
         own = [column for column in stored if column.name not in wanted.beside]
-        found = wanted.file_columns.find(opened.parquet.schema_arrow, own)
+        found = wanted.file_columns.find(opened.schema, own)
         self._found = dict(zip((column.name for column in own), found, strict=True))
         for column in stored:
             if column.name in wanted.beside:
-                self._found[column.name] = find_beside(wanted, column, opened.parquet.schema_arrow)
+                self._found[column.name] = find_beside(wanted, column, opened.schema)
         present = [column for column in self._found.values() if column is not None]
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
         self._positions = sorted({column.position for column in present})

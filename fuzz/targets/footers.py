@@ -46,13 +46,13 @@ def seeds() -> list[bytes]:
     return found
 
 
-_REMEMBERING = FooterReader(learn_after=0)
+_REMEMBERING, _LATER = FooterReader(learn_after=0), FooterReader(learn_after=3)
 
 
 def test_one_input(data: bytes) -> None:
     """Read it with what was learned before and without; its schema, too."""
     results: list[object] = []
-    for reader in (_REMEMBERING, FooterReader()):
+    for reader in (_REMEMBERING, _LATER, FooterReader()):
         try:
             footer = reader.read(data)
             results.append((footer.rows, footer.groups, footer.is_encrypted))
@@ -61,4 +61,4 @@ def test_one_input(data: bytes) -> None:
             continue
         with contextlib.suppress(*_SCHEMA_FAULTS):
             read_schema(footer.schema)
-    assert results[0] == results[1], "what was learned changes what is read"
+    assert results[0] == results[1] == results[2], "what was learned changes what is read"

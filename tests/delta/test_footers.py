@@ -60,6 +60,10 @@ def footer_of(data: bytes) -> bytes:
     return data[-8 - length : -8]
 
 
+LEARNING = st.sampled_from([0, 1, 2, 3, 20])
+"""Readings of a part before its shape is learned."""
+
+
 def facts(footer: Footer) -> Any:
     return footer.rows, footer.groups, footer.is_encrypted
 
@@ -90,18 +94,41 @@ def test_a_footer_says_what_pyarrow_says(made: list[bytes]) -> None:
         ]
 
 
-@given(files())
+@given(files(), LEARNING)
 @examples(50)
-def test_a_known_shape_is_read_as_an_unknown_one(made: list[bytes]) -> None:
-    remembering = FooterReader(learn_after=0)
-    for data in [*made, *made]:
+def test_a_known_shape_is_read_as_an_unknown_one(made: list[bytes], learn_after: int) -> None:
+    remembering = FooterReader(learn_after=learn_after)
+    for data in [*made, *made, *reversed(made), *made]:
         assert facts(FooterReader().read(footer_of(data))) == facts(remembering.read(footer_of(data)))
 
 
-@given(files(), st.randoms(use_true_random=False))
+def test_a_footer_that_is_nested_too_deeply_is_one_however_many_came_before_it() -> None:
+    """Structs in structs, then lists in lists, in a field that nobody knows, behind the rows."""
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2]}), sink)
+    sound = footer_of(sink.getvalue())
+    deep = sound[:-1] + unknown(structs=5, lists=14) + b"\x00"
+    reader = FooterReader(learn_after=2)
+
+    for data in (deep, deep, sound, sound, sound, sound, deep, sound, deep):
+        if data is deep:
+            with pytest.raises(ThriftFaultError, match="nested too deeply"):
+                reader.read(data)
+        else:
+            assert 2 == reader.read(data).rows
+    assert 2 == FooterReader().read(sound[:-1] + unknown(structs=3, lists=3) + b"\x00").rows
+
+
+def unknown(*, structs: int, lists: int) -> bytes:
+    """A field far behind all others: structs within each other, in the last of them lists within each other."""
+    of_lists = b"\x19" * (lists - 1) + b"\x05"  # a list of one list, and so on; a list of no integers
+    return b"\x0c\xc8\x01" + b"\x1c" * (structs - 1) + b"\x19" + of_lists + b"\x00" * structs
+
+
+@given(files(), LEARNING, st.randoms(use_true_random=False))
 @examples(200)
-def test_bytes_that_are_no_footer_are_a_fault(made: list[bytes], chance: random.Random) -> None:
-    reader = FooterReader(learn_after=0)
+def test_bytes_that_are_no_footer_are_a_fault(made: list[bytes], learn_after: int, chance: random.Random) -> None:
+    reader = FooterReader(learn_after=learn_after)
     for data in made:
         reader.read(footer_of(data))
         broken = bytearray(footer_of(data))

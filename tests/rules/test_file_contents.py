@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
@@ -12,7 +14,7 @@ from deltacli.operations.validate import FileLimits, Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_change_files import ChangedTable, changes_of
 from tests.rules.damages_vector_contents import UUID_OF_FILE, VectorTable, vector_file_of_another_version
-from tests.rules.data_table import DataTable
+from tests.rules.data_table import DataTable, encoded, rows_of
 from tests.rules.table_builder import NOW_MS
 from tests.rules.test_damages import inspect, rules_of
 from tests.support.small_vectors import vector_path
@@ -93,6 +95,33 @@ def test_where_the_footer_is_unknown_the_log_says_how_many_rows_there_are(tmp_pa
     found = inspect(table.write(tmp_path / "t"), "footers")
 
     assert {"data.not-parquet", "dv.row-out-of-range"} == rules_of(found)
+
+
+def bytes_that_are_no_text() -> bytes:
+    return encoded(rows_of(4).set_column(1, "name", pa.array([b"\xff"] * 10)))
+
+
+def length_beyond_the_page() -> bytes:
+    data = encoded(rows_of(4), compression="none", use_dictionary=False)
+    first = data.index(b"name 41") - 4
+    return data[:first] + b"\xff" * 4 + data[first + 4 :]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (bytes_that_are_no_text, "can't be read: column name holds a value that is no string"),
+        (length_beyond_the_page, "is no Parquet file: column name can't be read"),
+    ],
+)
+def test_a_column_that_cant_be_read_is_named(make: Callable[[], bytes], message: str, tmp_path: Path) -> None:
+    """Its file has a footer, and ends as it should."""
+    table = DataTable()
+    table.replace_bytes(3, make())
+
+    told = [finding.message for finding in inspect(table.write(tmp_path / "t"), "data").findings]
+
+    assert f"{table.add(3)['path']} {message}" in told
 
 
 def test_images_are_counted_over_all_files_of_a_version(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.cli.consent import require_consent
 from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation, require_target
-from deltacli.cli.shell import again_with, quoted, quoted_table
+from deltacli.cli.shell import again, quoted, quoted_table
 from deltacli.cli.vacuum_options import (
     AllowBelow,
     Apply,
@@ -262,7 +262,7 @@ class _Errand:
         from deltacli.operations.vacuum.execute import require_done
 
         self._show(plan, outcome, dry_run=False)
-        require_done(outcome, again=again_with(invocation.arguments, "--yes"))
+        require_done(outcome, again=again(invocation.arguments))
         self._say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:

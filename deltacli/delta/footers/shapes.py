@@ -3,7 +3,7 @@
 A shape is a regular expression over bytes: what is the same in every file of a writer (heads of fields, names, lengths)
 stands in it literally, numbers and bounds are its groups. Bytes of any length end a piece of it, and their length is
 taken from the bytes. What does not match is read field by field. To write a shape down costs as much as to read twenty
-parts so: a part is first read some times, and what of it does not match a shape after that is another shape.
+parts field by field, so the first readings of a part learn nothing; what matches no shape after that is another one.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ class Learner(PartReader):
             reader.skip(kind)
             self._vary(b".{%d}" % (reader.position - start))
         else:
-            reader.skip(kind)
+            reader.skip(kind, depth)
 
     def _skip_elements(self, kind: int, depth: int) -> None:
         reader = self.reader
@@ -222,7 +222,7 @@ class Learner(PartReader):
         count, inner = reader.elements()
         if inner not in INTEGERS and inner != STRUCT:
             reader.position = start
-            reader.skip(kind)
+            reader.skip(kind, depth)
             return
         if count > len(reader.data) - reader.position:
             raise IndexError

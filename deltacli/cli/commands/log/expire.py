@@ -10,7 +10,7 @@ from deltacli.cli.chosen_version import parse_versions
 from deltacli.cli.consent import require_consent
 from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation
-from deltacli.cli.shell import again_with, quoted_table
+from deltacli.cli.shell import again, quoted_table
 from deltacli.quantities import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def expire(
         interruption.outcome = f"{plural(outcome.deleted, 'file')} deleted; the same command goes on from there"
         raise
     _show(run, plan, outcome, dry_run=False)
-    require_done(outcome, again=again_with(invocation.arguments, "--yes"))
+    require_done(outcome, again=again(invocation.arguments))
     if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
         run.note(f"next: deltacli validate {quoted_table(table)}")
 
