@@ -14,6 +14,7 @@ Environments are kept in .venv and .venv-* and rebuilt when requirements/ change
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import shutil
@@ -26,8 +27,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
 DEV, PEERS, FUZZ, SPARK = (ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark"))
-
-IN_MEMORY = "deltacli-tests-"
 
 
 def main(arguments: list[str]) -> int:
@@ -59,36 +58,59 @@ def test(arguments: list[str]) -> int:
     """The suite, on both cores, with other engines as oracles."""
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
-    return run_pytest([], arguments)
+    return run_pytest([], arguments, place=memory_disk())
 
 
 def run_long(arguments: list[str]) -> int:
-    """The tests marked `long`, with Spark as a reader where there is Java."""
+    """The tests marked `long`, with Spark as a reader where there is Java, then the property tests with other examples.
+    On the disk: nothing else tries its locks, renames and syncs.
+    """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
     spark = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
-    return run_pytest(["-m", "long"], arguments, HYPOTHESIS_PROFILE="deep", **spark)
+    code = run_pytest(["-m", "long"], arguments, place=None, HYPOTHESIS_PROFILE="deep", **spark)
+    if arguments:
+        return code
+    return run_pytest(["tests/property"], ["--hypothesis-seed=2"], place=None, HYPOTHESIS_PROFILE="more") or code
 
 
-def run_pytest(chosen: list[str], arguments: list[str], **environment: str) -> int:
-    """Run tests on both cores, their files in memory where there is room: each of thousands waits for the disk."""
-    with tempfile.TemporaryDirectory(prefix=f"{IN_MEMORY}{os.getpid()}-", dir=memory_disk()) as files:
-        environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
-        return run(DEV, "python", "-m", "pytest", "-n", "auto", *chosen, *seed(arguments), **environment)
+def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:
+    """Run tests on both cores, their files in `place`; those of a red run stay there until the next."""
+    files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
+    environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
+    code = run(DEV, "python", "-m", "pytest", "-n", "auto", *chosen, *seed(arguments), **environment)
+    if code:
+        print(f"files of the tests that failed: {files}")
+    else:
+        shutil.rmtree(files, ignore_errors=True)
+    return code
+
+
+def files_prefix() -> str:
+    """How the names of our directories begin: with the space in which their process has its number, where there is one;
+    containers may share their memory.
+    """
+    try:
+        return f"deltacli-tests-{os.stat('/proc/self/ns/pid').st_ino}-"
+    except OSError:
+        return "deltacli-tests-"
 
 
 def memory_disk() -> str | None:
-    """Where files lie in memory, cleared of what killed runs left there; None where there is no such place, or less
-    than 2 GiB.
+    """Where files lie in memory, cleared of what earlier runs left there. None where there is no such place, programs
+    can't be run from it, or less than 2 GiB are free. On a disk each of thousands of files is waited for.
     """
     place = Path("/dev/shm")
-    if not place.is_dir() or not os.access(place, os.W_OK):
+    if not sys.platform.startswith("linux") or not os.access(place, os.W_OK):
         return None
-    for left in place.glob(f"{IN_MEMORY}*-*"):
-        process = left.name.removeprefix(IN_MEMORY).split("-")[0]
-        if left.stat().st_uid == os.getuid() and not Path("/proc", process).exists():
-            shutil.rmtree(left, ignore_errors=True)
+    if os.statvfs(place).f_flag & os.ST_NOEXEC:
+        return None
+    for left in place.glob(f"{files_prefix()}*"):
+        process = left.name.removeprefix(files_prefix()).split("-")[0]
+        with contextlib.suppress(OSError):
+            if left.lstat().st_uid == os.getuid() and not Path("/proc", process).exists():
+                shutil.rmtree(left, ignore_errors=True)
     return str(place) if shutil.disk_usage(place).free >= 2 << 30 else None
 
 

@@ -195,7 +195,11 @@ def read_file(
                     for asking in asked.values():
                         asking.take(batch if isinstance(asking, AskingBeside) else own)
     except DataUnreadable as unreadable:
-        fault = fault or (_encrypted(files, data_file.path) if footer is None else None) or reading_fault(data_file.path, unreadable)
+        fault = (
+            fault
+            or (_encrypted(files, data_file.path) if footer is None else None)
+            or reading_fault(data_file.path, unreadable)
+        )
         return FileFacts(row, footer, fault, rows=rows)
     return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
 

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -57,6 +58,30 @@ def test_standard_output_has_other_names(sample: Path) -> None:
 
     assert "deltacli.history" == json.loads(done.stdout)["kind"]
     assert Path("/dev/stdout").is_symlink()
+
+
+def test_standard_output_that_is_a_file_is_not_replaced(sample: Path, tmp_path: Path) -> None:
+    target = tmp_path / "redirected"
+    with target.open("wb") as stream:
+        before = os.fstat(stream.fileno()).st_ino
+        command = [sys.executable, "-m", "deltacli", "history", str(sample), "--json", "--output", "/dev/stdout"]
+
+        subprocess.run(command, stdout=stream, env=ENVIRONMENT, check=True)
+
+    assert before == target.stat().st_ino
+    assert "deltacli.history" == json.loads(target.read_text())["kind"]
+
+
+@pytest.mark.skipif(not os.access("/dev/shm", os.W_OK), reason="there is no disk in memory")
+def test_a_file_on_a_disk_in_memory_is_replaced_like_any_other(sample: Path) -> None:
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as held:
+        before = os.fstat(held.fileno()).st_ino
+
+        done = deltacli("history", sample, "--json", "--output", held.name)
+
+        assert (0, b"") == (done.code, held.read())
+        assert before != os.stat(held.name).st_ino
+        assert "deltacli.history" == json.loads(Path(held.name).read_text())["kind"]
 
 
 @pytest.mark.parametrize("name", ["", "_delta_log/00000000000000000015.json", "_delta_log/_sidecars/x.parquet"])

@@ -12,6 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
+from deltacli.cli import progress as progress_module
 from deltacli.cli.options import OutputFormat, Run
 from deltacli.cli.progress import JsonPainter, LinePainter, LiveProgress, StepState, describe
 from deltacli.cli.term import Terminal, cells, live_line, set_live_line
@@ -98,7 +99,26 @@ def test_the_innermost_step_is_shown_and_the_outer_one_again_after_it() -> None:
     assert "outer  0 commits  0:03" == paper.shown
 
 
-def test_who_leaves_at_once_waits_a_moment_for_a_picture_that_is_just_drawn() -> None:
+def test_a_picture_that_a_signal_interrupts_is_taken_away() -> None:
+    paper, clock = Paper(), Watch()
+
+    def write(text: str) -> None:
+        paper(text)
+        if len(paper.written) == 1:
+            raise KeyboardInterrupt
+
+    progress = LiveProgress(LinePainter(write, lambda: 80, lambda: True), clock=clock, ticking=False)
+    with progress.step("reading the log", unit="commits"):
+        clock.seconds += 1
+        with pytest.raises(KeyboardInterrupt):
+            progress.tick()
+    progress.close()
+
+    assert "\r\x1b[K" == paper.written[-1]
+
+
+def test_who_leaves_at_once_waits_a_moment_for_a_picture_that_is_just_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress_module, "_A_MOMENT", 30)
     paper, clock, drawing, leaving = Paper(), Watch(), threading.Event(), threading.Event()
 
     def write(text: str) -> None:

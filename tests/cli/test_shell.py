@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.shell import again_without_limit, fill_hint, quoted
+from deltacli.cli.shell import again, again_without_limit, fill_hint, quoted
 from tests.cli.support import deltacli
 
 ODD = [
@@ -62,3 +62,9 @@ def test_the_hint_to_a_table_below_is_no_command_of_its_own(tmp_path: Path) -> N
     done = deltacli("history", ".", cwd=tmp_path)
 
     assert "hint: deltacli snapshot './a; touch b #'" == done.err.splitlines()[-1]
+
+
+def test_a_command_line_is_no_hint_with_places() -> None:
+    hint = again(["vacuum", "{table}/x y", "--apply={parent}"])
+
+    assert "deltacli vacuum '{table}/x y' '--apply={parent}'" == fill_hint(hint, "/data/t")

@@ -369,7 +369,7 @@ def test_a_saved_plan_that_was_not_done_with_is_to_be_applied_again(core: Core, 
 
     done = vacuum("--apply", saved, "--yes", *NOW)
 
-    again = f"hint: deltacli vacuum trips --apply '{saved}' {' '.join(NOW)} --yes"
+    again = f"hint: deltacli vacuum trips --apply '{saved}' --yes {' '.join(NOW)}"
     assert (5, again) == (done.code, done.err.splitlines()[-1])
 
 

@@ -1,4 +1,4 @@
-"""How hard the property tests try: `HYPOTHESIS_PROFILE=deep` multiplies the number of examples of every one of them."""
+"""How hard the property tests try: `HYPOTHESIS_PROFILE` multiplies the number of examples of every one of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-_DEEP = 25
+_FACTORS = {"deep": 25, "more": 4}
 
 
 def forgive_slowness() -> None:
@@ -17,7 +17,7 @@ def forgive_slowness() -> None:
 
 def examples(count: int) -> settings:
     """Settings of a property test that usually tries `count` examples."""
-    factor = _DEEP if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 1
+    factor = _FACTORS.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
     # Building a table draws a lot of data.
     return settings(
         max_examples=count * factor,

@@ -1,7 +1,8 @@
 """What `validate` needs of a Parquet footer, out of its bytes: how many rows, and what is said of each column chunk.
 
 Asked for the statistics of a hostile footer pyarrow 26.0.1 ends the process, so nothing here asks it. Footers of one
-writer have few shapes; one that is met often is learned (`shapes.py`), and then costs a quarter of what pyarrow takes to open one.
+writer have few shapes; one that is met often is learned (`shapes.py`), and then costs a quarter of what pyarrow takes
+to open one.
 Spec: parquet.thrift, FileMetaData.
 """
 
