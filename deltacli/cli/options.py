@@ -418,11 +418,23 @@ def _wished_format(
 
 
 def require_target(output: str, option: str) -> None:
-    """Raise UsageError where a result must not be written."""
+    """Raise UsageError where a result must not be written: in a table any name may be that of a data file."""
     if not output:
         raise UsageError(f"{option} is an empty name")
-    if "_delta_log" in os.path.dirname(os.path.realpath(output)).split(os.sep):
+    if output == "-":
+        return
+    directory = os.path.dirname(os.path.realpath(output))
+    if "_delta_log" in directory.split(os.sep):
         raise UsageError(f"{option} {output} is inside the log of a table, which a result would damage")
+    while not os.path.isdir(os.path.join(directory, "_delta_log")):
+        if directory == (above := os.path.dirname(directory)):
+            return
+        directory = above
+    raise UsageError(
+        f"{option} {output} is inside a table, whose files a result would mix with or replace",
+        facts={"table": directory},
+        hint=f"name a file outside of the table after {option}",
+    )
 
 
 def _start_progress(choice: ProgressChoice) -> Progress:

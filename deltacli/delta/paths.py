@@ -20,6 +20,8 @@ _STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"  # in the dial
 _ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
 """A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
 _ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
+_DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
+_DOT_SEGMENT = re.compile(_DOT_PATTERN.replace("$", r"\Z"))
 _ODD_SEGMENT = re.compile(rb"/[/.]")
 """What an empty segment or a dot segment that is not the first begins with; found faster than two substrings."""
 _FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
@@ -67,6 +69,10 @@ def _without_dots(path: str) -> str:
     """Remove `.` segments, empty segments and the `x/..` pairs; a leading `..` stays visible."""
     if "//" not in path and "./" not in path and not path.endswith("/."):
         return path
+    return _resolved(path)
+
+
+def _resolved(path: str) -> str:
     kept: list[str] = []
     for segment in path.split("/"):
         if segment == ".." and kept and kept[-1] != "..":
@@ -74,6 +80,28 @@ def _without_dots(path: str) -> str:
         elif segment not in ("", "."):
             kept.append(segment)
     return ("/" if path.startswith("/") else "") + "/".join(kept)
+
+
+def without_dots(path: str) -> str:
+    """Remove the `.` segments and `x/..` pairs of a decoded path, among them those that were written `%2E`: what a file
+    system does on the way to the file. A leading `..` stays.
+    """
+    return _resolved(path) if _DOT_SEGMENT.search(path) else path
+
+
+def without_dots_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """`without_dots` for a column: binary array in, binary array out."""
+    content = _content(paths)
+    if b"/." not in content and not pc.any(pc.starts_with(paths, ".")).as_py():
+        return paths
+    rows = pc.fill_null(pc.match_substring_regex(paths, _DOT_PATTERN), False)
+    if not pc.any(rows).as_py():
+        return paths
+    import pyarrow
+
+    texts = (path.decode("utf-8", "surrogateescape") for path in pc.filter(paths, rows).to_pylist())
+    spelled = [_resolved(text).encode("utf-8", "surrogateescape") for text in texts]
+    return pc.replace_with_mask(paths, rows, pyarrow.array(spelled, pyarrow.binary()))
 
 
 def decode_column(paths: pyarrow.Array) -> pyarrow.Array:

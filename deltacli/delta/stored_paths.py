@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.log_path import LOG_DIRECTORY
-from deltacli.delta.paths import canonical, canonical_column
+from deltacli.delta.paths import canonical, canonical_column, without_dots_column
 from deltacli.delta.value_text import has_bytes
 
 if TYPE_CHECKING:
@@ -42,10 +42,12 @@ def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
 
 
 def locate(paths: pyarrow.Array, uri: str) -> Located:
-    """Find what paths as found in the log name below the table at `uri`."""
+    """Find what paths as found in the log name below the table at `uri`; dots that only decoding shows lead where they
+    lead a file system.
+    """
     import pyarrow as pa
 
-    keys = canonical_column(paths)
+    keys = without_dots_column(canonical_column(paths))
     absolute = are_absolute(paths)
     rows = pc.indices_nonzero(absolute).to_pylist()
     outside: list[int] = []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from threading import Lock
 
-from deltacli.delta.paths import canonical, decode
+from deltacli.delta.paths import canonical, decode, without_dots
 from deltacli.storage import Storage
 
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/")
@@ -28,8 +28,8 @@ class TableFiles:
         Raises UsageError where the path has a scheme nobody knows.
         """
         if not _ABSOLUTE.match(path):
-            return self.below_root(decode(path))
-        place = canonical(path)
+            return self.below_root(without_dots(decode(path)))
+        place = without_dots(canonical(path))
         if place.startswith(self._root):
             return self.below_root(place[len(self._root) :])
         directory, _, name = place.rpartition("/")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -156,3 +157,33 @@ def test_a_checkpoint_that_was_set_aside_is_named(sample: Path, tmp_path: Path) 
 @pytest.mark.parametrize("command", [("history",), ("snapshot", "--files")])
 def test_columns_must_name_one(command: tuple[str, ...], sample: Path) -> None:
     assert 2 == deltacli(command[0], sample, *command[1:], "--columns", ",").code
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("vacuum {table} --dry-run", "--output"),
+        ("vacuum {table}", "--save-plan"),
+        ("validate {table}", "--write-baseline"),
+        ("validate {table}", "--history"),
+        ("read {table} --format parquet", "--output"),
+    ],
+)
+def test_no_result_is_written_into_a_table(command: str, option: str, sample: Path, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    shutil.copytree(sample, table)
+    before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    data = next(path for path in before if path.suffix == ".parquet" and "_delta_log" not in path.parts)
+    (tmp_path / "link").symlink_to(data)
+
+    for target in (data, table / "new", tmp_path / "link", table / "_delta_log" / "x.json"):
+        done = deltacli(*command.format(table=table).split(), option, target)
+
+        assert (2, True) == (done.code, f"{option} {target} is inside" in done.err), done.err
+        assert before == {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+
+
+def test_a_dash_is_standard_output_also_in_the_directory_of_a_table(sample: Path) -> None:
+    done = deltacli("history", ".", "--json", "--output", "-", cwd=sample)
+
+    assert "deltacli.history" == done.document["kind"]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.paths import canonical_column
+from deltacli.delta.paths import canonical_column, without_dots_column
 from deltacli.delta.stored_paths import are_absolute, locate
 from deltacli.delta.vacuum.directories import content_of
 from deltacli.delta.z85 import vector_file
@@ -103,7 +103,7 @@ class PathKeys:
             is_absolute = are_absolute(lost)
             spare += self._suffixes(pc.filter(lost, is_absolute))
             relative = pc.filter(lost, pc.invert(is_absolute))
-            dotted = pc.filter(relative, pc.match_substring_regex(canonical_column(relative), r"^\.\.(/|$)"))
+            dotted = pc.filter(relative, pc.match_substring_regex(_resolved(relative), r"^\.\.(/|$)"))
             escaping = dotted[0].as_py() if len(dotted) else None
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
@@ -169,6 +169,10 @@ class PathKeys:
         if self._folds_case:
             keys = [None if key is None else _caseless(key) for key in keys]
         return keys
+
+
+def _resolved(paths: pyarrow.Array) -> pyarrow.Array:
+    return without_dots_column(canonical_column(paths))
 
 
 def binary_paths(paths: Sequence[str]) -> Any:  # Any: a binary array
