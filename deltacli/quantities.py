@@ -84,6 +84,10 @@ def parse_timestamp(text: str) -> int:
     return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
+_LONGEST_MS = 365_000 * 86_400_000
+"""What is subtracted from a time is one afterwards."""
+
+
 def parse_duration(text: str) -> int:
     """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`. Raises UsageError."""
     found = re.fullmatch(r"\s*([0-9]{1,9})\s*([wdhms])\s*", text.lower())
@@ -93,7 +97,10 @@ def parse_duration(text: str) -> int:
             code="usage.duration",
             facts={"expected": "a number and one of w, d, h, m, s, as in 30d or 168h"},
         )
-    return int(found[1]) * dict(_DURATIONS)[found[2]]
+    duration = int(found[1]) * dict(_DURATIONS)[found[2]]
+    if duration > _LONGEST_MS:
+        raise UsageError(f"{text!r} is longer than a thousand years", code="usage.duration")
+    return duration
 
 
 def parse_share(text: str) -> float:

@@ -8,9 +8,12 @@ from collections.abc import Callable
 from deltacli.cli.options import Run, invocation
 from deltacli.cli.shell import again_with
 from deltacli.cli.term import close_live_line, for_screen, write_stderr
+from deltacli.clock import system_clock
 from deltacli.errors import Refused
+from deltacli.quantities import format_timestamp
 
 _YES = ("y", "yes")
+_AHEAD_MS = 60_000
 
 
 def require_consent(run: Run, what: str, *, yes: bool, show_plan: Callable[[], None]) -> None:
@@ -35,6 +38,21 @@ def require_consent(run: Run, what: str, *, yes: bool, show_plan: Callable[[], N
         if not is_for_eyes:
             show_plan()
         raise Refused("nothing was changed: the answer was no", code="consent.denied")
+
+
+def require_now_is_not_ahead(run: Run) -> None:
+    """Raise Refused where `--now` is later than the clock of this machine: by it what is young counts as old, and goes.
+    Without consequences such a time shows what will be.
+    """
+    now_ms, true_ms = run.clock(), system_clock()
+    if now_ms > true_ms + _AHEAD_MS:
+        raise Refused(
+            f"nothing was changed: --now {format_timestamp(now_ms)} is later than the clock, and files that look old "
+            "by it may be new",
+            code="clock.ahead",
+            facts={"clock": format_timestamp(true_ms)},
+            hint="leave --now out, or look at the plan with --dry-run",
+        )
 
 
 def _can_ask() -> bool:

@@ -122,6 +122,9 @@ class _Search:
         while segments and segments[-1] == "**":
             segments.pop()  # whatever lies below is searched anyway
         base = self._open(prefix or ".")
+        if base.kind_of("") is PathKind.MISSING:
+            self.failures.append((pattern, _nothing_at(base)))
+            return
         found = False
         for below in self._matching(base, "", segments, 0):
             name = _join(prefix, below)

@@ -252,3 +252,19 @@ def test_an_unknown_reader_feature_is_refused_by_name_and_history_still_works(ta
     assert_error(deltacli("snapshot", table), 3, "timeTravelBackwards")
     assert 16 == len(deltacli("history", table, "--json").document["items"])
     assert 0 == deltacli("snapshot", table, "--version", "14").code
+
+
+def test_a_time_later_than_the_clock_deletes_nothing(sample: Path, tmp_path: Path) -> None:
+    table = tmp_path / "t"
+    shutil.copytree(sample, table)
+    (table / "left.parquet").write_bytes(b"x")
+    before = set(table.rglob("*"))
+
+    shown = deltacli("vacuum", table, "--dry-run", "--now", "2999-01-01")
+    done = deltacli("vacuum", table, "--yes", "--max-delete", "100%", "--now", "2999-01-01")
+    expired = deltacli("log", "expire", table, "--yes", "--now", "2999-01-01")
+
+    assert (0, 4, 4) == (shown.code, done.code, expired.code)
+    assert "is later than the clock" in done.err
+    assert "is later than the clock" in expired.err
+    assert before == set(table.rglob("*"))

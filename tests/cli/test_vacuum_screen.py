@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pytest
 
 from deltacli.cli.options import OutputFormat
 from deltacli.cli.render.state import Section, write_sections
@@ -108,6 +109,23 @@ def test_what_nobody_knows_is_not_made_up() -> None:
     assert "time travel  how far back is not known: the log does not say\n" in written
     assert "1970" not in written
     assert "stays" not in written
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        ((), "versions 12-40 can't be read any more"),
+        ((12, 30), "versions 13-29, 31-40 can't be read any more"),
+        (tuple(range(13, 41)), "version 12 can't be read any more"),
+        (tuple(range(12, 41)), None),
+    ],
+)
+def test_versions_that_are_kept_are_not_lost(kept: tuple[int, ...], said: str | None) -> None:
+    reach = replace(make_plan().reach, kept_versions=kept)
+
+    written = on_screen(vacuum_sections(make_plan(reach=reach), None, PIPE))
+
+    assert (said in written) if said else ("any more" not in written)
 
 
 SCREEN = Terminal(is_terminal=True, width=80, colour=False)

@@ -283,6 +283,14 @@ def test_a_pattern_without_a_table_is_an_error(lake: Path, validate: Run) -> Non
     assert "no table matches this pattern" in result.err
 
 
+@pytest.mark.parametrize("pattern", ["nothing/**", "nothing/*/t"])
+def test_a_pattern_below_nothing_is_nothing_at_a_path(pattern: str, lake: Path, validate: Run) -> None:
+    result = validate(pattern, *ONLY)
+
+    assert (3, 1) == (result.code, result.err.count("error:"))
+    assert "there is nothing at this path" in result.err
+
+
 def test_several_tables_end_with_their_sum(lake: Path, validate: Run) -> None:
     rows = [line.split() for line in validate("lake", *ONLY, "--brief").out.splitlines()[-6:-3]]
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.arrow_json import json_column, json_lines
 from deltacli.delta.deletion_vector import unique_id, unique_id_column
-from deltacli.delta.paths import canonical, canonical_column, decode, decode_column
+from deltacli.delta.paths import canonical, canonical_column, decode, decode_column, without_dots, without_dots_column
 from deltacli.delta.replay import TouchedFiles, file_key, key_column
 from deltacli.delta.stats import num_records_column, parse_num_records
 from tests.support import strategies as some
@@ -80,6 +80,24 @@ def test_canonical_column_equals_canonical(paths: list[str]) -> None:
 
     for column in sliced(paths, pa.string()):
         assert expected == canonical_column(column).to_pylist()
+
+
+@given(
+    st.lists(
+        PATHS | st.sampled_from(["./a", "x/../a", "x/..", "..", "../a", "a/./b", ".a", "a..", "x/.b/.."]), max_size=8
+    )
+)
+@examples(150)
+def test_dots_in_a_column_are_those_of_each_path(paths: list[str]) -> None:
+    resolved = [without_dots(path).encode("utf-8", "surrogateescape") for path in paths]
+    names = [path.encode("utf-8", "surrogateescape") for path in paths]
+
+    for column in sliced(names, pa.binary()):
+        assert resolved == without_dots_column(column).to_pylist()
+    assert [without_dots(without_dots(path)) for path in paths] == [without_dots(path) for path in paths]
+    assert ["a", "a", "", "..", "../a", "a/b", ".a", "a..", "x"] == [
+        without_dots(path) for path in ("./a", "x/../a", "x/..", "..", "../a", "a/./b", ".a", "a..", "x/.b/..")
+    ]
 
 
 @given(st.sampled_from(some.FILES), st.sampled_from(some.FILES), st.data())

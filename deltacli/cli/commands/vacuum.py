@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.cli.consent import require_consent
+from deltacli.cli.consent import require_consent, require_now_is_not_ahead
 from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation, require_target
 from deltacli.cli.shell import again, quoted, quoted_table
@@ -188,7 +188,7 @@ class _Errand:
         from deltacli.operations.vacuum.record import ProgressRecord, describe
         from deltacli.operations.vacuum.report import write_report
 
-        with ProgressRecord(path, plan) as record:
+        with ProgressRecord(path, plan, table=self.table.uri) as record:
             outcome = record.counts
             if record.is_completed or record.resume_at:
                 self.run.note(f"note: {describe(record)}")
@@ -250,6 +250,7 @@ class _Errand:
         """Delete; `outcome` holds what earlier runs did, and is kept up to date."""
         from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
 
+        require_now_is_not_ahead(self.run)
         try:
             how = ExecuteOptions(*self.execution)
             return execute_vacuum(self.table, plan, how, outcome=outcome, record=record)

@@ -138,8 +138,9 @@ def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
     when = "" if reach.first_ms is None else f", committed {_moment(plan, reach.first_ms, terminal)}"
     yield f"whole from version {reach.first_version}{when}"
     if reach.oldest_before is not None and reach.oldest_before < reach.first_version:
-        lost = range(reach.oldest_before, reach.first_version)
-        yield f"{_versions(lost[0], lost[-1])} can't be read any more"
+        lost = [one for one in range(reach.oldest_before, reach.first_version) if one not in reach.kept_versions]
+        if lost:
+            yield f"{'versions' if len(lost) > 1 else 'version'} {format_ranges(lost)} can't be read any more"
 
 
 def _change_feed(plan: VacuumPlan) -> Iterator[str]:

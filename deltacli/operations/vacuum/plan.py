@@ -114,13 +114,15 @@ class Reach:
 
     `first_version` is the oldest version whose files all stay, `first_ms` when it was committed; None where the log
     can't tell. `oldest_before` is the same before. `lost_feed` are the first and last version whose change feed is no
-    longer complete, None where none is lost, or the table has no change feed.
+    longer complete, None where none is lost, or the table has no change feed. `kept_versions` are older ones that stay
+    because somebody asked for them.
     """
 
     first_version: int | None = None
     first_ms: int | None = None
     oldest_before: int | None = None
     lost_feed: tuple[int, int] | None = None
+    kept_versions: tuple[int, ...] = ()
 
 
 UNKNOWN_REACH = Reach()

@@ -41,6 +41,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
             "firstMs": plan.reach.first_ms,
             "oldestBefore": plan.reach.oldest_before,
             "lostFeed": None if plan.reach.lost_feed is None else list(plan.reach.lost_feed),
+            "keptVersions": list(plan.reach.kept_versions),
         },
         "selection": plan.selection,
         "horizon": plan.horizon,
@@ -112,12 +113,14 @@ def _read_refusal(value: Any) -> Refusal:  # Any: a JSON value
 
 
 def _read_reach(reach: Mapping[str, Any]) -> Reach:
-    lost = _find(reach, "lostFeed", list)
+    lost, kept = _find(reach, "lostFeed", list), _get({"keptVersions": [], **reach}, "keptVersions", list)
+    _require(all(type(version) is int for version in kept), "keptVersions")
     return Reach(
         first_version=_find(reach, "firstVersion", int),
         first_ms=_find(reach, "firstMs", int),
         oldest_before=_find(reach, "oldestBefore", int),
         lost_feed=None if lost is None else _pair(lost, "lostFeed"),
+        kept_versions=tuple(kept),
     )
 
 

@@ -51,6 +51,7 @@ def reach_of(setting: Setting, lost_before: int | None, lost_now: int | None, ca
         lost_feed=(first_commit, feed_end)
         if has_feed and first_commit is not None and feed_end >= first_commit
         else None,
+        kept_versions=tuple(sorted({version for version in setting.request.keep_versions if version < first})),
     )
 
 

@@ -1,8 +1,8 @@
 """How far the execution of a saved plan got: lines of JSON beside the plan, each on the disk before the next batch.
 
-`begin` names the plan, `resume` begins one more run, `done` says that every row before `upTo` was decided, with the
-counts so far and the rows that failed since the last line, `end` that the run came to its end. A line that a crash cut
-is as if it had never been written: its batch is done again, which is harmless.
+`begin` names the plan and the table that it is executed on, `resume` begins one more run, `done` says that every row
+before `upTo` was decided, with the counts so far and the rows that failed since the last line, `end` that the run came
+to its end. A line that a crash cut is as if it had never been written: its batch is done again, which is harmless.
 
 Rows that failed are not decided: the next run tries them again, before it goes on.
 """
@@ -34,15 +34,16 @@ def record_path(plan_path: str) -> str:
 
 
 class ProgressRecord:
-    """The record of one plan, open for one run; `with` closes it. Two runs at a time are refused.
+    """The record of one plan on the table at a URI, open for one run; `with` closes it. Two runs at a time are refused.
 
-    Raises Refused (`vacuum.plan-progress`) where the file is another plan's, unless that one was completed, or is no
-    record at all; StorageFailed where it can't be written.
+    Raises Refused (`vacuum.plan-progress`) where the file is another plan's, unless that one was completed, or another
+    table's, a copy say, or is no record at all; StorageFailed where it can't be written.
     """
 
-    def __init__(self, plan_path: str, plan: VacuumPlan) -> None:
+    def __init__(self, plan_path: str, plan: VacuumPlan, *, table: str | None = None) -> None:
         self.path = record_path(plan_path)
         self._plan = plan
+        self._table = plan.table if table is None else table
         self._descriptor = self._open()
         try:
             self._lock()
@@ -64,6 +65,9 @@ class ProgressRecord:
                 facts = {"begun with plan": str(state.plan_id), "this plan": plan.plan_id}
                 raise self._refused("the record beside the plan is another plan's, which was not completed", facts)
             state, self._end = RecordState(), 0
+        if state.table not in (None, self._table):
+            facts = {"executed on": str(state.table), "this table": self._table}
+            raise self._refused("the record beside the plan is of another table, on which it was executed", facts)
         self._start = state
         self._outcome = state.outcome()
         self._up_to = 0
@@ -71,7 +75,8 @@ class ProgressRecord:
         if not state.is_completed:
             self._cut()
             if state.plan_id is None:
-                self._append({"type": "begin", "formatVersion": 1, "planId": plan.plan_id, "files": plan.files})
+                begin = {"type": "begin", "formatVersion": 1, "planId": plan.plan_id, "files": plan.files}
+                self._append({**begin, "table": self._table})
             else:
                 self._append({"type": "resume", "upTo": state.resume_at})
 

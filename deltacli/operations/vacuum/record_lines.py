@@ -17,9 +17,10 @@ _COUNTS = ("deleted", "deletedBytes", "missing", "spared", "directoriesRemoved")
 
 @dataclass(slots=True)
 class RecordState:
-    """Where the next run begins; `plan_id` is None of a record that holds nothing yet."""
+    """Where the next run begins; `plan_id` is None of a record that holds nothing yet, `table` also of an old one."""
 
     plan_id: str | None = None
+    table: str | None = None
     files: int = 0
     resume_at: int = 0
     counts: Mapping[str, int | None] | None = None
@@ -89,7 +90,9 @@ class RecordState:
             raise ValueError(f"its format is {line['formatVersion']}; this deltacli reads {FORMAT_VERSION}")
         if not isinstance(line["planId"], str):
             raise TypeError("its plan id is no text")
-        self.plan_id, self.files = line["planId"], _count(line["files"])
+        if not isinstance(line.get("table"), str | None):
+            raise TypeError("its table is no text")
+        self.plan_id, self.table, self.files = line["planId"], line.get("table"), _count(line["files"])
 
     def _advance(self, line: Mapping[str, Any]) -> None:
         up_to = _count(line["upTo"])

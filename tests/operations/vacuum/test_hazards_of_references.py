@@ -46,6 +46,30 @@ def test_a_live_file_stays_however_old_it_is() -> None:
     assert {"orphan.parquet"} == goes(table)
 
 
+@pytest.mark.parametrize(
+    "spelling",
+    ["%2E/a.bin", ".%2Fa.bin", "x/%2e%2E/a.bin", "x%2F..%2Fa.bin", "x/./..//%2E/a.bin", "x//../a.bin", "%61.bin"]
+    + [f"file:{{root}}/{path}" for path in ("%2E/a.bin", "x/%2E%2E/a.bin", ".%2Fa.bin", "%2E%2E/t/a.bin")],
+)
+def test_a_live_file_stays_however_its_path_winds(spelling: str, tmp_path: Path) -> None:
+    """
+    Dots that only decoding shows lead where they lead a file system.
+    """
+    path = spelling.format(root=tmp_path / "t")
+    table = with_files(table_of(add(path, size=10)), "a.bin", "x/orphan.parquet")
+    storage = LocalStorage(str(table.write(tmp_path / "t")))
+
+    assert {"x/orphan.parquet"} == goes(storage)
+    assert "data.file-missing" not in {
+        finding.rule.id for finding in open_at(storage).validate(level="storage").findings
+    }
+
+
+@pytest.mark.parametrize("path", ["%2E%2E/a.bin", "x/%2E%2E/%2E%2E/a.bin", "x/..%2F../a.bin"])
+def test_a_path_that_leaves_the_table_by_encoded_dots_is_refused(path: str) -> None:
+    assert ["path.escapes-root"] == refusals(with_files(table_of(add(path, size=10)), "orphan.parquet"))
+
+
 @pytest.mark.parametrize(("modified_ms", "is_kept"), [(CUTOFF_MS - 1, False), (CUTOFF_MS, True), (NOW_MS, True)])
 def test_an_uncommitted_file_stays_while_it_is_younger_than_the_retention(modified_ms: int, is_kept: bool) -> None:
     """

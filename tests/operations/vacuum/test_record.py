@@ -32,6 +32,20 @@ def record_file(directory: Path) -> Path:
     return directory / "plan.parquet.progress"
 
 
+def test_a_record_is_of_one_table(tmp_path: Path) -> None:
+    """
+    A plan holds for a copy of its table; what was done to the one is not done to the other.
+    """
+    run(tmp_path)
+    before = record_file(tmp_path).read_bytes()
+
+    with pytest.raises(Refused) as raised:
+        ProgressRecord(place(tmp_path), PLAN, table="memory:/copy")
+
+    assert ("vacuum.plan-progress", "memory:/copy") == (raised.value.code, raised.value.facts["this table"])
+    assert before == record_file(tmp_path).read_bytes()
+
+
 def rows_of(ranges: Sequence[range]) -> list[int]:
     return [row for rows in ranges for row in rows]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.chosen_version import parse_versions
-from deltacli.cli.consent import require_consent
+from deltacli.cli.consent import require_consent, require_now_is_not_ahead
 from deltacli.cli.interrupts import Interrupted
 from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation
 from deltacli.cli.shell import again, quoted_table
@@ -91,6 +91,7 @@ def expire(
     if not plan.refusals:
         what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
         require_consent(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
+    require_now_is_not_ahead(run)
     outcome = ExpiryOutcome()
     try:
         execute_expiry(opened, plan, outcome)
