@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.checkpoint.pages import DICTIONARY_PAGE, PageHeader, read_page_header
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.errors import CheckpointUnreadable
@@ -78,20 +79,19 @@ def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any
     Asked directly, `RowGroupMetaData.column` of pyarrow 26.0.1 ends the process on a contradiction; on the way to the
     pages the same fault is an exception. 0.2 ms, no page is read.
     """
-    import pyarrow.parquet
+    import pyarrow
 
-    with pyarrow.parquet.ParquetFile(
+    file = ParquetReader(
         pyarrow.PythonFile(_NoPages(), mode="r"),
         metadata=metadata,
-        pre_buffer=False,
         buffer_size=BUFFER_BYTES,
         **THRIFT_LIMITS,
-    ) as file:
-        try:
-            for _ in file.iter_batches(batch_size=1, row_groups=[group], columns=columns, use_threads=False):
-                pass
-        except _ReachedPagesError:
-            return
+    )
+    try:
+        for _ in file.read_columns(1, group, columns):
+            pass
+    except _ReachedPagesError:
+        return
 
 
 def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], path: str) -> int:  # Any: pyarrow

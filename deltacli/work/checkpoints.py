@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from deltacli import arrow_compute as pc
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.commit_lines import Action, read_actions
 from deltacli.delta.deletion_vector import no_vector_ids, unique_id_column
@@ -146,7 +147,7 @@ class OpenParquet(NamedTuple):
     """A Parquet file of a checkpoint that is open."""
 
     path: str
-    file: Any  # Any: pyarrow has no types
+    file: ParquetReader
     source: Any  # Any: as in the storage port
     is_near: bool
     tag: str
@@ -158,7 +159,7 @@ class OpenParquet(NamedTuple):
             require_sound(self.file.metadata, group, columns)
             rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
         found, expected = 0, self.file.metadata.row_group(group).num_rows
-        for batch in self.file.iter_batches(batch_size=rows, row_groups=[group], columns=columns, use_threads=False):
+        for batch in self.file.read_columns(rows, group, columns):
             found += batch.num_rows
             yield batch
         if found != expected:  # Arrow stops where the pages end, and says nothing
@@ -178,8 +179,6 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
     For a `piece` the file must be the one it was planned from: with the rows of another writer of the same version
     some would be read twice and others never.
     """
-    import pyarrow.parquet
-
     with checkpoint_faults(path), storage.open(path) as source:
         tag = storage.tag(path, source)
         if piece is not None and piece.tag != tag:
@@ -188,15 +187,10 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
                 facts={"file": path, "next": "run the same command again"},
                 hint="deltacli snapshot {table}",
             )
-        with pyarrow.parquet.ParquetFile(
-            source,
-            metadata=piece.metadata if piece else None,
-            pre_buffer=False,
-            buffer_size=BUFFER_BYTES,
-            **THRIFT_LIMITS,
-        ) as file:
-            columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
-            yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+        metadata = piece.metadata if piece else None
+        file = ParquetReader(source, metadata=metadata, buffer_size=BUFFER_BYTES, **THRIFT_LIMITS)
+        columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
+        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 
 
 def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:

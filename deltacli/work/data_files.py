@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
@@ -103,7 +104,7 @@ def _facts(file: DataFile) -> dict[str, str]:
 class OpenDataFile(NamedTuple):
     """A data file that is open."""
 
-    parquet: Any  # Any: pyarrow.parquet.ParquetFile
+    parquet: ParquetReader
     schema: pyarrow.Schema
     source: Any  # Any: as in the storage port
     is_near: bool
@@ -128,21 +129,19 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
     """Open a data file as Parquet; on a far store what is read is fetched in few requests. Every fault while it is open
     is DataUnreadable.
     """
-    import pyarrow.parquet
-
     is_near = files.locate(file.path)[0].capabilities.cheap_listing
     with (
         data_faults(file),
         _open(files, file.path) as source,
-        pyarrow.parquet.ParquetFile(
+    ):
+        parquet = ParquetReader(
             source,
             metadata=file.metadata,
             pre_buffer=not is_near,
             buffer_size=BUFFER_BYTES if is_near else 0,
             coerce_int96_timestamp_unit="us",
             **THRIFT_LIMITS,
-        ) as parquet,
-    ):
+        )
         yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
 
 

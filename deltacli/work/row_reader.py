@@ -178,7 +178,7 @@ class _Columns:
     ) -> None:  # Any: Arrow fields
         import pyarrow as pa
 
-        self._file, self._reader = file, opened.parquet.reader
+        self._file, self._parquet = file, opened.parquet
         self.schema = pa.schema([kind for _, kind in columns])
         stored = [column for column, _ in columns if column.name not in file.constants]
         own = [column for column in stored if column.name not in wanted.beside]
@@ -201,7 +201,7 @@ class _Columns:
             return
         found = 0
         try:
-            for batch in self._reader.iter_batches(size, [group], self._leaves, use_threads=False):
+            for batch in self._parquet.read_leaves(size, group, self._leaves):
                 found += batch.num_rows
                 if found > rows:
                     break
@@ -239,7 +239,7 @@ class _Columns:
         for name, column in self._found.items():
             try:
                 leaves = list(column.leaves) if column else []
-                for _ in self._reader.iter_batches(ROWS_A_BATCH, [group], leaves, use_threads=False):
+                for _ in self._parquet.read_leaves(ROWS_A_BATCH, group, leaves):
                     pass
             except (pa.ArrowException, OSError) as found:
                 at_fault, fault = name, found

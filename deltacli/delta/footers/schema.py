@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, STRUCT, CompactReader
 
 if TYPE_CHECKING:
@@ -59,27 +60,26 @@ class FileSchema:
 def read_schema(schema: bytes) -> FileSchema:
     """Read the schema that a footer begins with (`Footer.schema`). Raises what pyarrow raises where it is none."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     footer = schema + _NO_ROWS
     data = b"".join((_MAGIC, footer, len(footer).to_bytes(4, "little"), _MAGIC))
-    with pq.ParquetFile(pa.BufferReader(data)) as file:
-        found = file.schema
-        leaves = tuple(
-            FileLeaf(
-                leaf.path,
-                str(leaf.physical_type),
-                str(leaf.logical_type),
-                str(leaf.converted_type),
-                leaf.length or 0,
-                leaf.precision or 0,
-                leaf.scale or 0,
-                leaf.max_definition_level,
-                leaf.max_repetition_level,
-            )
-            for leaf in (found.column(index) for index in range(len(found)))
+    file = ParquetReader(pa.BufferReader(data))
+    found = file.metadata.schema
+    leaves = tuple(
+        FileLeaf(
+            leaf.path,
+            str(leaf.physical_type),
+            str(leaf.logical_type),
+            str(leaf.converted_type),
+            leaf.length or 0,
+            leaf.precision or 0,
+            leaf.scale or 0,
+            leaf.max_definition_level,
+            leaf.max_repetition_level,
         )
-        return FileSchema(file.schema_arrow, leaves, _read_nodes(schema))
+        for leaf in (found.column(index) for index in range(len(found)))
+    )
+    return FileSchema(file.schema_arrow, leaves, _read_nodes(schema))
 
 
 class _Element(NamedTuple):

@@ -1,0 +1,58 @@
+"""The short way to pyarrow's reader of Parquet gives what the long way gives."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from deltacli.arrow_parquet import ParquetReader
+
+ROWS = pa.table(
+    {
+        "a": pa.array([{"b": 1, "c": {"d": "x"}}, None, {"b": 2, "c": None}]),
+        "a.b": pa.array([7, 8, 9]),
+        "l": pa.array([[1, 2], None, []]),
+        "m": pa.array([[("k", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+    }
+)
+
+
+def opened_both_ways() -> tuple[ParquetReader, pq.ParquetFile]:
+    file = io.BytesIO()
+    pq.write_table(ROWS, file, row_group_size=2)
+    return ParquetReader(pa.BufferReader(file.getvalue())), pq.ParquetFile(pa.BufferReader(file.getvalue()))
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["found", "moved"])
+def test_the_footer_is_pyarrow_s(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
+
+    short, long = opened_both_ways()
+
+    assert long.metadata.equals(short.metadata)
+    assert long.schema_arrow.equals(short.schema_arrow, check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    "columns", [["a"], ["a.b"], ["a.c"], ["a.c.d", "l"], ["l", "a"], ["m", "no such"], ["no such"]]
+)
+@pytest.mark.parametrize("group", [0, 1])
+def test_columns_are_found_by_the_same_names(columns: list[str], group: int) -> None:
+    short, long = opened_both_ways()
+
+    found = list(short.read_columns(10, group, columns))
+
+    assert list(long.iter_batches(10, [group], columns)) == found
+
+
+def test_a_setting_that_this_release_does_not_know_is_tried_the_long_way() -> None:
+    file = io.BytesIO()
+    pq.write_table(ROWS, file)
+
+    with pytest.raises(TypeError, match="no_such_setting"):
+        ParquetReader(pa.BufferReader(file.getvalue()), no_such_setting=1)
