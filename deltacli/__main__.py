@@ -8,7 +8,7 @@ import sys
 from contextlib import suppress
 from importlib.util import find_spec
 
-_LEFT_OUT = ("numpy", "pandas", "dateutil", "pytz")
+_LEFT_OUT = ("numpy", "dateutil", "pytz")
 
 
 def main() -> None:
@@ -59,8 +59,20 @@ def _leave_out_what_pyarrow_looks_for() -> None:
     command.
     """
     for name in _LEFT_OUT:
-        if name in ("numpy", "pandas") or find_spec(name) is None:
+        if name == "numpy" or find_spec(name) is None:
             sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None: an import fails at once
+    sys.meta_path.insert(0, _NoPandas)
+
+
+class _NoPandas:
+    """Says that there is no pandas. A None among the modules is what pyarrow takes for pandas itself, at the first time
+    with a zone that becomes a Python value.
+    """
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("pandas is left out", name=name)
 
 
 if __name__ == "__main__":

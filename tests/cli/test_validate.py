@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from deltacli.cli.checker import failure_code
@@ -23,6 +24,9 @@ from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session, gate
 from tests.cli.support import ROOT, Result, deltacli
 from tests.cli.test_documents import validate as assert_valid
+from tests.support.actions import add, metadata, protocol
+from tests.support.builder import TableBuilder
+from tests.support.rows import parquet_bytes, schema_of
 
 ONLY = ("--select", "commit.*")
 
@@ -30,6 +34,29 @@ ONLY = ("--select", "commit.*")
 def names_of(result: Result) -> list[str]:
     """The tables of a document, by their last two names."""
     return ["/".join(table["table"].split("/")[-2:]) for table in result.document["tables"]]
+
+
+# The whole program
+
+
+def test_a_time_of_a_row_is_shown_by_the_program_itself(tmp_path: Path) -> None:
+    """Its start leaves packages out that pyarrow looks for when a zone becomes a value for the first time."""
+    rows = pa.table({"ts": pa.array([0, -1], pa.timestamp("us", "UTC"))})
+    data = parquet_bytes(rows)
+    constraint = {"delta.constraints.c": "ts >= '1970-01-01 00:00:00'"}
+    table = TableBuilder().file("a.parquet", data)
+    table.commit(
+        protocol(1, 3),
+        metadata(schema_string=schema_of(rows), configuration=constraint),
+        add("a.parquet", size=len(data)),
+    )
+
+    result = deltacli("validate", table.write(tmp_path), "--level", "data", "--select", "constraint.*", "--json")
+
+    assert (0, ["constraint.violated"]) == (
+        result.code,
+        [finding["rule"] for finding in result.document["tables"][0]["findings"]],
+    )
 
 
 # Text
