@@ -72,8 +72,9 @@ def read_baseline(data: bytes, name: str) -> Baseline:
             raise ValueError("it is another kind of document, or of a later version")
         accepted = {_known(item): int(item.get("count", 1)) for item in document["findings"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+        is_said = type(fault) is ValueError  # ours
         raise UsageError(
-            f"the baseline {name} can't be used: {type(fault).__name__}: {fault}",
+            f"the baseline {name} can't be used: {fault if is_said else 'it is none that validate has written'}",
             code="usage.baseline",
             hint=f"deltacli validate {{table}} --write-baseline {name}",
         ) from fault

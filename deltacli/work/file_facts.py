@@ -197,8 +197,8 @@ def read_file(
     except DataUnreadable as unreadable:
         fault = (
             fault
-            or (_encrypted(files, data_file.path) if footer is None else None)
-            or reading_fault(data_file.path, unreadable)
+            or (_measured(files, data_file.path) if footer is None else None)
+            or reading_fault(data_file.path, unreadable, "pages" if footer is not None else "footer")
         )
         return FileFacts(row, footer, fault, rows=rows)
     return FileFacts(row, footer, fault, {name: asking.answer() for name, asking in asked.items()}, rows)
@@ -219,21 +219,23 @@ def _footer_of(source: Any, reader: FooterReader) -> tuple[Footer | None, FileFa
     return parse_footer(tail, footer_bytes, reader)
 
 
-def _encrypted(files: TableFiles, path: str) -> FileFault | None:
-    """The fault of a file that nobody can open because its footer is encrypted; None for any other."""
+def _measured(files: TableFiles, path: str) -> FileFault | None:
+    """What the end of a file that can't be opened says: that it is encrypted, or cut, or none of Parquet's; None where
+    the end is sound.
+    """
     storage, inner = files.locate(path)
     try:
         size = storage.stat(inner).size_bytes
         fault, _ = _measure(storage.read_range(inner, max(size - 8, 0), min(size, 8)), size)
     except (FileMissing, StorageFailed):
         return None
-    return fault if fault is not None and fault.code == "data.encrypted" else None
+    return fault
 
 
-def reading_fault(path: str, unreadable: DataUnreadable) -> FileFault:
+def reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") -> FileFault:
     """The fault of a file that has a footer, and whose rows can't be read; the rules name the file themselves."""
     message = unreadable.message.removeprefix(f"{path}: ")
     if message.startswith(f"{path} can't be read"):
-        message = "its pages can't be read"
+        message = f"its {part} can't be read"
     reason = unreadable.facts.get("reason")
     return FileFault(unreadable.code, message, reason if isinstance(reason, str) else None)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow.parquet import encryption
 
 from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.footers.parse import FooterReader
@@ -300,9 +304,9 @@ def test_dropped_columns_are_expected_under_column_mapping() -> None:
 # -- what footers count, and what holds over all of them -------------------------------------------------------------
 
 
-def inspect(table: DataTable, root: Path, **options: Any) -> set[str]:
+def inspect(table: DataTable, root: Path, *, level: str = "footers", **options: Any) -> set[str]:
     storage = open_storage(str(table.write(root / "t")))
-    found = validate_table(storage, EmbeddedEngine(), level="footers", now_ms=NOW_MS, **options)
+    found = validate_table(storage, EmbeddedEngine(), level=level, now_ms=NOW_MS, **options)
     return {finding.rule.id for finding in found.findings}
 
 
@@ -319,6 +323,30 @@ def test_of_some_files_nobody_knows_whether_changes_are_needed(tmp_path: Path) -
     assert set() == inspect(table, tmp_path / "sample", limits=FileLimits(share=0.5))
     table.replace_bytes(3, bytes(1000))
     assert {"data.not-parquet"} == inspect(table, tmp_path / "fault")
+
+
+class _Keys(encryption.KmsClient):  # type: ignore[misc]
+    """Wraps keys in themselves."""
+
+    def wrap_key(self, key: bytes, _master: str) -> bytes:
+        return base64.b64encode(key)
+
+    def unwrap_key(self, wrapped: bytes, _master: str) -> bytes:
+        return base64.b64decode(wrapped)
+
+
+@pytest.mark.parametrize("level", ["footers", "data"])
+@pytest.mark.parametrize("is_plain", [True, False], ids=["plain footer", "encrypted footer"])
+def test_a_file_that_pyarrow_encrypted_is_encrypted_and_not_damaged(is_plain: bool, level: str, tmp_path: Path) -> None:
+    how = encryption.EncryptionConfiguration(footer_key="f", column_keys={"k": ["id"]}, plaintext_footer=is_plain)
+    factory = encryption.CryptoFactory(lambda _: _Keys())
+    keys = factory.file_encryption_properties(encryption.KmsConnectionConfig(), how)
+    written = io.BytesIO()
+    pq.write_table(rows_of(3), written, encryption_properties=keys)
+    table = widened_table(pa.array([7] * 10, pa.int64()))
+    table.replace_bytes(3, written.getvalue())
+
+    assert {"data.encrypted"} == inspect(table, tmp_path, level=level) & {"data.encrypted", "data.not-parquet"}
 
 
 @pytest.mark.parametrize(("from_type", "is_told"), [("integer", True), ("date", False)])

@@ -103,6 +103,12 @@ CASES: dict[str, tuple[tuple[str, pa.DataType], dict[str, Any], list[ChunkFacts]
         set(),
     ),
     "long text above in its middle": (TEXT, {"maxValues": "a text of old"}, [chunk(low=LONG, high=LONG)], {COVERING}),
+    "a wide character behind what a writer left": (
+        TEXT,
+        {"maxValues": "é" * 32 + "\U0010ffff"},
+        [chunk(low=b"a", high=("é" * 40).encode())],
+        set(),
+    ),
     "short text above": (TEXT, {"maxValues": "a"}, [chunk(low=b"a", high=b"b")], {COVERING}),
     "text of old": (TEXT, {"maxValues": "a"}, [chunk(old_low=b"a", old_high=b"b")], set()),
     "text that is none": (TEXT, {"maxValues": "a"}, [chunk(low=b"a", high=b"\xff\xfe")], {COVERING}),

@@ -23,6 +23,8 @@ _MOST_LENGTHS = 10_000
 _LEARN_AFTER = 20
 """Readings of a part before its shape is learned; tables of thousands of columns have few files."""
 _BYTE_ARRAY = 6
+_SIGNATURE_BYTES = 28
+"""Behind a plain footer that tells of encrypted columns: a nonce and a tag."""
 
 _ROWS, _COUNT, _PART_ENCRYPTED = range(3)
 _PART_PLACES = 3
@@ -244,10 +246,10 @@ class _OfSchema:
             _, close_at = take(self._close.read(data, position, _PART_PLACES, _walk_closing))
             groups.append((open_at, chunks, close_at))
         _, tail_at = take(self._tail.read(data, position, _PART_PLACES, _walk_tail))
-        if position != len(data):
-            raise ThriftFaultError("the footer goes on after its end")
         encrypts = [values[at + _ENCRYPTED] for _, chunks, _ in groups for at in chunks]
         is_encrypted = any((*encrypts, values[_PART_ENCRYPTED], values[tail_at + _PART_ENCRYPTED]))
+        if position != len(data) - (_SIGNATURE_BYTES if is_encrypted else 0):
+            raise ThriftFaultError("the footer goes on after its end")
         codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
         plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs)
         footer = Footer(self.schema, plan, values)
