@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import stat
@@ -381,6 +382,7 @@ def make_run(
     invocation.log_is_json = logs is LogFormat.JSON
     if output is not None:
         require_target(output, "--output")
+        _require_directory(output)
     is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
@@ -435,6 +437,14 @@ def require_target(output: str, option: str) -> None:
         facts={"table": directory},
         hint=f"name a file outside of the table after {option}",
     )
+
+
+def _require_directory(output: str) -> None:
+    """Raise StorageFailed where there is no directory for a result, before anything is done that it would tell of."""
+    if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
+        from deltacli.storage.replacement import unwritable
+
+        raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
 
 def _start_progress(choice: ProgressChoice) -> Progress:

@@ -27,6 +27,7 @@ from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
 from tests.cli.vacuum_plans import DAY_MS, ROWS, TOO_MUCH, TORN, make_plan
 from tests.docs.test_schemas import faults, line_faults
+from tests.support.vacuuming import write_table
 
 Json = dict[str, Any]  # Any: JSON values
 CORE = "deltacli.operations.vacuum"
@@ -450,3 +451,13 @@ def test_a_dry_run_on_a_terminal_says_how_to_do_it_and_every_line_fits(sample: P
 def data_files(home: Path) -> set[str]:
     table = home / "tbl"
     return {path.relative_to(table).as_posix() for path in table.rglob("*.parquet") if "_delta_log" not in path.parts}
+
+
+def test_nothing_is_deleted_where_the_result_has_no_place(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "t")
+    before = sorted(table.rglob("*"))
+
+    result = deltacli("vacuum", table, "--yes", "--max-delete", "100%", "--output", tmp_path / "missing" / "x.json")
+
+    assert (7, before) == (result.code, sorted(table.rglob("*")))
+    assert "no such file or directory" in result.err
