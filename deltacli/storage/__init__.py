@@ -25,6 +25,7 @@ from deltacli.storage.base import (
     Unknown,
     Walked,
     folds_names,
+    link_target,
 )
 from deltacli.storage.local import LocalStorage
 
@@ -47,6 +48,7 @@ __all__ = [
     "Walked",
     "folds_names",
     "is_inside",
+    "link_target",
     "open_storage",
 ]
 

@@ -122,6 +122,7 @@ class PathKeys:
             direct, hashes = pc.coalesce(direct, of_paths.keys), pc.coalesce(hashes, of_paths.hashes)
             of_spare = self.of_log(pa.array([path for one in places for path in one.spare_paths], pa.string()))
             spare += [of_paths.spare, pc.drop_null(of_spare.hashes), of_spare.spare]
+            unknown = unknown or of_paths.escaping
         rows = encoded.indices
         return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
 
@@ -152,7 +153,7 @@ class PathKeys:
         """
         found: list[Any] = []  # Any: arrays
         for length in range(_LONGEST_SUFFIX):
-            cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/){{{length}}}[^/]+)$"), ["end"])
+            cut = pc.struct_field(pc.extract_regex(paths, f"(?P<end>(?:[^/]+/+){{{length}}}[^/]+)$"), ["end"])
             ends = pc.filter(cut, pc.is_valid(cut))
             if not len(ends):
                 break

@@ -102,6 +102,10 @@ class Judge:
         )
         self._old.append(pc.filter(rows, is_old))
 
+    def is_needed(self, hashes: pyarrow.Array) -> pyarrow.Array:
+        """Which of some files the log needs."""
+        return pc.or_(is_among(hashes, self.references.live), is_among(hashes, self._others))
+
     def _stats_of(self, files: ListedFiles) -> tuple[Any, Any]:  # Any: pyarrow has no types
         import pyarrow as pa
 
@@ -160,7 +164,7 @@ class Judge:
 class Walk(Protocol):
     """What was met while listing."""
 
-    links: int
+    links: list[str]
     hidden_directories: int
 
 
@@ -188,7 +192,7 @@ class Candidates(NamedTuple):
 
 def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: Choice) -> Candidates:
     """Say of each old file that nobody needs why it goes, and take out what stays all the same."""
-    rows = _with_reasons(_outside_of(old, nested), references)
+    rows = _with_reasons(outside_of(old, nested), references)
     in_nested = old.num_rows - rows.num_rows
     foreign, examples = Amount(), ()
     if not choice.include_foreign:
@@ -218,7 +222,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested)
 
 
-def _outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
+def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
     """Rows whose paths lie in none of the directories."""
     for directory in directories:
         prefix = directory.encode("utf-8", "surrogateescape") + b"/"
@@ -271,7 +275,7 @@ def kept_files(judge: Judge, found: Candidates, walk: Walk, nested: Sequence[str
         young=sum(map(len, judge.young)),
         foreign=found.foreign,
         hidden=judge.hidden + walk.hidden_directories,
-        links=walk.links,
+        links=len(walk.links),
         unproven=found.unproven,
         outside_selection=found.outside_selection,
         nested_tables=tuple(sorted(nested)),

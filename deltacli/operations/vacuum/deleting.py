@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 FILES_A_BATCH = 1_000
-_FRESH_MS = 5_000
-"""Age of a plan up to which its files are not looked at once more: they were listed just now."""
+_FRESH_SECONDS = 5.0
+"""Age of a look at the files up to which they are not looked at once more."""
 _FAILURES_NAMED = 1_000
 _PATIENCE = 0.1
 
@@ -51,6 +51,12 @@ class Record(Protocol):
 
     def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
         """The execution has come to its end."""
+
+
+def is_fresh(plan: VacuumPlan, ticks: Ticks) -> bool:
+    """True if this process has looked at the files of a plan just now."""
+    begun = plan.looked_at
+    return begun is not None and not plan.by_inventory and 0 <= ticks() - begun <= _FRESH_SECONDS
 
 
 @dataclass(frozen=True)
@@ -115,7 +121,7 @@ class Deletions:
             part = rows.slice(begin, each)
             paths = [path.decode("utf-8", "surrogateescape") for path in part.column("path").to_pylist()]
             sizes = part.column("sizeBytes").to_pylist()
-            looks = is_cheap and not 0 <= self.table.clock() - self.plan.now_ms <= _FRESH_MS
+            looks = self.plan.by_inventory or (is_cheap and not is_fresh(self.plan, self.ticks))
             yield _Batch(part.column("row").to_pylist(), paths, sizes, self.plan.cutoff_ms if looks else None)
 
     def _delete(self, wave: _Wave) -> None:

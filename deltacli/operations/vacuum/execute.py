@@ -16,9 +16,10 @@ from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, PartlyDone, Refused, StorageFailed
 from deltacli.operations.commit import Committed, commit
-from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks
+from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.guards import SKEW_MS
 from deltacli.operations.vacuum.info import write_last_vacuum
+from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.quantities import format_timestamp, plural
@@ -62,6 +63,8 @@ def execute_vacuum(
     if not plan.files and not plan.directories:
         _note_horizon(table, plan)
         return found
+    if plan.looked_at is None or (table.storage.capabilities.cheap_listing and not is_fresh(plan, ticks)):
+        _require_no_new_tables(table, plan)
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
     newer = NewerCommits(table, keys, plan)
     deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks)
@@ -79,7 +82,7 @@ def execute_vacuum(
     finally:
         if logs:
             _commit_end(table, found, status)
-    if not found.failures:
+    if not found.failures and not found.spared:  # LITE would pass over what was spared for its age
         _note_horizon(table, plan)  # before the record says that there is nothing left to do
     if record is not None:
         record.finish(found, completed=not found.failures)
@@ -105,13 +108,26 @@ def _require_store_clock(table: Table, plan: VacuumPlan, outcome: VacuumOutcome)
         )
 
 
+def _require_no_new_tables(table: Table, plan: VacuumPlan) -> None:
+    """Raise Refused where a table of its own lies by now in a directory that a plan deletes from."""
+    found = tables_above(table, plan.candidates.column("path").combine_chunks())
+    new = sorted(directory for directory in found if directory)
+    if new:
+        raise Refused(
+            f"a table of its own lies in {new[0]} by now: its files would be deleted",
+            code="vacuum.nested-table",
+            facts={"plan": f"of version {plan.snapshot_version}, {format_timestamp(plan.now_ms)}"},
+            hint="deltacli vacuum {table} --dry-run",
+        )
+
+
 def _note_horizon(table: Table, plan: VacuumPlan) -> None:
     """Say up to which version everything was seen to, so that LITE goes on from there; a store that refuses it only
     keeps LITE from that.
     """
     if plan.horizon is not None:
         with suppress(StorageFailed, Refused):
-            write_last_vacuum(table.storage, plan.horizon, plan.cutoff_ms)
+            write_last_vacuum(table.storage, plan.horizon, plan.cutoff_ms, newest=plan.snapshot_version)
 
 
 def require_executable(plan: VacuumPlan) -> None:

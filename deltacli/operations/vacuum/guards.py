@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from deltacli.delta.properties import DELETED_FILE_RETENTION, parse_interval
@@ -118,7 +119,7 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
         (candidates.files, candidates.files + live.files, "files"),
         (candidates.size_bytes, candidates.size_bytes + live.size_bytes, "bytes"),
     ):
-        if gone > limit.share * all_of_it:
+        if gone > limit.share * all_of_it and all_of_it > 0:
             share = f"{100 * gone / all_of_it:.0f}%"
             message = f"{what} would go, {share} of the {noun} that are live or would go, more than {limit.text}"
             yield Refusal("vacuum.max-delete", message, "--max-delete 100%")
@@ -134,6 +135,18 @@ def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> 
             "vacuum.shared-directory",
             f"the directory is a table of {shared}, too, whose files the log does not know",
         )
+
+
+def outer_refusals(outer: Iterable[str], protected: Collection[str]) -> Iterator[Refusal]:
+    """The directory is no part of another table, or that one's files are protected."""
+    for uri in outer:
+        if uri not in protected:
+            yield Refusal(
+                "vacuum.inside-table",
+                f"it lies in the directory of another table, {uri}: files of that one here would look like garbage",
+                f"--protect-from {shlex.quote(uri)}",
+            )
+            return
 
 
 def nested_refusals(request: VacuumRequest, directories: Sequence[str], in_nested: int) -> Iterator[Refusal]:

@@ -6,6 +6,8 @@ retained. Files that no commit names stay. Spec: Add File and Remove File; Metad
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
@@ -13,10 +15,12 @@ from deltacli.delta.segment import LogListing
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
 from deltacli.operations.log import list_log
-from deltacli.operations.vacuum.guards import limit_refusals
+from deltacli.operations.vacuum.candidates import outside_of
+from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
+from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
-from deltacli.operations.vacuum.planning import Setting, common_refusals, log_notes, make_plan, prepare
+from deltacli.operations.vacuum.planning import Setting, common_refusals, log_notes, make_plan, own_formats, prepare
 from deltacli.operations.vacuum.reach import reach_of
 from deltacli.quantities import format_ranges
 
@@ -29,6 +33,7 @@ _MISSING_SHARE = 0.1
 
 def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     """Plan by the log alone. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as `plan_vacuum`."""
+    begun = monotonic()
     snapshot = table.snapshot()
     listing = list_log(table.storage, progress=table.progress)
     begin = _begin(table, listing)
@@ -44,15 +49,26 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     if references.unknown_vector is not None:
         stays = pc.or_(stays, pc.equal(removals.column("reason"), Reason.VECTOR.value))
     free, retained = pc.filter(removals, pc.invert(stays)), pc.filter(removals, pc.and_not(stays, is_live))
-    rows, young = _on_disk(setting, free)
-    kept_versions = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in (retained, young)])).as_py()
-    end = references.window.last_before
-    return _plan(setting, rows, Kept(retained=retained.num_rows, young=young.num_rows), end, kept_versions)
+    found, young = _on_disk(setting, free)
+    tables = tables_above(table, _flat(found.column("path")))
+    nested = sorted(directory for directory in tables if directory)
+    rows = outside_of(found, nested)
+    stay = [retained, young, *([found] if rows.num_rows < found.num_rows else [])]
+    kept_from = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in stay])).as_py()
+    refusals = (
+        *shared_refusals(tables.items(), own_formats(setting)),
+        *nested_refusals(request, nested, found.num_rows - rows.num_rows),
+    )
+    kept = Kept(retained=retained.num_rows, young=young.num_rows, nested_tables=tuple(nested))
+    return _plan(setting, rows, kept, refusals, kept_from, begun)
 
 
-def _plan(setting: Setting, rows: Any, kept: Kept, end: int | None, kept_from: int | None) -> VacuumPlan:
+def _plan(
+    setting: Setting, rows: Any, kept: Kept, refusals: Sequence[Refusal], kept_from: int | None, begun: float
+) -> VacuumPlan:
     """`kept_from` is the oldest version that removed something that stays; Any: an Arrow table."""
     references = setting.references
+    end = references.window.last_before
     live = Amount(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
     amount = Amount(rows.num_rows, pc.sum(rows.column("sizeBytes")).as_py() or 0)
     newest = pc.max(rows.column("removedAtVersion")).as_py()
@@ -66,17 +82,19 @@ def _plan(setting: Setting, rows: Any, kept: Kept, end: int | None, kept_from: i
         refusals=(
             *common_refusals(setting),
             *_place_refusals(setting),
+            *refusals,
             *limit_refusals(setting.request, amount, live),
         ),
         notes=tuple(log_notes(setting)),
         reach=reach_of(setting, _lost_before(setting), newest, _flat(rows.column("hash"))),
         horizon=None if horizon is None or horizon < 0 else horizon,
+        looked_at=begun,
     )
 
 
 def _lost_before(setting: Setting) -> int | None:
     """The newest version whose removals earlier vacuums have seen to; None where there is none."""
-    last = read_last_vacuum(setting.table.storage)
+    last = read_last_vacuum(setting.table.storage, newest=setting.snapshot.version)
     if last is None:
         return None
     versions = setting.references.removed.other
@@ -86,7 +104,7 @@ def _lost_before(setting: Setting) -> int | None:
 
 def _begin(table: Table, listing: LogListing) -> int:
     """The version to begin with. Raises Refused where commits between it and the newest one are missing."""
-    last = read_last_vacuum(table.storage)
+    last = read_last_vacuum(table.storage, newest=listing.newest_version)
     first = min(listing.commits, default=None)
     begin = 0 if last is None else last + 1
     if last is not None and last >= listing.newest_version:

@@ -164,6 +164,10 @@ class VacuumPlan:
     snapshot_sha256: str | None = None
     """SHA-256 of the commit `snapshot_version`, which a log that was put back and written on has not; None where there
     was no such file."""
+    by_inventory: bool = False
+    """The store made the listing, some time before: each file is looked at before it goes."""
+    looked_at: float | None = field(default=None, compare=False)
+    """When the look at the files began, by `time.monotonic` of this process; None of a saved plan."""
 
     @property
     def files(self) -> int:

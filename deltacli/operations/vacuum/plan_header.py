@@ -45,6 +45,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
         },
         "selection": plan.selection,
         "horizon": plan.horizon,
+        "byInventory": plan.by_inventory,
     }
 
 
@@ -69,6 +70,7 @@ def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
         selection=_find(header, "selection", str),
         horizon=_find(header, "horizon", int),
         allows_below=_get(header, "allowsBelow", bool),
+        by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, and that of its rows is {plan.plan_id}")

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
@@ -40,10 +42,13 @@ from deltacli.operations.vacuum.guards import (
     listing_refusals,
     log_refusals,
     nested_refusals,
+    outer_refusals,
     property_refusals,
     retention_refusals,
     shared_refusals,
 )
+from deltacli.operations.vacuum.links import spare_linked
+from deltacli.operations.vacuum.other_tables import tables_above, tables_around
 from deltacli.operations.vacuum.plan import Amount, Mode, Refusal, VacuumPlan
 from deltacli.operations.vacuum.reach import find_horizon, find_reach
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
@@ -63,6 +68,9 @@ if TYPE_CHECKING:
 _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 _BATCHES_AHEAD = 4
 """Of a listing that is made while the log is read."""
+
+_LONGEST_MS = 1_000 * 366 * 24 * 3_600_000
+"""Of a retention: a thousand years are for ever, and moments before the year 1 can't be written."""
 
 _UNIVERSAL = "delta.universalFormat.enabledFormats"
 
@@ -110,11 +118,15 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
         from deltacli.operations.vacuum.lite import plan_lite
 
         return plan_lite(table, request)
+    begun = monotonic()
     snapshot = table.snapshot()
     names = hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _open_inventory(table, request.inventory)
     walk = TableWalk(table.storage, names, request.prefix or "")
-    with _begun(table.storage, walk.files() if inventory is None else inventory.files()) as listed:
+    if inventory is not None and request.prefix:
+        walk.require_part()
+    listing = walk.files() if inventory is None else inventory.files(request.prefix or "")
+    with _begun(table.storage, listing) as listed:
         scope = partial(_in_scope, names, request.prefix)
         setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
         names = setting.hidden_names
@@ -123,11 +135,13 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
             for files in batches_of(listed, rows_at_once(setting.references)):
                 judge.take(files)
                 step.advance(len(files.paths))
-    old = judge.old_files()
-    tables = judge.tables | (walk.tables if inventory is None else inventory.tables(old))
+    old = spare_linked(table.storage, walk.links, judge.old_files(), judge)
+    above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
+    tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choice_of(setting))
     notes = [*log_notes(setting), *(inventory.notes() if inventory is not None else ())]
-    return _plan(setting, judge, walk, found, tables, notes)
+    plan = _plan(setting, judge, walk, found, tables, notes)
+    return replace(plan, by_inventory=inventory is not None, looked_at=begun)
 
 
 def prepare(
@@ -145,7 +159,7 @@ def prepare(
     """
     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
     now_ms = table.clock()
-    own_ms = deleted_file_retention_ms(snapshot.properties)
+    own_ms = min(deleted_file_retention_ms(snapshot.properties), _LONGEST_MS)
     retention_ms = own_ms if request.retention_ms is None else request.retention_ms
     cutoff_ms = now_ms - retention_ms
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
@@ -210,6 +224,11 @@ def _partition_names(regime: Regime) -> set[str]:
     fields = {column.name: column for column in (regime.schema.fields if regime.schema else ())}
     physical = (fields[name].metadata.get("delta.columnMapping.physicalName") for name in logical if name in fields)
     return {*logical, *(name for name in physical if isinstance(name, str))}
+
+
+def own_formats(setting: Setting) -> set[str]:
+    """The formats that the table is kept readable as, or was."""
+    return _own_formats(setting.snapshot, setting.references.metadata, setting.first)
 
 
 def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: Regime | None) -> set[str]:
@@ -289,7 +308,7 @@ def _plan(
     notes: Sequence[str],
 ) -> VacuumPlan:
     request = setting.request
-    own = _own_formats(setting.snapshot, setting.references.metadata, setting.first)
+    own = own_formats(setting)
     expected, live = judge.live_found
     amount = Amount(found.rows.num_rows, pc.sum(found.rows.column("sizeBytes")).as_py() or 0)
     refusals: list[Refusal] = [
@@ -346,6 +365,13 @@ def common_refusals(setting: Setting) -> Iterator[Refusal]:
     yield from property_refusals(setting.request, setting.snapshot.properties)
     yield from log_refusals(setting.references)
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
+    yield from outer_refusals(tables_around(setting.table), _protected(setting))
+
+
+def _protected(setting: Setting) -> set[str]:
+    """The URIs of the tables whose files stay because somebody asked for it."""
+    stores = map(setting.table.open_other, setting.request.protect_from)
+    return {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
 
 
 def make_plan(setting: Setting, rows: Any, **parts: Any) -> VacuumPlan:  # Any: an Arrow table; parts of the plan

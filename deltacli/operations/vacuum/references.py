@@ -165,7 +165,8 @@ class Collector:
             self.some_live += [(_text(key), _text(written)) for key, written in zip(*some, strict=True)]
         self.live.add(hashes)
         self.protected.add(pc.filter(found.hashes, pc.and_(pc.is_valid(found.hashes), pc.invert(is_here))))
-        self.sizes.add(pc.filter(adds.column("size"), is_here))
+        sizes = pc.filter(adds.column("size"), is_here)
+        self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
         self.protected.add(found.spare)
         is_same = found.written is found.keys
         self.is_decoded = self.is_decoded and is_same

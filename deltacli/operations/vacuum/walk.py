@@ -25,7 +25,8 @@ class TableWalk:
     directory: str = ""
     tables: dict[str, str] = field(default_factory=dict)
     """Directories that are tables of their own, '' where the root is another one as well -> the format."""
-    links: int = 0
+    links: list[str] = field(default_factory=list)
+    """Whatever is neither a file nor a directory, by its path: links, and a few rarities."""
     hidden_directories: int = 0
     empty_directories: list[tuple[str, int]] = field(default_factory=list)
     """With their times in epoch milliseconds."""
@@ -33,10 +34,11 @@ class TableWalk:
     def files(self) -> Iterator[ListedFiles]:
         """Yield the files. Raises UsageError where the directory to begin with is no part of the table."""
         if self.directory:
-            self._require_part()
+            self.require_part()
         held = _Held()
         for walked in self.storage.walk(self.directory, self._enter):
-            self.links += sum(1 for name in walked.odd if name and not name.endswith("/"))
+            below = f"{walked.directory}/" if walked.directory else ""
+            self.links += [below + name for name in walked.odd if name and not name.endswith("/")]
             self._note_table(walked.directory, walked.odd)  # its log may be a link
             if walked.is_empty and walked.directory and walked.directory_modified_ms is not None:
                 self.empty_directories.append((walked.directory, walked.directory_modified_ms))
@@ -62,7 +64,7 @@ class TableWalk:
             self.tables[directory] = kind
         return kind is not None
 
-    def _require_part(self) -> None:
+    def require_part(self) -> None:
         """The directory to begin with is there, and neither hidden nor inside another table; of the root it is noted
         what else it is.
         """

@@ -1,0 +1,273 @@
+"""What lies beside, around and behind a table: other tables, links, old inventories, plans of yesterday."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deltacli.clock import fixed_clock
+from deltacli.errors import Refused, UsageError
+from deltacli.operations.table import Table
+from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.saved import read_plan, save_plan
+from deltacli.storage import LocalStorage, open_storage
+from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
+from tests.support.builder import LOG, TableBuilder, commit_path
+from tests.support.reading import NOW_MS
+from tests.support.small_vectors import vector_path
+from tests.support.vacuum_hazards import (
+    ID,
+    OLD_MS,
+    ago,
+    goes,
+    open_at,
+    paths_of,
+    plan_of,
+    refusals,
+    table_of,
+    vacuum,
+    vector_of,
+    with_files,
+)
+
+MANY = tuple(f"plain-{number}.parquet" for number in range(20))
+"""Live files, so that one behind a link is less than a tenth."""
+
+
+def written(builder: TableBuilder, place: Path) -> LocalStorage:
+    return LocalStorage(str(builder.write(place)))
+
+
+def convert(place: Path, *names: str) -> None:
+    """Make a directory a table of its own."""
+    (place / LOG).mkdir(parents=True)
+    log = to_bytes([protocol(), metadata(), *(add(name, size=10) for name in names)])
+    (place / LOG / "00000000000000000000.json").write_bytes(log)
+
+
+def inventory_of(place: Path, *paths: str) -> str:
+    """Write an inventory of files beside the table, that calls all of them old."""
+    rows = [f"{path},10,{OLD_MS // 1000}" for path in paths]
+    inventory = place.with_name("inventory.csv")
+    inventory.write_text("\n".join(["path,size,modified", *rows, ""]))
+    os.utime(inventory, ns=(NOW_MS * 1_000_000,) * 2)
+    return str(inventory)
+
+
+def saved(plan: VacuumPlan, place: Path) -> VacuumPlan:
+    """The plan as another process reads it."""
+    save_plan(plan, str(place))
+    return read_plan(str(place))
+
+
+# Links
+
+
+LINKED: dict[str, tuple[Line, str, str, str]] = {
+    "a directory": (add("alias/x.parquet", size=10), "alias", "real", "real/x.parquet"),
+    "a directory, by its absolute path": (add("{root}/alias/x.parquet", size=10), "alias", "real", "real/x.parquet"),
+    "a file": (add("x.parquet", size=10), "x.parquet", "real/y.parquet", "real/y.parquet"),
+    "a directory above": (add("p=1/up/x.parquet", size=10), "p=1/up", "..", "x.parquet"),
+}
+
+
+@pytest.mark.parametrize("case", LINKED.values(), ids=LINKED)
+def test_a_live_file_behind_a_link_stays(case: tuple[Line, str, str, str], tmp_path: Path) -> None:
+    line, link, target, file = case
+    place = tmp_path / "t"
+    line = {"add": line["add"] | {"path": line["add"]["path"].format(root=place)}}
+    storage = written(with_files(table_of(*MANY, line), file, "orphan.parquet", "real/orphan.parquet"), place)
+    (place / link).parent.mkdir(exist_ok=True)
+    (place / link).symlink_to(target)
+
+    assert {"orphan.parquet", "real/orphan.parquet"} == goes(storage)
+
+
+def test_a_live_file_behind_two_links_stays(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    table = with_files(table_of(*MANY, add("one/two/x.parquet", size=10)), "c/x.parquet", "c/orphan.parquet", "a/b/o")
+    storage = written(table, place)
+    (place / "one").symlink_to("a")
+    (place / "a" / "two").symlink_to("../c")
+
+    assert {"c/orphan.parquet"} == goes(storage)
+
+
+def test_a_vector_behind_a_link_stays(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    vector = {"storageType": "p", "pathOrInlineDv": f"file://{place}/alias/{vector_path(ID)}"}
+    live = add("a.parquet", size=10, vector=deletion_vector("x") | vector)
+    storage = written(with_files(table_of(live, has_vectors=True), "a.parquet", f"real/{vector_path(ID)}"), place)
+    (place / "alias").symlink_to("real")
+
+    assert set() == goes(storage)
+
+
+def test_links_in_a_circle_and_out_of_the_table_end(tmp_path: Path) -> None:
+    storage = written(with_files(table_of("a.parquet"), "orphan.parquet"), tmp_path / "t")
+    for link, target in (("self", "self"), ("root", "."), ("out", ".."), ("nowhere", "nothing")):
+        (tmp_path / "t" / link).symlink_to(target)
+
+    assert {"orphan.parquet"} == goes(storage)
+
+
+# Other tables
+
+
+@pytest.mark.parametrize("how", ["lite", "inventory", "complete inventory"])
+def test_a_directory_that_became_a_table_is_refused(how: str, tmp_path: Path) -> None:
+    """
+    users.md 3.2: CONVERT in place.
+    """
+    place = tmp_path / "t"
+    table = table_of("a.parquet", "p=1/x.parquet").commit(remove("p=1/x.parquet", deleted_ms=OLD_MS))
+    storage = written(table, place)
+    listed = ["a.parquet", "p=1/x.parquet", *([commit_path(0)] if how == "complete inventory" else [])]
+    options = {"mode": "lite"} if how == "lite" else {"inventory": inventory_of(place, *listed)}
+    before = goes(storage, **options)
+    convert(place / "p=1", "x.parquet")
+
+    assert {"p=1/x.parquet"} == before
+    assert ["vacuum.nested-table"] == refusals(storage, **options)
+    assert set() == goes(storage, skip_nested_tables=True, **options)
+
+
+def test_lite_refuses_a_directory_that_is_another_table_too(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(with_files(table, "metadata/v1.metadata.json", "metadata/snap-1-1-a.avro"), tmp_path / "t")
+
+    assert ["vacuum.shared-directory"] == refusals(storage, mode="lite")
+
+
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_a_saved_plan_spares_a_directory_that_became_a_table_since(mode: str, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    table = table_of("a.parquet", "p=1/x.parquet").commit(remove("p=1/x.parquet", deleted_ms=OLD_MS))
+    storage = written(table, place)
+    plan = saved(plan_of(storage, mode=mode), tmp_path / "plan.parquet")
+    convert(place / "p=1", "x.parquet")
+
+    with pytest.raises(Refused) as refused:
+        execute_vacuum(open_at(storage), plan)
+
+    assert ("vacuum.nested-table", True) == (refused.value.code, (place / "p=1" / "x.parquet").exists())
+    assert not (place / commit_path(2)).exists()
+
+
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_a_table_in_the_directory_of_another_is_refused_unless_that_is_protected(mode: str, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    with_files(table_of("p=1/outer.parquet", "b.parquet")).write(outer)
+    inner = table_of("a.parquet", "c.parquet").commit(remove("c.parquet", deleted_ms=OLD_MS))
+    storage = written(inner, outer / "p=1")
+    table = Table(storage, clock=fixed_clock(NOW_MS), open_other=open_storage)
+
+    assert ["vacuum.inside-table"] == refusals(table, mode=mode)
+    assert {"c.parquet"} == goes(table, mode=mode, protect_from=[str(outer)])
+    assert (outer / "p=1" / "outer.parquet").exists()
+
+
+# Inventories
+
+
+def test_an_inventory_is_limited_by_a_prefix(tmp_path: Path) -> None:
+    storage = written(with_files(table_of("a.parquet"), "p=1/x.parquet", "p=11/x.parquet"), tmp_path / "t")
+    inventory = inventory_of(tmp_path / "t", "a.parquet", "p=1/x.parquet", "p=11/x.parquet")
+
+    assert {"p=1/x.parquet"} == goes(storage, inventory=inventory, prefix="p=1")
+    with pytest.raises(UsageError):
+        goes(storage, inventory=inventory, prefix="p=2")
+
+
+@pytest.mark.parametrize("how", ["at once", "saved"])
+def test_files_of_an_inventory_are_looked_at_before_they_go(how: str, tmp_path: Path) -> None:
+    """A stale inventory only keeps more: what was written since, links, and what lies behind them."""
+    place, elsewhere = tmp_path / "t", tmp_path / "elsewhere"
+    storage = written(with_files(table_of("a.parquet"), "old.parquet", "anew.parquet"), place)
+    elsewhere.mkdir()
+    (elsewhere / "x.parquet").write_bytes(b"0123456789")
+    (place / "out").symlink_to(elsewhere)
+    (place / "link.parquet").symlink_to("a.parquet")
+    os.utime(place / "anew.parquet", ns=(ago(1) * 1_000_000,) * 2)
+    listed = ("a.parquet", "old.parquet", "anew.parquet", "out/x.parquet", "link.parquet")
+    plan = plan_of(storage, inventory=inventory_of(place, *listed))
+
+    execute_vacuum(open_at(storage), plan if how == "at once" else saved(plan, tmp_path / "plan.parquet"))
+
+    assert set(listed) - {"a.parquet"} == paths_of(plan)
+    assert {"a.parquet", "anew.parquet", "out", "link.parquet", LOG} == set(os.listdir(place))
+    assert (elsewhere / "x.parquet").exists()
+
+
+# Plans and records of another time
+
+
+def test_the_age_of_a_file_is_judged_whatever_clock_a_saved_plan_had(tmp_path: Path) -> None:
+    storage = written(with_files(table_of("a.parquet"), "orphan.parquet"), tmp_path / "t")
+    plan = saved(plan_of(storage), tmp_path / "plan.parquet")
+    os.utime(tmp_path / "t" / "orphan.parquet", ns=(NOW_MS * 1_000_000,) * 2)
+
+    outcome = execute_vacuum(open_at(storage), plan)
+
+    assert (0, 1) == (outcome.deleted.files, outcome.spared)
+
+
+def test_what_an_earlier_table_said_of_lite_does_not_count(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(table, tmp_path / "t")
+    info = tmp_path / "t" / LOG / "_last_vacuum_info"
+    info.write_text('{"latestCommitVersionOutsideOfRetentionWindow":500}')
+
+    assert {"b.parquet"} == goes(storage, mode="lite")
+    vacuum(storage)
+    assert b":1," in info.read_bytes()
+
+
+def test_lite_comes_back_to_a_file_that_was_spared_for_its_age(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(table, tmp_path / "t")
+    plan = saved(plan_of(storage, mode="lite"), tmp_path / "plan.parquet")
+    os.utime(tmp_path / "t" / "b.parquet", ns=(NOW_MS * 1_000_000,) * 2)
+
+    spared = execute_vacuum(open_at(storage), plan).spared
+    os.utime(tmp_path / "t" / "b.parquet", ns=(OLD_MS * 1_000_000,) * 2)
+
+    assert (1, {"b.parquet"}) == (spared, paths_of(plan_of(storage, mode="lite")))
+
+
+# Odd logs
+
+
+@pytest.mark.parametrize(
+    "path", ["/mnt/other/p=1//x.parquet", "/mnt/other//p=1/x.parquet", "file:///mnt//p=1///x.parquet"]
+)
+def test_empty_segments_of_an_absolute_path_by_another_name_protect(path: str) -> None:
+    table = with_files(table_of("a.parquet", add(path, size=10)), "p=1/x.parquet", "p=1/orphan.parquet")
+
+    assert {"p=1/orphan.parquet"} == goes(table)
+
+
+def test_a_vector_outside_of_the_table_keeps_every_vector(tmp_path: Path) -> None:
+    vector = {"storageType": "p", "pathOrInlineDv": f"../t/{vector_path(ID)}"}
+    live = add("a.parquet", size=10, vector=vector_of() | vector)
+    table = with_files(table_of(live, has_vectors=True), "a.parquet", vector_path(ID), "orphan.parquet")
+
+    assert {"orphan.parquet"} == goes(written(table, tmp_path / "t"))
+
+
+def test_a_retention_of_a_million_years_keeps_everything() -> None:
+    table = table_of("a.parquet", configuration={"delta.deletedFileRetentionDuration": "interval 99999999999999 weeks"})
+    plan = plan_of(with_files(table, "orphan.parquet"))
+
+    assert (set(), ()) == (paths_of(plan), plan.refusals)
+
+
+def test_sizes_below_zero_are_none() -> None:
+    table = with_files(table_of(add("a.parquet", size=-10)), "a.parquet", "orphan.parquet")
+
+    assert ["vacuum.max-delete"] == refusals(table, max_delete="50%")
+    assert replace(plan_of(table), refusals=()).files == 1
