@@ -12,7 +12,9 @@ from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, UsageError
 from deltacli.operations.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
+from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import LocalStorage, open_storage
 from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
@@ -85,6 +87,9 @@ def test_a_live_file_behind_a_link_stays(case: tuple[Line, str, str, str], tmp_p
     (place / link).symlink_to(target)
 
     assert {"orphan.parquet", "real/orphan.parquet"} == goes(storage)
+    assert ["kept", "goes"] == [
+        explain_file(open_at(storage), VacuumRequest(), path).verdict for path in (file, "real/orphan.parquet")
+    ]
 
 
 def test_a_live_file_behind_two_links_stays(tmp_path: Path) -> None:
@@ -179,6 +184,7 @@ def test_an_inventory_is_limited_by_a_prefix(tmp_path: Path) -> None:
     inventory = inventory_of(tmp_path / "t", "a.parquet", "p=1/x.parquet", "p=11/x.parquet")
 
     assert {"p=1/x.parquet"} == goes(storage, inventory=inventory, prefix="p=1")
+    assert "kept" == explain_file(open_at(storage), VacuumRequest(prefix="p=1"), "p=11/x.parquet").verdict
     with pytest.raises(UsageError):
         goes(storage, inventory=inventory, prefix="p=2")
 
