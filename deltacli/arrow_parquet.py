@@ -37,7 +37,8 @@ class ParquetReader:
 
     def read_leaves(self, rows: int, group: int, leaves: Sequence[int]) -> Iterator[pyarrow.RecordBatch]:
         """Yield a row group, `rows` at a time: the columns that these leaves, by their numbers, belong to."""
-        return self._reader.iter_batches(rows, [group], leaves, use_threads=False)  # type: ignore[no-any-return]
+        batches: Iterator[pyarrow.RecordBatch] = self._reader.iter_batches(rows, [group], leaves, use_threads=False)
+        return batches
 
     def read_columns(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
         """The same by names, those of fields within others with dots; what the file has not is passed over."""
