@@ -84,7 +84,7 @@ def parse_timestamp(text: str) -> int:
     return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
-_LONGEST_MS = 365_000 * 86_400_000
+LONGEST_MS = 365_000 * 86_400_000
 """What is subtracted from a time is one afterwards."""
 
 
@@ -98,7 +98,7 @@ def parse_duration(text: str) -> int:
             facts={"expected": "a number and one of w, d, h, m, s, as in 30d or 168h"},
         )
     duration = int(found[1]) * dict(_DURATIONS)[found[2]]
-    if duration > _LONGEST_MS:
+    if duration > LONGEST_MS:
         raise UsageError(f"{text!r} is longer than a thousand years", code="usage.duration")
     return duration
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from deltacli.quantities import LONGEST_MS
+
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
@@ -58,10 +60,13 @@ def parse_interval(text: str) -> int | None:
 
 
 def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """How long a tombstone is kept: the property where it is valid, else one week. Spec: Add File and Remove File."""
+    """How long a tombstone is kept: the property where it is valid, at most a thousand years, else one week.
+
+    Spec: Add File and Remove File.
+    """
     text = configuration.get(DELETED_FILE_RETENTION)
     parsed = parse_interval(text) if text else None
-    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else parsed
+    return DEFAULT_DELETED_FILE_RETENTION_MS if parsed is None else min(parsed, LONGEST_MS)
 
 
 def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
