@@ -25,9 +25,8 @@ from deltacli.storage.base import (
     Unknown,
     Walked,
     folds_names,
-    link_target,
 )
-from deltacli.storage.local import LocalStorage
+from deltacli.storage.local import LocalStorage, link_targets
 
 __all__ = [
     "Capabilities",
@@ -48,7 +47,7 @@ __all__ = [
     "Walked",
     "folds_names",
     "is_inside",
-    "link_target",
+    "link_targets",
     "open_storage",
 ]
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self
-from urllib.parse import unquote_to_bytes
 
 from deltacli.errors import NoAtomicCreate
 
@@ -223,21 +221,6 @@ class Storage(Protocol):
 
     def remove_directory(self, path: str) -> Deletion:
         """Remove a directory if it is empty; Missing on a store that has none."""
-
-
-def link_target(storage: Storage, path: str) -> str | None:
-    """The path below the root that a link leads to in the end; None where it leads out of it, and on a store that has
-    no links.
-    """
-    if not storage.capabilities.has_directories:
-        return None
-    place = os.path.realpath(unquote_to_bytes(storage.uri.removeprefix("file://")))
-    root = os.fsdecode(place)
-    real = os.path.realpath(f"{root}/{path}")
-    if real == root:
-        return ""
-    inside = f"{root.rstrip('/')}/"
-    return real.removeprefix(inside) if real.startswith(inside) else None
 
 
 def folds_names(storage: Storage) -> bool:

@@ -8,7 +8,7 @@ import shlex
 import stat as stat_module
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Self
-from urllib.parse import quote
+from urllib.parse import quote, unquote_to_bytes
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
 from deltacli.storage.base import (
@@ -22,6 +22,7 @@ from deltacli.storage.base import (
     FileStat,
     Missing,
     PathKind,
+    Storage,
     Walked,
 )
 
@@ -257,6 +258,20 @@ class _LocalDraft:
 
 def _uri(root: str) -> str:
     return "file://" + quote(os.fsencode(root))
+
+
+def link_targets(storage: Storage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield (where it leads in the end, link) of links inside a store, both below its root; nothing for those that lead
+    out of it, and nothing for a store without links.
+    """
+    if not storage.capabilities.has_directories:
+        return
+    root = os.path.realpath(os.fsdecode(unquote_to_bytes(storage.uri.removeprefix("file://"))))
+    inside = f"{root.rstrip('/')}/"
+    for link in links:
+        target = os.path.realpath(inside + link)
+        if target == root or target.startswith(inside):
+            yield target[len(inside) :], link
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -165,7 +165,7 @@ class Walk(Protocol):
     """What was met while listing."""
 
     links: list[str]
-    hidden_directories: int
+    hidden_directories: list[str]
 
 
 @dataclass(frozen=True)
@@ -274,7 +274,7 @@ def kept_files(judge: Judge, found: Candidates, walk: Walk, nested: Sequence[str
         retained=max(0, len(judge.needed) - live.files - of_vectors),
         young=sum(map(len, judge.young)),
         foreign=found.foreign,
-        hidden=judge.hidden + walk.hidden_directories,
+        hidden=judge.hidden + len(walk.hidden_directories),
         links=len(walk.links),
         unproven=found.unproven,
         outside_selection=found.outside_selection,

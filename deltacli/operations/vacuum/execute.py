@@ -14,8 +14,9 @@ from deltacli.clock import system_clock
 from deltacli.delta.commit import CommitRequest
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, PartlyDone, Refused, StorageFailed
+from deltacli.errors import DeltacliError, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.operations.commit import Committed, commit
+from deltacli.operations.log import list_log
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.guards import SKEW_MS
 from deltacli.operations.vacuum.info import write_last_vacuum
@@ -126,8 +127,9 @@ def _note_horizon(table: Table, plan: VacuumPlan) -> None:
     keeps LITE from that.
     """
     if plan.horizon is not None:
-        with suppress(StorageFailed, Refused):
-            write_last_vacuum(table.storage, plan.horizon, plan.cutoff_ms, newest=plan.snapshot_version)
+        with suppress(StorageFailed, Unreadable, Refused):
+            newest = list_log(table.storage, start_version=plan.snapshot_version).newest_version
+            write_last_vacuum(table.storage, plan.horizon, plan.cutoff_ms, newest=newest)
 
 
 def require_executable(plan: VacuumPlan) -> None:

@@ -20,7 +20,6 @@ from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.planning import Setting, choice_of, prepare
 from deltacli.operations.vacuum.references import named_files
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.walk import TableWalk
 from deltacli.quantities import format_duration, format_size, format_timestamp
 from deltacli.storage import PathKind
 from deltacli.work.file_references import FileReferences
@@ -102,20 +101,10 @@ def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation
     ]
     judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
     judge.take(ListedFiles(binary_paths([name]), None, None))
-    found = choose(_old_file(table, judge), (), setting.references, choice_of(setting))
+    old = spare_linked(judge, None, names_hidden=True)
+    found = choose(old, (), setting.references, choice_of(setting))
     verdict, why = _verdict(setting, judge, found, commits)
     return Explanation(name, verdict, why, tuple(facts), commits)
-
-
-def _old_file(table: Table, judge: Judge) -> Any:  # Any: an Arrow table
-    """The file if nobody needs it and it is old enough; for links that lead to it the whole table is looked through."""
-    old = judge.old_files()
-    if not old.num_rows or not table.storage.capabilities.has_directories:
-        return old
-    walk = TableWalk(table.storage, judge.names)
-    for _ in walk.files():
-        pass
-    return spare_linked(table.storage, walk.links, old, judge)
 
 
 def _verdict(

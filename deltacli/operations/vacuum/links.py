@@ -5,11 +5,12 @@ No link is followed, so a listing shows such a file only by its other name. Spec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli import arrow_compute as pc
-from deltacli.storage import link_target
+from deltacli.operations.vacuum.walk import TableWalk, links_in
+from deltacli.storage import link_targets
 
 if TYPE_CHECKING:
     import pyarrow
@@ -23,33 +24,54 @@ _LONGEST = 1 << 20
 _MOST_LINKS = 8
 """On the way to one file: more are not gone through."""
 
+_MOST_NAMES = 4_000_000
+"""Of files by way of links, which may lead in circles: where there are more, these files stay."""
 
-def spare_linked(storage: Storage, links: Sequence[str], old: pyarrow.Table, judge: Judge) -> pyarrow.Table:
-    """Return the old files without those that the log needs by another name; the judge is told of these."""
-    ways = _ways(storage, links)
-    if not ways or not old.num_rows:
+
+def spare_linked(judge: Judge, walk: TableWalk | None, *, names_hidden: bool) -> pyarrow.Table:
+    """Return the old files without those that the log needs by another name; the judge is told of these.
+
+    `walk` has been over the whole table, None if nothing has; with `names_hidden` the log names files in hidden
+    directories, so that links in these count, too.
+    """
+    old, storage = judge.old_files(), judge.storage
+    if not old.num_rows or not storage.capabilities.has_directories:
         return old
+    if walk is None:
+        walk = TableWalk(storage, judge.names)
+        for _ in walk.files():
+            pass
+    links = [*walk.links, *(_links_below(storage, walk.hidden_directories) if names_hidden else ())]
+    ways = [(_encoded(target), _encoded(link)) for target, link in link_targets(storage, links)]
+    return _without_linked(old, ways, judge) if ways else old
+
+
+def _links_below(storage: Storage, directories: Iterable[str]) -> list[str]:
+    return [
+        link
+        for directory in directories
+        for walked in storage.walk(directory, lambda _, names: names)
+        for link in links_in(walked)
+    ]
+
+
+def _without_linked(old: pyarrow.Table, ways: Sequence[tuple[bytes, bytes]], judge: Judge) -> pyarrow.Table:
     import pyarrow as pa
 
-    rows = pa.array(range(old.num_rows), pa.int64())
+    numbers = rows = pa.array(range(old.num_rows), pa.int64())
     names = old.column("path").combine_chunks()
-    needed = pa.repeat(pa.scalar(False), old.num_rows)
+    is_needed = pa.repeat(pa.scalar(False), old.num_rows)
     for _ in range(_MOST_LINKS):
         rows, names = _by_other_names(rows, names, ways)
+        if len(rows) > _MOST_NAMES:
+            return pc.filter(old, pc.invert(pc.or_(is_needed, pc.is_in(numbers, value_set=rows))))
         if not len(rows):
             break
         hashes = judge.keys.of_listing(names)
-        is_needed = judge.is_needed(hashes)
-        judge.hits.append(pc.filter(hashes, is_needed))
-        hit = pc.filter(rows, is_needed)
-        needed = pc.or_(needed, pc.is_in(pa.array(range(old.num_rows), pa.int64()), value_set=hit))
-    return pc.filter(old, pc.invert(needed))
-
-
-def _ways(storage: Storage, links: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """Where links lead, and the links: those that stay within the table."""
-    found = ((link_target(storage, link), link) for link in links)
-    return [(_encoded(target), _encoded(link)) for target, link in found if target is not None]
+        is_hit = judge.is_needed(hashes)
+        judge.hits.append(pc.filter(hashes, is_hit))
+        is_needed = pc.or_(is_needed, pc.is_in(numbers, value_set=pc.filter(rows, is_hit)))
+    return pc.filter(old, pc.invert(is_needed))
 
 
 def _by_other_names(
@@ -60,17 +82,15 @@ def _by_other_names(
 
     found_rows, found_names = [pa.array([], pa.int64())], [pa.array([], pa.binary())]
     for target, link in ways:
-        is_below = pc.starts_with(names, pattern=target + b"/" if target else b"")
-        is_led_to = pc.or_(is_below, pc.equal(names, pa.scalar(target, pa.binary())))
-        if not pc.any(is_led_to).as_py():
-            continue
-        rest = (
-            pc.binary_slice(pc.filter(names, is_led_to), len(target), _LONGEST)
-            if target
-            else pc.binary_join_element_wise(pa.scalar(b""), pc.filter(names, is_led_to), b"/")
-        )
-        found_names.append(pc.binary_join_element_wise(pa.scalar(link), rest, b""))
-        found_rows.append(pc.filter(rows, is_led_to))
+        below, start = (target + b"/", len(target) + 1) if target else (b"", 0)
+        is_below = pc.starts_with(names, pattern=below)
+        is_target = pc.equal(names, pa.scalar(target, pa.binary()))
+        inner = pc.binary_slice(pc.filter(names, is_below), start, _LONGEST)
+        found_names += [
+            pc.binary_join_element_wise(pa.scalar(link), inner, b"/"),
+            pa.array([link] * is_target.true_count, pa.binary()),
+        ]
+        found_rows += [pc.filter(rows, is_below), pc.filter(rows, is_target)]
     return pa.concat_arrays(found_rows), pa.concat_arrays(found_names)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import find_table_roots, kind_of_directories
-from deltacli.errors import DeltacliError, FileMissing
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused
 
 if TYPE_CHECKING:
     import pyarrow
@@ -68,12 +68,7 @@ def tables_around(table: Table) -> Iterator[str]:
             place = place.rpartition("/")[0]
             if not place:
                 break
-            uri = f"{scheme}://{place}"
-            try:
-                storage = table.open_other(uri)
-                if any(
-                    name.name.endswith((".json", ".parquet")) for name in islice(storage.list_from(LOG_DIRECTORY), 50)
-                ):
+            storage = table.open_other(f"{scheme}://{place}")
+            with suppress(FileMissing, PermissionRefused, CredentialsMissing):
+                if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
                     yield storage.uri
-            except DeltacliError:
-                continue

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,9 +68,6 @@ _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
 _BATCHES_AHEAD = 4
 """Of a listing that is made while the log is read."""
 
-_LONGEST_MS = 1_000 * 366 * 24 * 3_600_000
-"""Of a retention: a thousand years are for ever, and moments before the year 1 can't be written."""
-
 _UNIVERSAL = "delta.universalFormat.enabledFormats"
 
 
@@ -127,7 +123,7 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
         walk.require_part()
     listing = walk.files() if inventory is None else inventory.files(request.prefix or "")
     with _begun(table.storage, listing) as listed:
-        scope = partial(_in_scope, names, request.prefix)
+        scope = _Listed(names, request.prefix)
         setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
         names = setting.hidden_names
         judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
@@ -135,7 +131,8 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
             for files in batches_of(listed, rows_at_once(setting.references)):
                 judge.take(files)
                 step.advance(len(files.paths))
-    old = spare_linked(table.storage, walk.links, judge.old_files(), judge)
+    is_whole = inventory is None and not request.prefix
+    old = spare_linked(judge, walk if is_whole else None, names_hidden=scope.hides)
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choice_of(setting))
@@ -159,7 +156,7 @@ def prepare(
     """
     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
     now_ms = table.clock()
-    own_ms = min(deleted_file_retention_ms(snapshot.properties), _LONGEST_MS)
+    own_ms = deleted_file_retention_ms(snapshot.properties)
     retention_ms = own_ms if request.retention_ms is None else request.retention_ms
     cutoff_ms = now_ms - retention_ms
     keys = PathKeys((table.uri, *table.storage.aliases), folds_case=folds_names(table.storage))
@@ -242,12 +239,21 @@ def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: Regime |
     return found
 
 
-def _in_scope(names: HiddenNames, prefix: str | None, keys: Any) -> Any:  # Any: pyarrow has no types
-    """Which keys a listing shows."""
-    visible = pc.invert(names.mask(keys))
-    if not prefix:
-        return visible
-    return pc.and_(visible, pc.starts_with(keys, pattern=prefix.encode("utf-8", "surrogateescape") + b"/"))
+@dataclass
+class _Listed:
+    """Says which keys a listing shows; `hides` is true once it was asked of a hidden one."""
+
+    names: HiddenNames
+    prefix: str | None
+    hides: bool = False
+
+    def __call__(self, keys: Any) -> Any:  # Any: binary in, boolean out
+        is_hidden = self.names.mask(keys)
+        self.hides = self.hides or bool(pc.any(is_hidden).as_py())
+        visible = pc.invert(is_hidden)
+        if not self.prefix:
+            return visible
+        return pc.and_(visible, pc.starts_with(keys, pattern=self.prefix.encode("utf-8", "surrogateescape") + b"/"))
 
 
 def _open_protected(table: Table, uri: str) -> Snapshot:

@@ -27,7 +27,8 @@ class TableWalk:
     """Directories that are tables of their own, '' where the root is another one as well -> the format."""
     links: list[str] = field(default_factory=list)
     """Whatever is neither a file nor a directory, by its path: links, and a few rarities."""
-    hidden_directories: int = 0
+    hidden_directories: list[str] = field(default_factory=list)
+    """Those that were not entered."""
     empty_directories: list[tuple[str, int]] = field(default_factory=list)
     """With their times in epoch milliseconds."""
 
@@ -37,8 +38,7 @@ class TableWalk:
             self.require_part()
         held = _Held()
         for walked in self.storage.walk(self.directory, self._enter):
-            below = f"{walked.directory}/" if walked.directory else ""
-            self.links += [below + name for name in walked.odd if name and not name.endswith("/")]
+            self.links += links_in(walked)
             self._note_table(walked.directory, walked.odd)  # its log may be a link
             if walked.is_empty and walked.directory and walked.directory_modified_ms is not None:
                 self.empty_directories.append((walked.directory, walked.directory_modified_ms))
@@ -54,7 +54,7 @@ class TableWalk:
             return ()
         below = f"{path}/" if path else ""
         visible = [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
-        self.hidden_directories += len(found) - len(visible)
+        self.hidden_directories += [below + name for name in set(found).difference(visible)]
         return visible
 
     def _note_table(self, directory: str, names: Sequence[str]) -> bool:
@@ -91,6 +91,12 @@ class TableWalk:
             raise UsageError(
                 f"--prefix {self.directory}: the table has no such directory", facts={"looked for": path}
             ) from None
+
+
+def links_in(walked: Walked) -> list[str]:
+    """Whatever is neither a file nor a directory in a directory, by its path: links, and a few rarities."""
+    below = f"{walked.directory}/" if walked.directory else ""
+    return [below + name for name in walked.odd if name and not name.endswith("/")]
 
 
 class _Held:

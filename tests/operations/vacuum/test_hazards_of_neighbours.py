@@ -92,6 +92,30 @@ def test_a_live_file_behind_a_link_stays(case: tuple[Line, str, str, str], tmp_p
     ]
 
 
+@pytest.mark.parametrize("how", ["prefix", "inventory"])
+def test_links_count_that_a_part_of_a_listing_does_not_show(how: str, tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    table = with_files(table_of(*MANY, add("alias/x.parquet", size=10)), "real/x.parquet", "real/orphan.parquet")
+    storage = written(table, place)
+    (place / "alias").symlink_to("real")
+    listed = inventory_of(place, *MANY, "alias/x.parquet", "real/x.parquet", "real/orphan.parquet")
+
+    assert {"real/orphan.parquet"} == goes(
+        storage, **({"prefix": "real"} if how == "prefix" else {"inventory": listed})
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"prefix": "real"}])
+def test_a_live_file_behind_a_link_in_a_hidden_directory_stays(options: dict[str, str], tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    table = with_files(table_of(*MANY, add("_h/up/x.parquet", size=10)), "real/x.parquet", "real/orphan.parquet")
+    storage = written(table, place)
+    (place / "_h").mkdir()
+    (place / "_h" / "up").symlink_to("../real")
+
+    assert {"real/orphan.parquet"} == goes(storage, **options)
+
+
 def test_a_live_file_behind_two_links_stays(tmp_path: Path) -> None:
     place = tmp_path / "t"
     table = with_files(table_of(*MANY, add("one/two/x.parquet", size=10)), "c/x.parquet", "c/orphan.parquet", "a/b/o")
@@ -231,6 +255,20 @@ def test_what_an_earlier_table_said_of_lite_does_not_count(tmp_path: Path) -> No
     assert {"b.parquet"} == goes(storage, mode="lite")
     vacuum(storage)
     assert b":1," in info.read_bytes()
+
+
+def test_what_a_newer_run_said_of_lite_stays_when_an_older_plan_is_applied(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(table, tmp_path / "t")
+    plan = saved(plan_of(storage), tmp_path / "plan.parquet")
+    for version in (2, 3):
+        (tmp_path / "t" / commit_path(version)).write_bytes(to_bytes([add(f"{version}.parquet", size=10)]))
+    info = tmp_path / "t" / LOG / "_last_vacuum_info"
+    info.write_text('{"latestCommitVersionOutsideOfRetentionWindow":3}')
+
+    execute_vacuum(open_at(storage), plan)
+
+    assert '{"latestCommitVersionOutsideOfRetentionWindow":3}' == info.read_text()
 
 
 def test_lite_comes_back_to_a_file_that_was_spared_for_its_age(tmp_path: Path) -> None:
