@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.builder import TableBuilder
-from tests.support.effort import forgive_slowness
+from tests.support.effort import forgive_slowness, import_the_whole_product
 from tests.support.s3 import S3Server, running
 
 
@@ -22,6 +22,11 @@ def pytest_configure() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if any(item.get_closest_marker("hypothesis") for item in session.items):
+        import_the_whole_product()
 
 
 @pytest.fixture

@@ -64,11 +64,16 @@ def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
 
 
 def _parse(stats: pyarrow.Array) -> pyarrow.Array:
-    """Parse each text as JSON, as one NDJSON block; text by text where one of them is not plainly one object."""
+    """Parse each text as JSON, as one NDJSON block; text by text where one of them is not plainly one object.
+
+    Where every text begins and ends with a brace, no object can begin in one text and end in another: what follows a
+    closing brace inside an object is never an opening one.
+    """
     import pyarrow
 
     fields = pyarrow.schema([("numRecords", pyarrow.int64())])
-    if not pc.any(pc.match_substring_regex(stats, r"^[ \t]*$|\n")).as_py():
+    braced = pc.and_(pc.starts_with(stats, "{"), pc.ends_with(stats, "}"))
+    if pc.all(braced).as_py():
         block = pc.binary_join_element_wise(stats, pyarrow.scalar(""), "\n")
         parsed = parse_ndjson(block.buffers()[2].to_pybytes(), fields)
         if parsed is not None and parsed.num_rows == len(stats):

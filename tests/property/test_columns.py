@@ -210,6 +210,8 @@ def test_num_records_column_equals_parse_num_records(texts: list[str | None]) ->
 
 
 @given(st.lists(STATISTICS | BROKEN_STATISTICS | st.none(), max_size=6))
+@example(["{", '}{"numRecords":0,"x":1}'])
+@example(['{"x":[', '{}]}{"numRecords":0,"x":1}'])
 @examples(300)
 def test_num_records_column_of_broken_text_equals_parse_num_records(texts: list[str | None]) -> None:
     expected = [records_of(text) for text in texts]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 
 from hypothesis import HealthCheck, settings
 
@@ -13,6 +15,17 @@ def forgive_slowness() -> None:
     """Make it the default of every property test that what is slow on a loaded machine is no failure."""
     settings.register_profile("slow machines", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("slow machines")
+
+
+def import_the_whole_product() -> None:
+    """Let one seed be the same examples in every run: hypothesis draws constants from the source of what happens to be
+    imported, and which worker imports what by then is chance.
+    """
+    import deltacli
+
+    for module in pkgutil.walk_packages(deltacli.__path__, "deltacli."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 
 
 def examples(count: int) -> settings:
