@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     import pyarrow
 
 
+_MOST_FAILURES = 256
+"""Of one condition in one file, before the rest of its rows is left unjudged: enough for a dozen of them."""
+
+
 class _Compiled(NamedTuple):
     """A stored text that can be evaluated, and the columns it is about; that which it generates comes first."""
 
@@ -88,32 +92,53 @@ class _AskedOfRows:
     """The rows of one file."""
 
     def __init__(self, compiled: Sequence[_Compiled]) -> None:
-        self._compiled = compiled
-        self._rows = [0] * len(compiled)
-        self._first: list[str | None] = [None] * len(compiled)
-        self._faults: dict[int, str] = {}
+        self._asked = [_OneAsked(one) for one in compiled]
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Evaluate everything on some rows; what failed once is not tried again."""
-        for number, one in enumerate(self._compiled):
-            if number in self._faults:
-                continue
-            try:
-                broken = one.broken(batch)
-            except NotEvaluated as fault:
-                self._faults[number] = str(fault)
-                continue
-            count = broken.true_count
-            if count and self._first[number] is None:
-                row = pc.index(broken, True).as_py()
-                self._first[number] = row_text(batch.select(list(one.shown)).slice(row, 1))
-            self._rows[number] += count
+        """Evaluate everything on some rows."""
+        for one in self._asked:
+            one.take(batch)
 
     def answer(self) -> list[Violations]:
         """What broke, and what failed."""
-        asked = enumerate(self._compiled)
-        return [
-            Violations(one.stored, self._rows[number], self._first[number], one.compiled.assumes_utc, fault)
-            for number, one in asked
-            if (fault := self._faults.get(number)) is not None or self._rows[number]
-        ]
+        return [one.answer() for one in self._asked if one.rows or one.fault is not None]
+
+
+class _OneAsked:
+    """The answers of the rows of one file to one condition."""
+
+    def __init__(self, asked: _Compiled) -> None:
+        self.rows = 0
+        self.fault: str | None = None
+        self._asked = asked
+        self._first: str | None = None
+        self._unjudged = 0
+        self._failures = 0
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Evaluate it on some rows; where one of them has no sure value, on each half of them."""
+        if self._failures >= _MOST_FAILURES:
+            self._unjudged += batch.num_rows
+            return
+        try:
+            broken = self._asked.broken(batch)
+        except NotEvaluated as fault:
+            self.fault = self.fault or str(fault)
+            self._failures += 1
+            half = batch.num_rows // 2
+            if half:
+                self.take(batch.slice(0, half))
+                self.take(batch.slice(half))
+            else:
+                self._unjudged += 1
+            return
+        count = broken.true_count
+        if count and self._first is None:
+            row = pc.index(broken, True).as_py()
+            self._first = row_text(batch.select(list(self._asked.shown)).slice(row, 1))
+        self.rows += count
+
+    def answer(self) -> Violations:
+        """What broke it, and what could not be judged."""
+        assumes_utc = self._asked.compiled.assumes_utc
+        return Violations(self._asked.stored, self.rows, self._first, assumes_utc, self.fault, self._unjudged)

@@ -92,6 +92,20 @@ def value_that_its_expression_does_not_give() -> DataTable:
     return DataTable(schema=schema, protocol=WRITER_4, rows=rows)
 
 
+@damage("constraint.violated", also=("expression.not-evaluated",))
+def row_below_zero_beside_one_that_overflows() -> DataTable:
+    table = table_with(properties={"delta.constraints.positive": "id * id * id >= 0"})
+    table.put_rows(table.add(3), pa.concat_tables([with_first_id(2**40), with_first_id(-1)]), 6)
+    return table
+
+
+@damage("expression.not-evaluated")
+def row_that_overflows() -> DataTable:
+    table = table_with(properties={"delta.constraints.positive": "id * id * id >= 0"})
+    table.put_rows(table.add(3), with_first_id(2**40), 3)
+    return table
+
+
 @damage("expression.not-evaluated")
 def function_that_nobody_knows() -> DataTable:
     return table_with(properties={"delta.constraints.known": "my_function(id)"})

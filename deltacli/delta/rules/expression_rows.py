@@ -6,6 +6,7 @@ Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -88,11 +89,14 @@ NULLS, CONDITIONS = "nulls", "conditions"
 """Names of the questions that are answered here."""
 NOT_EVALUATED_MEMORY = "not evaluated"
 """What views remember under this name: of each stored text why it was not evaluated."""
+UNJUDGED_MEMORY = "rows not judged"
+"""And of those that were evaluated on other rows: on how many they were not."""
 
 
 class Violations(NamedTuple):
     """How many rows of one file break a stored text, and the first of them as text. `assumes_utc`: the answer depends
-    on the time zone of whoever evaluates it, and UTC was taken. `fault`: why it could not be evaluated to the end.
+    on the time zone of whoever evaluates it, and UTC was taken. `fault`: why it could not be evaluated for
+    `unjudged` rows.
     """
 
     stored: StoredSql
@@ -100,6 +104,7 @@ class Violations(NamedTuple):
     first: str | None
     assumes_utc: bool
     fault: str | None = None
+    unjudged: int = 0
 
 
 @AREA.check(AnswersView, NOT_NULL_VIOLATED)
@@ -121,6 +126,7 @@ def rows_that_break_conditions(view: AnswersView) -> Iterator[Finding]:
         for each in found:
             if each.fault is not None:
                 view.memory.setdefault(NOT_EVALUATED_MEMORY, {}).setdefault(each.stored, each.fault)
+                view.memory.setdefault(UNJUDGED_MEMORY, Counter())[each.stored] += each.unjudged
             if each.rows:
                 yield _violation(view, row, each)
 
@@ -148,7 +154,10 @@ def _violation(view: AnswersView, row: int, found: Violations) -> Finding:
 def what_was_not_evaluated(view: AllRowsView) -> Iterator[Finding]:
     """Each text once, with the reason."""
     reasons: Mapping[StoredSql, str] = view.memory.get(NOT_EVALUATED_MEMORY) or {}
+    unjudged: Mapping[StoredSql, int] = view.memory.get(UNJUDGED_MEMORY) or {}
     for stored, reason in reasons.items():
-        name = f"{stored.kind} {stored.name}"
+        rows = unjudged.get(stored)
+        where = f" for {plural(rows, 'row')}" if rows else ""
         place = view.place._replace(key=stored.name)
-        yield NOT_EVALUATED.at(place, f"the {name} was not evaluated: {reason}", seen=stored.text)
+        message = f"the {stored.kind} {stored.name} was not evaluated{where}: {reason}"
+        yield NOT_EVALUATED.at(place, message, seen=stored.text)

@@ -1,0 +1,54 @@
+"""Conditions asked of a whole file: what breaks them is counted, whatever has no sure value beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+from deltacli.delta.regime import Regime
+from deltacli.delta.rules.expression_rows import Violations
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+from deltacli.delta.state import read_metadata
+from deltacli.work.row_conditions import _MOST_FAILURES, StoredConditions
+from tests.support.actions import metadata
+
+MOST = 2**31 - 1
+"""One more is an overflow."""
+
+
+def answer_of(*batches: Sequence[int]) -> Violations:
+    """What a file says whose rows come in these batches."""
+    found = read_metadata(metadata(configuration={"delta.constraints.c": "i + 1 > 0"})["metaData"], "")
+    regime = Regime(metadata=found, schema=StructType((StructField("i", PrimitiveType("integer"), True, {}),)))
+    asking = StoredConditions(regime).begin(None)  # type: ignore[arg-type]
+    for numbers in batches:
+        asking.take(pa.record_batch({"i": pa.array(numbers, pa.int32())}))
+    [violations] = asking.answer()
+    return violations
+
+
+@pytest.mark.parametrize(
+    ("batches", "rows", "first", "unjudged"),
+    [
+        ([[MOST]], 0, None, 1),
+        ([[1, -5, MOST, -6]], 2, "i=-5", 1),
+        ([[MOST, -5], [-6, 1]], 2, "i=-5", 1),
+        ([[MOST, 1, MOST], [MOST, -7]], 1, "i=-7", 3),
+        ([[*[1] * 5_000, MOST, *[1] * 5_000, -8]], 1, "i=-8", 1),
+    ],
+)
+def test_rows_beside_one_without_a_value_are_judged(
+    batches: list[list[int]], rows: int, first: str | None, unjudged: int
+) -> None:
+    found = answer_of(*batches)
+
+    assert (rows, first, unjudged) == (found.rows, found.first, found.unjudged)
+    assert found.fault is not None
+
+
+def test_a_file_full_of_rows_without_a_value_is_given_up() -> None:
+    found = answer_of([-5], [MOST] * 100_000, [-6])
+
+    assert (1, 100_001) == (found.rows, found.unjudged), _MOST_FAILURES
