@@ -116,6 +116,11 @@ def time_a_millisecond_above_the_maximum() -> TableBuilder:
 
 
 @damage("stats.min-greater-max")
+def true_as_the_minimum_of_false() -> TableBuilder:
+    return table_with("boolean", True, False)
+
+
+@damage("stats.min-greater-max")
 def nested_minimum_above_the_maximum() -> TableBuilder:
     return table_with(struct(column("y", "string")), {"y": "b"}, {"y": "a"}, nulls={"y": 0})
 

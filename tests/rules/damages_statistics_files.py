@@ -123,6 +123,11 @@ def not_a_number_as_both_bounds() -> DataTable:
 
 
 @damage("stats.bounds-not-covering")
+def smallest_double_above_an_infinite_maximum() -> DataTable:
+    return with_column("double", pa.array([-1.7976931348623157e308]), None, "-Infinity")
+
+
+@damage("stats.bounds-not-covering")
 def nested_value_above_the_maximum() -> DataTable:
     inner = pa.array([{"y": 1}, None, {"y": 3}], pa.struct([("y", pa.int32())]))
     return with_column(struct(column("y", "integer")), inner, {"y": 1}, {"y": 2}, nulls={"y": 1})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import struct as layouts
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,10 @@ from deltacli.delta.regime import Regime
 from deltacli.delta.rules.file_views import FootersView, LiveAdds
 from deltacli.delta.rules.statistics_files import statistics_against_footers
 from tests.rules.checkpoint_view import regime_of
+from tests.rules.damages_statistics_files import with_column
 from tests.rules.table_builder import column, struct
+from tests.rules.test_damages import inspect
+from tests.rules.test_damages import rules_of as rules_told
 
 LONG = b"a text of which nobody knows whether it was cut"
 NOTHING = ChunkFacts(*(None,) * len(ChunkFacts._fields))
@@ -184,3 +188,11 @@ def test_times_of_96_bits_have_no_bounds() -> None:
     assert set() == rules_of(
         "timestamp", pa.timestamp("ns", "UTC"), claimed, facts, use_deprecated_int96_timestamps=True
     )
+
+
+def test_arrow_counts_what_null_structs_hide_in_dictionaries(tmp_path: Path) -> None:
+    """Its footer says that there is no null, and that "" occurs."""
+    texts = pa.array([None, {"y": "b"}, {"y": "b"}], pa.struct([("y", pa.dictionary(pa.int32(), pa.string()))]))
+    table = with_column(struct(column("y", "string")), texts, {"y": "b"}, {"y": "b"}, nulls={"y": 1})
+
+    assert rules_told(inspect(table.write(tmp_path / "t"), "footers")).isdisjoint({COVERING, LOOSE, NULLS})

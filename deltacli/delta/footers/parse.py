@@ -26,8 +26,10 @@ _BYTE_ARRAY = 6
 _SIGNATURE_BYTES = 28
 """Behind a plain footer that tells of encrypted columns: a nonce and a tag."""
 
-_ROWS, _COUNT, _PART_ENCRYPTED = range(3)
-_PART_PLACES = 3
+_ROWS, _COUNT, _PART_ENCRYPTED, _BY_ARROW = range(4)
+_PART_PLACES = 4
+_ARROW = b"parquet-cpp"
+"""How the C++ library of Arrow names itself as a writer."""
 _CODEC, _VALUES, _NULLS, _LOW, _HIGH, _OLD_LOW, _OLD_HIGH, _LOW_EXACT, _HIGH_EXACT, _ENCRYPTED = range(10)
 _CHUNK_PLACES = 10
 _BOUNDS = {1: _OLD_HIGH, 2: _OLD_LOW, 5: _HIGH, 6: _LOW}
@@ -70,14 +72,15 @@ class _Plan(NamedTuple):
     tail: int
     is_encrypted: bool
     codecs: frozenset[int | None]
+    is_by_arrow: bool
 
 
 class Footer:
     """One footer: `rows` of the file, and what is said of its row groups. Files whose `schema` are the same bytes have
-    the same schema.
+    the same schema. `is_by_arrow`: written by Arrow's library for C++, and so by pyarrow.
     """
 
-    __slots__ = ("_groups", "_plan", "_values", "is_encrypted", "rows", "schema")
+    __slots__ = ("_groups", "_plan", "_values", "is_by_arrow", "is_encrypted", "rows", "schema")
 
     def __init__(self, schema: bytes, plan: _Plan, values: Values) -> None:
         """Raises ThriftFaultError where a number of rows is missing."""
@@ -85,7 +88,7 @@ class Footer:
         if rows is None or rows < 0:
             raise ThriftFaultError("the footer does not say how many rows there are")
         self.schema, self.rows = schema, rows
-        self.is_encrypted = plan.is_encrypted
+        self.is_encrypted, self.is_by_arrow = plan.is_encrypted, plan.is_by_arrow
         self._plan, self._values = plan, values
         self._groups: tuple[GroupFacts, ...] | None = None
         for open_at, _, close_at in plan.groups:
@@ -94,20 +97,20 @@ class Footer:
                 raise ThriftFaultError("a row group does not say how many rows it has")
 
     @classmethod
-    def made_of(cls, schema: bytes, groups: Sequence[GroupFacts]) -> Footer:
+    def made_of(cls, schema: bytes, groups: Sequence[GroupFacts], *, is_by_arrow: bool = False) -> Footer:
         """The footer of these row groups."""
-        values: Values = [sum(group.rows for group in groups), len(groups), None]
+        values: Values = [sum(group.rows for group in groups), len(groups), None, None]
         places = []
         for group in groups:
             open_at = len(values)
-            values += [group.rows, len(group.chunks), None, *chain.from_iterable(group.chunks)]
+            values += [group.rows, len(group.chunks), None, None, *chain.from_iterable(group.chunks)]
             first = open_at + _PART_PLACES
             chunks = range(first, first + _CHUNK_PLACES * len(group.chunks), _CHUNK_PLACES)
             places.append((open_at, tuple(chunks), open_at))
         of_all = [chunk for group in groups for chunk in group.chunks]
         is_encrypted = any(chunk.is_encrypted for chunk in of_all)
         codecs = frozenset(chunk.codec for chunk in of_all)
-        return cls(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs), values)
+        return cls(schema, _Plan(Shape((), ()), tuple(places), 0, is_encrypted, codecs, is_by_arrow), values)
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
@@ -251,7 +254,8 @@ class _OfSchema:
         if position != len(data) - (_SIGNATURE_BYTES if is_encrypted else 0):
             raise ThriftFaultError("the footer goes on after its end")
         codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
-        plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs)
+        is_by_arrow = bool(values[tail_at + _BY_ARROW])
+        plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs, is_by_arrow)
         footer = Footer(self.schema, plan, values)
         known = [shape for shape in shapes if shape is not None]
         if len(known) == len(shapes) and sum(len(shape.pieces) for shape in known) <= _MOST_JOINED:
@@ -289,7 +293,10 @@ def _walk_closing(part: PartReader) -> None:
 def _walk_tail(part: PartReader) -> None:
     """The rest of a footer behind its row groups."""
     for field, kind in part.reader.fields(after=4):
-        _walk_field(part, field, kind, encryption=(8,))
+        if field == 6 and kind == BINARY:
+            part.values[_BY_ARROW] = part.reader.binary().startswith(_ARROW)
+        else:
+            _walk_field(part, field, kind, encryption=(8,))
 
 
 def _walk_field(part: PartReader, field: int, kind: int, *, encryption: tuple[int, ...] = ()) -> None:

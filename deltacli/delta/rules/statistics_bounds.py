@@ -14,7 +14,15 @@ from deltacli.delta.stats_schema import BOUNDS, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats_values import dig, read_bound, read_json
 
 _ORDERED = frozenset(
-    {StatKind.WHOLE, StatKind.FLOAT, StatKind.DECIMAL, StatKind.DATE, StatKind.TIMESTAMP, StatKind.TEXT}
+    {
+        StatKind.WHOLE,
+        StatKind.FLOAT,
+        StatKind.DECIMAL,
+        StatKind.DATE,
+        StatKind.TIMESTAMP,
+        StatKind.TEXT,
+        StatKind.BOOLEAN,
+    }
 )
 _CUT_MICROSECONDS = 1_000
 """Timestamps are cut to milliseconds, the maximum too: the true one lies less than this above it."""
@@ -49,7 +57,8 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
             yield rules.TIMESTAMP_PRECISION.at(place, text, seen=maximum, expected=f"{minimum} or later")
         else:
             text = f"the minimum of column {name} is above its maximum"
-            yield rules.MIN_GREATER_MAX.at(place, text, seen=f"{minimum} to {maximum}", expected="minimum to maximum")
+            seen = "true to false" if low.column.kind is StatKind.BOOLEAN else f"{minimum} to {maximum}"
+            yield rules.MIN_GREATER_MAX.at(place, text, seen=seen, expected="minimum to maximum")
 
 
 def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:

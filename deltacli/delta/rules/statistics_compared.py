@@ -125,8 +125,12 @@ class _OneColumn:
         outside = _sure(pc.greater(found, claimed) if is_high else pc.less(found, claimed))
         if self._column.type_name == "float":
             outside = pc.and_(outside, self._differ_as_floats(claimed, found))
-        if is_high and self._column.kind is StatKind.FLOAT:
-            outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
+        if self._column.kind is StatKind.FLOAT:
+            # There the largest doubles and the infinities are one.
+            at_the_end = pc.and_(pc.greater_equal(pc.abs(claimed), INFINITE), pc.greater_equal(pc.abs(found), INFINITE))
+            outside = pc.or_(outside, _sure(at_the_end))
+            if is_high:
+                outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
         return outside
 
     def _differ_as_floats(self, claimed: Any, found: Any) -> Any:
@@ -302,7 +306,7 @@ def _is_rounded(claimed: Decimal, value: Decimal) -> bool:
 
 def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
     """True for a minimum above the maximum, further than times are cut, where another rule tells of it."""
-    if low is None or high is None or column.kind is StatKind.BOOLEAN:
+    if low is None or high is None:
         return False
     if column.kind is StatKind.FLOAT:
         return all(rank(low) > rank(high) for rank in (_as_read, _as_ranked))

@@ -167,7 +167,8 @@ class _FromFooters:
         import pyarrow as pa
 
         files, view = self._files, self._view
-        nulls = self._nulls()
+        is_sure = pc.invert(self._may_show_hidden())
+        nulls = pc.if_else(is_sure, self._nulls(), pa.scalar(None, pa.int64()))
         deleted = deleted_rows(view.adds)
         has_all = pc.equal(deleted, 0)
         some = pc.subtract(nulls, deleted)
@@ -180,6 +181,7 @@ class _FromFooters:
         only_float = pa.repeat(self._leaf.physical_type == "FLOAT", files)
         nothing = pa.scalar(None, chunks.low.type)
         low, high = self._least(chunks.low), self._greatest(chunks.high)
+        low, high = (pc.if_else(is_sure, bound, nothing) for bound in (low, high))
         floor, ceiling = self._least(chunks.floor, all_known=True), self._greatest(chunks.ceiling, all_known=True)
         return Known(
             pc.if_else(has_all, low, nothing),
@@ -195,6 +197,16 @@ class _FromFooters:
             no,
             no,
         )
+
+    def _may_show_hidden(self) -> Any:
+        """True for files in which values count that null structs hide: Arrow (26.0.1) writes them, out of dictionaries,
+        as nulls, and takes them into the statistics.
+        """
+        import pyarrow as pa
+
+        if not self._may_count_parents or self._leaf.physical_type != "BYTE_ARRAY":
+            return pa.repeat(False, self._files)
+        return pa.array([footer.is_by_arrow for footer in self._view.footers], pa.bool_())
 
     def _nulls(self) -> Any:
         """Nulls of each file, deleted ones too; unknown where one row group does not tell."""
