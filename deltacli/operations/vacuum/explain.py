@@ -17,7 +17,7 @@ from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles
 from deltacli.operations.vacuum.links import spare_linked
 from deltacli.operations.vacuum.other_tables import kind_at
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.planning import Setting, choice_of, prepare
+from deltacli.operations.vacuum.planning import Setting, choice_of, plan_vacuum, prepare
 from deltacli.operations.vacuum.references import named_files
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.quantities import format_duration, format_size, format_timestamp
@@ -35,6 +35,10 @@ _WHY_IT_GOES = {
     Reason.VECTOR: "no retained version needs this file of deletion vectors",
     Reason.CHANGE_DATA: "no retained commit names this change data",
     Reason.FOREIGN: "it is nothing that a Delta table consists of, and foreign files are included",
+}
+_WHY_UNSEEN = {
+    "lite": "--mode lite sees only what commits have removed since the last vacuum; a full run deletes it",
+    "inventory": "the inventory does not show it as a file to delete; a run without --inventory deletes it",
 }
 
 
@@ -104,7 +108,15 @@ def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation
     old = spare_linked(judge, None, names_hidden=True)
     found = choose(old, (), setting.references, choice_of(setting))
     verdict, why = _verdict(setting, judge, found, commits)
+    if verdict == "goes" and not setting.is_listed and not _is_candidate(table, request, name):
+        verdict, why = "kept", _WHY_UNSEEN["inventory" if request.inventory else "lite"]
     return Explanation(name, verdict, why, tuple(facts), commits)
+
+
+def _is_candidate(table: Table, request: VacuumRequest, name: str) -> bool:
+    """True if the plan that is made without a listing of its own deletes the file."""
+    paths = plan_vacuum(table, request).candidates.column("path")
+    return bool(pc.any(pc.equal(paths, binary_paths([name])[0])).as_py())
 
 
 def _verdict(

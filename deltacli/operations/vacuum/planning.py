@@ -99,6 +99,11 @@ class Setting(NamedTuple):
         return self.references.window.reaches_back or self.retention_ms <= self.tombstones_ms
 
     @property
+    def is_listed(self) -> bool:
+        """True if the plan is made from a listing of the table."""
+        return self.request.mode is Mode.FULL and self.request.inventory is None
+
+    @property
     def is_whole(self) -> bool:
         """True if the plan covers the whole table, by a listing of its own."""
         return not (self.request.prefix or self.request.where or self.request.inventory)

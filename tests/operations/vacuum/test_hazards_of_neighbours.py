@@ -13,7 +13,7 @@ from deltacli.errors import Refused, UsageError
 from deltacli.operations.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
-from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.plan import Mode, VacuumPlan
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import LocalStorage, open_storage
@@ -244,6 +244,18 @@ def test_the_age_of_a_file_is_judged_whatever_clock_a_saved_plan_had(tmp_path: P
     outcome = execute_vacuum(open_at(storage), plan)
 
     assert (0, 1) == (outcome.deleted.files, outcome.spared)
+
+
+@pytest.mark.parametrize("how", ["full", "lite", "inventory"])
+def test_a_file_is_explained_as_a_run_without_a_listing_sees_it(how: str, tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(with_files(table, "orphan.parquet"), tmp_path / "t")
+    inventory = inventory_of(tmp_path / "t", "a.parquet", "b.parquet") if how == "inventory" else None
+    request = VacuumRequest(mode=Mode.LITE if how == "lite" else Mode.FULL, inventory=inventory)
+    orphan = "goes" if how == "full" else "kept"
+
+    for path, verdict in (("a.parquet", "kept"), ("b.parquet", "goes"), ("orphan.parquet", orphan)):
+        assert verdict == explain_file(open_at(storage), request, path).verdict
 
 
 def test_what_an_earlier_table_said_of_lite_does_not_count(tmp_path: Path) -> None:
