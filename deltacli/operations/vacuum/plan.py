@@ -128,6 +128,14 @@ class Reach:
 UNKNOWN_REACH = Reach()
 
 
+class ProtectedTable(NamedTuple):
+    """Another table whose files stay, as it was when the plan was made."""
+
+    uri: str
+    table_id: str
+    version: int
+
+
 @dataclass(frozen=True)
 class VacuumPlan:
     """What would be deleted. Nothing has been done.
@@ -164,6 +172,7 @@ class VacuumPlan:
     snapshot_sha256: str | None = None
     """SHA-256 of the commit `snapshot_version`, which a log that was put back and written on has not; None where there
     was no such file."""
+    protected: tuple[ProtectedTable, ...] = ()
     by_inventory: bool = False
     """The store made the listing, some time before: each file is looked at before it goes."""
     looked_at: float | None = field(default=None, compare=False)

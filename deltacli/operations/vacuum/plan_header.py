@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, ProtectedTable, Reach, Refusal, VacuumPlan
 
 if TYPE_CHECKING:
     import pyarrow
@@ -46,6 +46,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
         "selection": plan.selection,
         "horizon": plan.horizon,
         "byInventory": plan.by_inventory,
+        "protected": [list(one) for one in plan.protected],
     }
 
 
@@ -71,6 +72,7 @@ def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
         horizon=_find(header, "horizon", int),
         allows_below=_get(header, "allowsBelow", bool),
         by_inventory=_get({"byInventory": False, **header}, "byInventory", bool),
+        protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
     )
     if plan.plan_id != header["planId"]:
         raise ValueError(f"its id is {header['planId']}, and that of its rows is {plan.plan_id}")
@@ -112,6 +114,12 @@ def _read_refusal(value: Any) -> Refusal:  # Any: a JSON value
     _require(all(isinstance(text, str) for text in (code, message)), "refusals")
     _require(all(text is None or isinstance(text, str) for text in rest), "refusals")
     return Refusal(code, message, *rest)
+
+
+def _read_protected(value: Any) -> ProtectedTable:  # Any: a JSON value
+    uri, table_id, version = value
+    _require(isinstance(uri, str) and isinstance(table_id, str) and type(version) is int, "protected")
+    return ProtectedTable(uri, table_id, version)
 
 
 def _read_reach(reach: Mapping[str, Any]) -> Reach:

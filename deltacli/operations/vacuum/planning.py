@@ -48,7 +48,8 @@ from deltacli.operations.vacuum.guards import (
 )
 from deltacli.operations.vacuum.links import spare_linked
 from deltacli.operations.vacuum.other_tables import tables_above, tables_around
-from deltacli.operations.vacuum.plan import Amount, Mode, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Mode, ProtectedTable, Refusal, VacuumPlan
+from deltacli.operations.vacuum.protecting import open_protected, protected_table
 from deltacli.operations.vacuum.reach import find_horizon, find_reach
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import VacuumRequest
@@ -85,6 +86,8 @@ class Setting(NamedTuple):
     cutoff_ms: int
     keys: PathKeys
     references: References
+    protected: tuple[ProtectedTable, ...]
+    """The tables whose files stay because somebody asked for it."""
     first: Regime | None
     """What was in force at the oldest version that can be rebuilt; None where nobody knows."""
 
@@ -168,19 +171,25 @@ def prepare(
     listing = list_log(table.storage, progress=table.progress)
     window = find_window(table, listing, cutoff_ms)
     listed_until = None if listed_ms is None else last_commit_before(table, listing, listed_ms)
+    protect = [open_protected(table, uri) for uri in request.protect_from]
     references = collect_references(
         snapshot,
         keys,
         window,
         keep_versions=request.keep_versions,
-        protect=[_open_protected(table, uri) for uri in request.protect_from],
+        protect=protect,
         scope=scope,
         removals_since=removals_since,
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
     )
     first = _first_regime(snapshot, references)
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
-    return Setting(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references, first)
+    protected = tuple(map(protected_table, protect))
+    return Setting(
+        *(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
+        protected=protected,
+        first=first,
+    )
 
 
 def _first_regime(snapshot: Snapshot, references: References) -> Regime | None:
@@ -259,20 +268,6 @@ class _Listed:
         if not self.prefix:
             return visible
         return pc.and_(visible, pc.starts_with(keys, pattern=self.prefix.encode("utf-8", "surrogateescape") + b"/"))
-
-
-def _open_protected(table: Table, uri: str) -> Snapshot:
-    """The newest version of another table. Raises also Refused where the protocol keeps deltacli from knowing all that
-    it needs.
-    """
-    other = Table(table.open_other(uri), clock=table.clock, progress=table.progress, open_other=table.open_other)
-    try:
-        snapshot = other.snapshot()
-        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
-    except DeltacliError as fault:
-        fault.table = fault.table or other.uri
-        raise
-    return snapshot
 
 
 def choice_of(setting: Setting) -> Choice:
@@ -400,5 +395,6 @@ def make_plan(setting: Setting, rows: Any, **parts: Any) -> VacuumPlan:  # Any: 
         candidates=rows,
         selection=request.where or request.prefix,
         allows_below=allows_below(request, setting.own_ms),
+        protected=setting.protected,
         **parts,
     )

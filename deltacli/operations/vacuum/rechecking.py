@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
-from deltacli.delta.log_path import LOG_DIRECTORY, LogFileKind, commit_name
+from deltacli.delta.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.protocol import require_committable
 from deltacli.delta.segment import LogFile, make_log_file
-from deltacli.delta.vacuum.keys import PathKeys
+from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.protecting import made_absolute, of_protected, open_kept
 from deltacli.quantities import format_duration
+from deltacli.storage import link_targets
 from deltacli.work.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
@@ -30,12 +32,14 @@ _CHECKPOINTS = frozenset(
 
 
 class NewerCommits:
-    """Reads commits as they come, each once, and knows the files that they name."""
+    """Reads commits as they come, each once, and knows the files that they name: those of the table, and those of the
+    tables whose files stay, too. Raises what `open_kept` raises.
+    """
 
     def __init__(self, table: Table, keys: PathKeys, plan: VacuumPlan) -> None:
         self._table, self._keys, self._plan = table, keys, plan
-        self._seen = plan.snapshot_version
-        self._last: LogFile | None = None
+        self._own = _LogTail(table, plan.snapshot_version)
+        self._others = [_LogTail(open_kept(table, kept), kept.version) for kept in plan.protected]
         self._needed: Any = None  # Any: an int64 array
 
     def require_same(self, snapshot: Snapshot) -> None:
@@ -69,39 +73,70 @@ class NewerCommits:
         return pc.is_in(self._keys.of_listing(paths), value_set=self._needed)
 
     def _read_on(self) -> None:
-        import pyarrow as pa
-
-        new = self._listed()
-        if not new:
-            return
-        named = NamedFiles()
-        found: list[FileReferences] = []
-        is_other = False
-        for file in new:
-            actions = list(commit_actions(self._table.storage, file, None))
-            is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
-            found += named.take(actions, file)
-        found += named.flush()
+        found, is_other = self._own.read_on()
         if is_other:
             self.require_same(self._table.snapshot())
+        self._take(found)
+        for tail in self._others:
+            with of_protected(tail.table.uri):
+                found, is_other = tail.read_on()
+                if is_other:
+                    snapshot = tail.table.snapshot()
+                    require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+                self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in found])
+
+    def _take(self, found: list[FileReferences]) -> None:
+        import pyarrow as pa
+
         parts = [] if self._needed is None else [self._needed]
         for rows in found:
             of_paths, of_vectors = self._keys.of_log(rows.path), self._keys.of_vectors(rows.vector)
             _require_places(of_paths.escaping, of_vectors.unknown)
             parts += [pc.drop_null(of_paths.hashes), of_paths.spare, pc.drop_null(of_vectors.hashes), of_vectors.spare]
+            parts += [self._behind_links(names) for names in (of_paths.keys, of_paths.written, of_vectors.keys)]
         if parts:
             self._needed = pa.concat_arrays(parts)
-        self._seen, self._last = new[-1].version, new[-1]
+
+    def _behind_links(self, names: Any) -> Any:  # Any: a binary array in, an int64 array out
+        """The files that links on the way lead to: what is named by way of these is needed by its other name."""
+        texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
+        found = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
+        return self._keys.of_listing(binary_paths([target for target, name in found if target != name]))
+
+
+class _LogTail:
+    """The commits of a log that come after a version, each read once."""
+
+    def __init__(self, table: Table, version: int) -> None:
+        self.table = table
+        self._seen = version
+        self._last: LogFile | None = None
+
+    def read_on(self) -> tuple[list[FileReferences], bool]:
+        """What commits name that were not read yet, and whether they change more than files."""
+        new = self._listed()
+        named = NamedFiles()
+        found: list[FileReferences] = []
+        is_other = False
+        for file in new:
+            actions = list(commit_actions(self.table.storage, file, None))
+            is_other = is_other or any(kind not in _HARMLESS for kind, _ in actions)
+            found += named.take(actions, file)
+        found += named.flush()
+        if new:
+            self._seen, self._last = new[-1].version, new[-1]
+        return found, is_other
 
     def _listed(self) -> list[LogFile]:
         """The commits that were not read yet, in order. Raises Refused where one between is gone, or the last one that
         was read is no longer what it was: the log is another one.
         """
-        start = commit_name(self._seen + 1 if self._last is None else self._seen)
+        # All names of a version begin with its digits, also that of a checkpoint, which comes before the commit.
+        start = f"{self._seen + 1 if self._last is None else self._seen:020d}"
         for _ in range(2):  # a listing may miss a file that comes while it is made, and show the one after it
             listed = [
                 make_log_file(stat.name, stat.size_bytes, stat.modified_ms)
-                for stat in self._table.storage.list_from(LOG_DIRECTORY, start)
+                for stat in self.table.storage.list_from(LOG_DIRECTORY, start)
             ]
             commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
             self._require_last(commits)

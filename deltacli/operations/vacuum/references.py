@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.paths import canonical
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.segment import LogFile, LogListing
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
@@ -20,6 +19,7 @@ from deltacli.operations.log import list_log
 from deltacli.operations.replay import read_contents
 from deltacli.operations.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Reason
+from deltacli.operations.vacuum.protecting import made_absolute, of_protected
 from deltacli.work.checkpoints import FileBatch
 from deltacli.work.commits import is_large
 from deltacli.work.file_references import FileReferences, NamedFiles, commit_actions
@@ -331,7 +331,8 @@ def collect_references(
     for other in protect:
         # A clone may keep what it removed for longer than its source does.
         kept_since_ms = table.clock() - deleted_file_retention_ms(other.properties)
-        _protect_table(other, heap, min(window.cutoff_ms, kept_since_ms))
+        with of_protected(other.table.uri):
+            _protect_table(other, heap, min(window.cutoff_ms, kept_since_ms))
     live = heap.live.whole()
     return References(
         live=live,
@@ -382,25 +383,21 @@ def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
 
     from deltacli.operations.log import list_log
 
-    root = f"{canonical(other.table.uri).rstrip('/')}/"
+    uri = other.table.uri
     listing = list_log(other.table.storage, progress=other.table.progress)
     window = find_window(other.table, listing, cutoff_ms)
     faults: list[CommitCorrupt] = []
-
-    def absolute(paths: Any) -> Any:  # Any: pyarrow has no types
-        is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
-        return pc.if_else(is_relative, pc.binary_join_element_wise(root.replace("%", "%25"), paths, ""), paths)
 
     for rows in named_files(other.table, listing, faults, []):
         needed = pc.greater(rows.version, pa.scalar(-1 if window.last_before is None else window.last_before))
         part = _some(rows, needed)
         if len(part.path):
-            heap.take_needed(_narrow(absolute(part.path), part.vector))
+            heap.take_needed(_narrow(made_absolute(part.path, uri), part.vector))
     if faults:
         raise faults[0]
     for batch in other.narrow(with_records=False):
         for found in _needed_of(batch, cutoff_ms):
-            heap.take_needed(_narrow(absolute(found.column("path")), found.column("dv_id")))
+            heap.take_needed(_narrow(made_absolute(found.column("path"), uri), found.column("dv_id")))
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
