@@ -54,6 +54,8 @@ class Judge:
     keys: PathKeys
     names: HiddenNames
     cutoff_ms: int
+    may_repeat: bool = False
+    """The listing may show a file more than once, as an inventory does."""
     hits: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
     """Hashes of listed files that are needed."""
     young: list[Any] = field(default_factory=list)
@@ -94,7 +96,7 @@ class Judge:
         if not len(hashes):
             return
         sizes, times = self._stats_of(files)
-        is_there = pc.greater_equal(times, 0)
+        is_there = pc.or_(pc.greater_equal(sizes, 0), pc.greater_equal(times, 0))  # some are older than 1970
         is_old = pc.and_(is_there, pc.less(times, pa.scalar(self.cutoff_ms, pa.int64())))
         self.young.append(pc.filter(hashes, pc.and_not(is_there, is_old)))
         rows = pa.RecordBatch.from_arrays(
@@ -122,20 +124,34 @@ class Judge:
 
         names = ["path", "sizeBytes", "modificationTimeMs", "hash"]
         types = [pa.binary(), pa.int64(), pa.int64(), pa.int64()]
-        return pa.Table.from_batches(self._old, pa.schema(list(zip(names, types, strict=True))))
+        found = pa.Table.from_batches(self._old, pa.schema(list(zip(names, types, strict=True))))
+        if not self.may_repeat:
+            return found
+        paths = found.column("path").combine_chunks()
+        return found.take(pc.index_in(pc.unique(paths), value_set=paths))
 
     @cached_property
     def needed(self) -> pyarrow.Array:
         """The hashes of the listed files that are needed."""
         import pyarrow as pa
 
-        return pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
+        found = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
+        return pc.unique(found) if self.may_repeat else found
+
+    @property
+    def young_files(self) -> int:
+        """How many files are too young to go."""
+        import pyarrow as pa
+
+        if self.may_repeat:
+            return len(pc.unique(pa.concat_arrays([*self.young, pa.array([], pa.int64())])))
+        return sum(map(len, self.young))
 
     @cached_property
     def live_found(self) -> tuple[Amount, Amount]:
         """How many live files there should be in the listing, and how many were found, with their bytes by the log."""
         live, written, sizes = self.references.live, self.references.live_written, self.references.live_sizes
-        if self._live_hits == len(live):  # each of them, the rule: nothing need be looked up
+        if self._live_hits == len(live) and not self.may_repeat:  # each of them, the rule: nothing need be looked up
             every = Amount(len(live), pc.sum(sizes).as_py() or 0)
             return every, every
         is_found = is_among(live, self.needed)
@@ -256,7 +272,10 @@ def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
             ),
         ),
     )
-    is_known = pc.or_(pc.or_(is_removed, is_change_data), pc.equal(reason, Reason.FOREIGN.value))
+    # Behind a gap in the log nobody knows what became of a file since.
+    runs = references.listing.commit_runs
+    is_sure = pc.greater_equal(versions, runs[-1][0]) if runs else pc.is_null(versions)
+    is_known = pc.or_(pc.and_(is_removed, pc.fill_null(is_sure, True)), is_change_data)
     return (
         rows.append_column("reason", pc.cast(reason, pa.string()))
         .append_column("removedAtVersion", versions)
@@ -272,7 +291,7 @@ def kept_files(judge: Judge, found: Candidates, walk: Walk, nested: Sequence[str
     return Kept(
         live=Amount(live.files + of_vectors, live.size_bytes),
         retained=max(0, len(judge.needed) - live.files - of_vectors),
-        young=sum(map(len, judge.young)),
+        young=judge.young_files,
         foreign=found.foreign,
         hidden=judge.hidden + len(walk.hidden_directories),
         links=len(walk.links),

@@ -126,7 +126,7 @@ def _verdict(
         return "goes", _WHY_IT_GOES[Reason(found.rows.column("reason")[0].as_py())]
     if len(judge.needed):
         return "kept", _why_needed(setting, judge, commits)
-    if sum(map(len, judge.young)):
+    if judge.young_files:
         return "kept", "it is younger than the retention: a writer may be about to commit it"
     if found.foreign.files:
         return "kept", "it is nothing that a Delta table consists of; --include-foreign would delete it"

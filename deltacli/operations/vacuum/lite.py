@@ -145,7 +145,7 @@ def _on_disk(setting: Setting, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tabl
     paths = [path.decode("utf-8", "surrogateescape") for path in rows.column("path").to_pylist()]
     sizes, times = (pa.array(column, pa.int64()) for column in storage.stat_many(paths))
     rows = rows.set_column(1, "sizeBytes", sizes)
-    is_there, is_old = pc.greater_equal(times, 0), pc.less(times, setting.cutoff_ms)
+    is_there, is_old = pc.greater_equal(sizes, 0), pc.less(times, setting.cutoff_ms)
     return pc.filter(rows, pc.and_(is_there, is_old)), pc.filter(rows, pc.and_not(is_there, is_old))
 
 

@@ -134,7 +134,8 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
         scope = _Listed(names, request.prefix)
         setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
         names = setting.hidden_names
-        judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
+        is_inventory = inventory is not None
+        judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms, is_inventory)
         with table.progress.step("listing the table", unit="files") as step:
             for files in batches_of(listed, rows_at_once(setting.references)):
                 judge.take(files)

@@ -63,7 +63,7 @@ def find_horizon(setting: Setting, judge: Judge) -> int | None:
 
     references = setting.references
     end = references.window.last_before
-    if end is None:
+    if end is None or references.unknown_vector is not None:
         return None
     changes = references.changes
     changes_stay = pc.is_in(changes.hashes, value_set=pa.concat_arrays([judge.needed, *judge.young]))

@@ -246,6 +246,44 @@ def test_the_age_of_a_file_is_judged_whatever_clock_a_saved_plan_had(tmp_path: P
     assert (0, 1) == (outcome.deleted.files, outcome.spared)
 
 
+def test_what_an_inventory_shows_twice_is_one_file(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet", "c.parquet")
+    table.commit(remove("b.parquet", deleted_ms=OLD_MS), remove("c.parquet", deleted_ms=ago(3)))
+    storage = written(table, tmp_path / "t")
+    inventory = inventory_of(tmp_path / "t", *["a.parquet", "b.parquet", "c.parquet"] * 3)
+
+    plan = plan_of(storage, inventory=inventory)
+
+    assert (1, 1, 1) == (plan.files, plan.kept.live.files, plan.kept.retained)
+
+
+def test_an_inventory_that_shows_one_live_file_for_all_is_not_the_table(tmp_path: Path) -> None:
+    storage = written(table_of(*MANY), tmp_path / "t")
+    inventory = inventory_of(tmp_path / "t", *MANY[:1] * len(MANY))
+
+    assert ["vacuum.live-files-missing"] == refusals(storage, inventory=inventory)
+
+
+@pytest.mark.parametrize("mode", ["full", "lite"])
+def test_a_file_from_before_1970_goes(mode: str, tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(table, tmp_path / "t")
+    os.utime(tmp_path / "t" / "b.parquet", (-(10**6), -(10**6)))
+
+    assert {"b.parquet"} == goes(storage, mode=mode)
+
+
+def test_lite_comes_back_to_vectors_that_were_kept_for_one_that_nobody_knows(tmp_path: Path) -> None:
+    vector, odd = vector_of(), deletion_vector("x") | {"storageType": "q"}
+    table = table_of("a.parquet", add("b.parquet", size=10, vector=vector), has_vectors=True)
+    table.commit(remove("b.parquet", vector=vector, deleted_ms=OLD_MS), add("c.parquet", size=10, vector=odd))
+    storage = written(with_files(table, "b.parquet", "c.parquet", vector_path(ID)), tmp_path / "t")
+
+    plan = plan_of(storage)
+
+    assert ({"b.parquet"}, None) == (paths_of(plan), plan.horizon)
+
+
 @pytest.mark.parametrize("how", ["full", "lite", "inventory"])
 def test_a_file_is_explained_as_a_run_without_a_listing_sees_it(how: str, tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))

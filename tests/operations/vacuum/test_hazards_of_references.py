@@ -11,7 +11,7 @@ from deltacli.errors import DeltacliError, VersionAbsent
 from deltacli.storage import LocalStorage
 from tests.support.actions import Action, add, birth, commit_info, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
-from tests.support.damage import head_cleaned
+from tests.support.damage import gap, head_cleaned
 from tests.support.reading import NOW_MS
 from tests.support.small_vectors import vector_path
 from tests.support.vacuum_hazards import (
@@ -236,6 +236,28 @@ def test_where_the_log_does_not_reach_back_a_tombstone_proves_a_file_old_enough(
     table.commit(commit_info("WRITE"), modified_ms=ago(1)).checkpoint(2).damaged(head_cleaned(before=2))
 
     assert {"b.parquet"} == goes(table, retention_ms=20 * DAY_MS)
+
+
+def test_where_the_log_does_not_reach_back_a_file_of_an_unknown_kind_may_be_data() -> None:
+    table = table_of("a.parquet", "part-0001").commit(remove("part-0001", deleted_ms=ago(10)), modified_ms=ago(10))
+    table.commit(commit_info("WRITE"), modified_ms=ago(1))
+    lines = [line for line in table.states[2].actions() if "remove" not in line]
+    table.checkpoint(2, actions=lines).damaged(head_cleaned(before=2))
+
+    assert not goes(table, retention_ms=20 * DAY_MS, include_foreign=True)
+    assert {"part-0001"} == goes(table, include_foreign=True)
+
+
+def test_what_was_removed_before_a_gap_in_the_log_may_have_come_back_within_it() -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    table.commit(add("b.parquet", size=10), modified_ms=ago(11))
+    table.commit(remove("b.parquet", deleted_ms=ago(10)), modified_ms=ago(10))
+    table.commit(commit_info("WRITE"), modified_ms=ago(1))
+    lines = [line for line in table.states[4].actions() if "remove" not in line]
+    table.checkpoint(4, actions=lines).damaged(gap(2, 3))
+
+    assert not goes(table, retention_ms=20 * DAY_MS)
+    assert {"b.parquet"} == goes(table)
 
 
 def test_a_table_that_kept_tombstones_shorter_some_days_ago_is_not_trusted_to_have_them() -> None:
