@@ -89,15 +89,15 @@ LONGEST_MS = 365_000 * 86_400_000
 
 
 def parse_duration(text: str) -> int:
-    """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`. Raises UsageError."""
-    found = re.fullmatch(r"\s*([0-9]{1,9})\s*([wdhms])\s*", text.lower())
+    """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`. Raises UsageError."""
+    found = re.fullmatch(r"\s*([0-9]{1,15})\s*(w|d|h|m|s|ms)\s*", text.lower())
     if found is None:
         raise UsageError(
             f"{text!r} is not a duration",
             code="usage.duration",
-            facts={"expected": "a number and one of w, d, h, m, s, as in 30d or 168h"},
+            facts={"expected": "a number and one of w, d, h, m, s, ms, as in 30d or 168h"},
         )
-    duration = int(found[1]) * dict(_DURATIONS)[found[2]]
+    duration = int(found[1]) * {**dict(_DURATIONS), "ms": 1}[found[2]]
     if duration > LONGEST_MS:
         raise UsageError(f"{text!r} is longer than a thousand years", code="usage.duration")
     return duration

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.errors import UsageError
-from deltacli.quantities import format_age, format_ranges, format_size, format_timestamp, parse_timestamp, ranges_of
+from deltacli.quantities import (
+    format_age,
+    format_duration,
+    format_ranges,
+    format_size,
+    format_timestamp,
+    parse_duration,
+    parse_timestamp,
+    ranges_of,
+)
 from tests.support.effort import examples
 
 DAY_MS = 86_400_000
@@ -19,6 +28,12 @@ DAY_MS = 86_400_000
 @examples(200)
 def test_a_written_time_reads_back(timestamp_ms: int) -> None:
     assert timestamp_ms == parse_timestamp(format_timestamp(timestamp_ms))
+
+
+@given(st.integers(0, 365_000 * DAY_MS))
+@examples(100)
+def test_a_written_duration_reads_back(duration_ms: int) -> None:
+    assert duration_ms == parse_duration(format_duration(duration_ms))
 
 
 @pytest.mark.parametrize(

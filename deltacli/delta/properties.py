@@ -34,7 +34,7 @@ _UNIT_MICROSECONDS = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
-_PAIR = re.compile(r"([+-]?)\s*(\d+)(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
+_PAIR = re.compile(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)")
 
 
 def parse_interval(text: str) -> int | None:

@@ -19,6 +19,7 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.cli.interrupts import Interrupted
+from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import Amount, Kept, Mode, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.request import Limit, VacuumRequest
 from deltacli.operations.vacuum.saved import read_plan, save_plan
@@ -41,7 +42,7 @@ class Core:
     outcome: VacuumOutcome = field(default_factory=lambda: VacuumOutcome(deleted=Amount(6, 3 << 30), start_version=43))
     requests: list[VacuumRequest] = field(default_factory=list)
     executed: list[tuple[Any, Any]] = field(default_factory=list)  # Any: options and record
-    interrupts: bool = False
+    ends_with: BaseException | None = None
 
     def plan_vacuum(self, _table: object, request: VacuumRequest) -> VacuumPlan:
         self.requests.append(request)
@@ -53,9 +54,9 @@ class Core:
         self.executed.append((options, record))
         outcome.deleted, outcome.start_version = self.outcome.deleted, self.outcome.start_version
         outcome.failures, outcome.failed = self.outcome.failures, self.outcome.failed
-        if self.interrupts:
+        if self.ends_with is not None:
             outcome.end_version, outcome.end_status = self.outcome.end_version, self.outcome.end_status
-            raise Interrupted(signal.SIGINT)
+            raise self.ends_with
         return outcome
 
 
@@ -193,11 +194,41 @@ def test_files_that_are_still_there_are_named_and_exit_5(core: Core, vacuum: Vac
 def test_an_interruption_says_how_far_it_came_and_how_to_go_on(
     outcome: VacuumOutcome, said: str, core: Core, vacuum: Vacuum
 ) -> None:
-    core.interrupts, core.outcome = True, outcome
+    core.ends_with, core.outcome = Interrupted(signal.SIGINT), outcome
 
     done = vacuum("--yes")
 
     assert (130, "", f"interrupted; {said}\n") == (done.code, done.out, done.err)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code", "so_far"),
+    [
+        (VacuumOutcome(), 4, None),
+        (
+            VacuumOutcome(start_version=43, end_version=44, end_status="FAILED"),
+            4,
+            "0 of 6 files deleted, VACUUM END (FAILED) is version 44",
+        ),
+        (VacuumOutcome(Amount(4, 10), start_version=43), 5, "4 of 6 files deleted, VACUUM END was not written"),
+    ],
+    ids=["before START", "before the first", "in between"],
+)
+def test_what_stops_the_deletions_in_the_middle_says_how_far_they_came(
+    outcome: VacuumOutcome, code: int, so_far: str | None, core: Core, vacuum: Vacuum
+) -> None:
+    core.outcome = outcome
+    core.ends_with = Refused("the retention has grown", code="vacuum.plan-retention", hint="deltacli vacuum {table}")
+
+    done = vacuum("--yes")
+
+    assert (code, "error: trips: the retention has grown", "hint: deltacli vacuum trips") == (
+        done.code,
+        done.err.splitlines()[0],
+        done.err.splitlines()[-1],
+    )
+    assert (so_far or "") in done.err
+    assert ("deleted " in done.out) == (so_far is not None)
 
 
 def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:

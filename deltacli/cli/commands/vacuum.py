@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.consent import require_consent, require_now_is_not_ahead
@@ -32,7 +32,7 @@ from deltacli.cli.vacuum_options import (
     parse_rate,
     require_one_errand,
 )
-from deltacli.errors import Refused
+from deltacli.errors import DeltacliError, PartlyDone, Refused
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.quantities import format_size, plural
 
@@ -170,16 +170,17 @@ class _Errand:
         from deltacli.operations.vacuum.applicable import require_applicable
         from deltacli.operations.vacuum.saved import read_plan
 
-        plan = read_plan(path)
+        saved = read_plan(path)
+        plan = replace(saved, table=self.table.uri)  # which may be a copy of the one that it was made for
         self._say_notes(plan)
         if self.dry_run:
             self._show(plan, None, dry_run=True)
             try:
-                require_applicable(self.table, plan, self.table.snapshot())
+                require_applicable(self.table, saved, self.table.snapshot())
             except Refused as refused:
                 self.run.note(f"note: applying this plan will be refused: {refused.message} [{refused.code}]")
             return
-        require_applicable(self.table, plan, self.table.snapshot())
+        require_applicable(self.table, saved, self.table.snapshot())
         if self._is_due(plan, "deltacli vacuum {{table}} --save-plan FILE {override}"):
             self._go_on(plan, path)
 
@@ -251,6 +252,7 @@ class _Errand:
         from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
 
         require_now_is_not_ahead(self.run)
+        before = outcome.deleted.files
         try:
             how = ExecuteOptions(*self.execution)
             return execute_vacuum(self.table, plan, how, outcome=outcome, record=record)
@@ -258,6 +260,14 @@ class _Errand:
             notes = getattr(interruption, "__notes__", None)
             interruption.outcome = _so_far(plan, outcome, notes[0] if notes else None)
             raise
+        except DeltacliError as fault:
+            if outcome.start_version is None and outcome.deleted.files == before:
+                raise
+            self._show(plan, outcome, dry_run=False)
+            fault.facts["so far"] = _done(plan, outcome, None)
+            if outcome.deleted.files == before:
+                raise
+            raise PartlyDone(fault.message, code=fault.code, facts=fault.facts, hint=fault.hint) from fault
 
     def _report(self, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
         from deltacli.operations.vacuum.execute import require_done
@@ -291,9 +301,14 @@ def _so_far(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> 
     """What an interrupted run did; `in_flight` is what became of a commit that was on its way."""
     if not outcome.deleted.files and outcome.start_version is None:
         return "nothing was deleted" if in_flight is None else f"nothing was deleted, VACUUM START: {in_flight}"
+    done = _done(plan, outcome, in_flight)
+    return done if outcome.end_status == "COMPLETED" else f"{done}; the same command goes on from there"
+
+
+def _done(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:
     done = f"{outcome.deleted.files:,} of {plural(plan.files, 'file')} deleted"
     if outcome.end_version is not None:
         done += f", VACUUM END ({outcome.end_status}) is version {outcome.end_version}"
     elif outcome.start_version is not None:
         done += ", VACUUM END was not written" if in_flight is None else f", VACUUM END: {in_flight}"
-    return done if outcome.end_status == "COMPLETED" else f"{done}; the same command goes on from there"
+    return done

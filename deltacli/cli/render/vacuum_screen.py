@@ -140,7 +140,7 @@ def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
     if reach.oldest_before is not None and reach.oldest_before < reach.first_version:
         lost = [one for one in range(reach.oldest_before, reach.first_version) if one not in reach.kept_versions]
         if lost:
-            yield f"{'versions' if len(lost) > 1 else 'version'} {format_ranges(lost)} can't be read any more"
+            yield f"{'versions' if len(lost) > 1 else 'version'} {format_ranges(lost)} may lose files"
 
 
 def _change_feed(plan: VacuumPlan) -> Iterator[str]:

@@ -150,7 +150,11 @@ def _why_needed(setting: Setting, judge: Judge, commits: tuple[ExplainedCommit, 
     if retained:
         newest = retained[-1]
         return f"version {newest.version} {newest.detail}, and is within the retention"
-    if any(one.action in ("remove", "vector") for one in commits) or is_among(references.removed.hashes):
+    request, cutoff_ms = setting.request, setting.cutoff_ms
+    removals = [one for one in commits if one.action in ("remove", "vector")]
+    is_late = any(one.timestamp_ms is None or one.timestamp_ms >= cutoff_ms for one in removals)
+    is_removed = bool(removals) or is_among(references.removed.hashes)
+    if is_late or (is_removed and not request.keep_versions and not request.protect_from):
         return "its removal is younger than the retention: versions that can be read need it"
     return "a version to be kept, or another table that is to be protected, needs it"
 

@@ -45,10 +45,13 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     is_needed = pc.is_in(removals.column("hash"), value_set=references.protected)
     is_late = pc.greater_equal(removals.column("modificationTimeMs"), setting.cutoff_ms)
     is_hidden = setting.hidden_names.mask(_flat(removals.column("path")))
-    stays = pc.or_(pc.or_(is_live, is_needed), pc.or_(is_late, is_hidden))
+    is_retained = pc.and_not(pc.or_(is_needed, is_late), is_live)
+    is_passed_over = pc.and_not(is_hidden, pc.or_(is_live, is_retained))
+    stays = pc.or_(pc.or_(is_live, is_retained), is_hidden)
     if references.unknown_vector is not None:
         stays = pc.or_(stays, pc.equal(removals.column("reason"), Reason.VECTOR.value))
-    free, retained = pc.filter(removals, pc.invert(stays)), pc.filter(removals, pc.and_not(stays, is_live))
+    retained = pc.filter(removals, pc.and_not(stays, pc.or_(is_live, is_passed_over)))
+    free = pc.filter(removals, pc.invert(stays))
     found, young = _on_disk(setting, free)
     tables = tables_above(table, _flat(found.column("path")))
     nested = sorted(directory for directory in tables if directory)
@@ -59,7 +62,8 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
         *shared_refusals(tables.items(), own_formats(setting)),
         *nested_refusals(request, nested, found.num_rows - rows.num_rows),
     )
-    kept = Kept(retained=retained.num_rows, young=young.num_rows, nested_tables=tuple(nested))
+    hidden = pc.sum(is_passed_over).as_py() or 0
+    kept = Kept(retained=retained.num_rows, young=young.num_rows, hidden=hidden, nested_tables=tuple(nested))
     return _plan(setting, rows, kept, refusals, kept_from, begun)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ def of_protected(uri: str) -> Iterator[None]:
     except DeltacliError as fault:
         fault.table = fault.table or uri
         fault.facts.setdefault("protected table", uri)
+        if fault.hint and not fault.code.startswith("vacuum."):
+            fault.hint = fault.hint.replace("{table}", shlex.quote(uri))
         raise
 
 

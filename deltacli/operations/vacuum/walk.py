@@ -10,7 +10,7 @@ from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError
 from deltacli.operations.vacuum.candidates import ListedFiles
 from deltacli.operations.vacuum.other_tables import TELLING, kind_at
-from deltacli.storage import PathKind, Storage, Walked
+from deltacli.storage import PathKind, Storage, Walked, link_targets
 
 _FILES_A_BATCH = 131_072
 
@@ -78,9 +78,14 @@ class TableWalk:
                 raise UsageError(
                     f"--prefix {self.directory}: {parts[length - 1]} is hidden, vacuum does not look there"
                 )
+            if self._is_link(above):
+                raise UsageError(f"--prefix {self.directory}: {above} is a link, and vacuum does not follow links")
             kind = self._kind_at(above)
             if kind is not None:
                 raise UsageError(f"--prefix {self.directory}: {above} is a {kind} table of its own")
+
+    def _is_link(self, path: str) -> bool:
+        return self.storage.capabilities.has_directories and [*link_targets(self.storage, [path])] != [(path, path)]
 
     def _kind_at(self, path: str) -> str | None:
         try:

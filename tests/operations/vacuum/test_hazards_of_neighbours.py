@@ -296,6 +296,33 @@ def test_a_file_is_explained_as_a_run_without_a_listing_sees_it(how: str, tmp_pa
         assert verdict == explain_file(open_at(storage), request, path).verdict
 
 
+def test_a_removed_file_with_a_hidden_name_does_not_hold_lite_back(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "_h/g.parquet", "b.parquet")
+    table.commit(remove("_h/g.parquet", deleted_ms=OLD_MS)).commit(remove("b.parquet", deleted_ms=OLD_MS))
+    storage = written(table, tmp_path / "t")
+
+    plan = plan_of(storage, mode="lite")
+
+    assert ({"b.parquet"}, 2, 1, 0) == (paths_of(plan), plan.horizon, plan.kept.hidden, plan.kept.retained)
+
+
+def test_why_a_file_of_a_version_to_be_kept_stays(tmp_path: Path) -> None:
+    table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
+    found = explain_file(open_at(written(table, tmp_path / "t")), VacuumRequest(keep_versions=(0,)), "b.parquet")
+
+    assert ("kept", True) == (found.verdict, "a version to be kept" in found.why)
+
+
+def test_a_prefix_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    storage = written(with_files(table_of("a.parquet"), "p=1/x.parquet"), tmp_path / "t")
+    (tmp_path / "t" / "link").symlink_to("p=1")
+    (tmp_path / "t" / "out").symlink_to("..")
+
+    for link in ("link", "out"):
+        with pytest.raises(UsageError, match="does not follow links"):
+            goes(storage, prefix=link)
+
+
 def test_what_an_earlier_table_said_of_lite_does_not_count(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     storage = written(table, tmp_path / "t")
