@@ -9,14 +9,16 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.checkpoint.retention import live_transactions
-from deltacli.delta.properties import TRANSACTION_RETENTION
+from deltacli.delta.properties import TRANSACTION_RETENTION, is_true
 from deltacli.delta.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.errors import Unreadable, VersionAbsent
+from deltacli.operations.checkpoint import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.log import Log, list_log
 from deltacli.operations.snapshot import SnapshotSummary, count_and_digest
 from deltacli.operations.table import Table
 
 _ANOTHER = "checkpoint.unreadable"
+_OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")
 
 
 class Verdict(StrEnum):
@@ -88,6 +90,8 @@ def verify_checkpoint(table: Table, listing: LogListing, instance: CheckpointIns
     except Unreadable:
         return Verification(instance, Verdict.ALONE)
     found, wanted = facts_of(ours), facts_of(theirs)
+    if found["files.records"] == 0 and _leaves_statistics_out(ours.snapshot.properties):
+        wanted |= {name: found[name] for name in _OF_STATISTICS}
     details = tuple((name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name])
     return Verification(instance, Verdict.DIFFERS if details else Verdict.AGREES, details)
 
@@ -97,6 +101,13 @@ def _summary(
 ) -> SnapshotSummary:
     snapshot = table.rebuild(Log(listing), version, unusable=unusable)
     return count_and_digest(snapshot, table.clock())
+
+
+def _leaves_statistics_out(properties: Mapping[str, str]) -> bool:
+    """True if the table asks for checkpoints without statistics."""
+    if STATS_AS_JSON not in properties:
+        return False
+    return not is_true(properties, STATS_AS_JSON) and not is_true(properties, STATS_AS_STRUCT)
 
 
 def facts_of(summary: SnapshotSummary) -> dict[str, object]:

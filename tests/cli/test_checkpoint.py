@@ -18,6 +18,7 @@ import pytest
 from tests.cli.support import ROOT, Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal
 from tests.docs.test_schemas import faults, line_faults
+from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table
 
@@ -163,6 +164,20 @@ def test_verification_tells_what_agrees_and_what_does_not(tmp_path: Path) -> Non
     assert "next: deltacli validate tbl\n" == text.err
     assert ["1", "agrees"] == text.out.splitlines()[1].split()[::3]
     assert before == sorted((tmp_path / LOG).iterdir())
+
+
+@pytest.mark.parametrize(("written", "verdict"), [("false", "agrees"), ("true", "differs")])
+def test_a_checkpoint_without_statistics_agrees_where_the_table_wants_none(
+    written: str, verdict: str, tmp_path: Path
+) -> None:
+    settings = {"delta.checkpoint.writeStatsAsJson": written}
+    bare = [protocol(), metadata(configuration=settings), add("a.parquet")]
+    table = TableBuilder().commit(*bare[:2], add("a.parquet", records=3)).checkpoint(0, actions=bare)
+    table.write(tmp_path / "tbl")
+
+    done = checkpoint(tmp_path, "--verify", "--json")
+
+    assert [verdict] == [one["verdict"] for one in done.document["checkpoints"]]
 
 
 def test_a_checkpoint_whose_log_is_gone_stands_alone(tmp_path: Path) -> None:

@@ -164,6 +164,20 @@ def record_differences(*rows: tuple[dict[str, Any] | None, str | None], kind: pa
     return list(parsed_record_differences(stats, parsed, pa.array([str(row) for row in range(len(rows))])))
 
 
+def test_floats_are_compared_in_their_own_precision() -> None:
+    inner = pa.struct([("y", pa.float32())])
+    bounds = pa.struct([("x", pa.float32()), ("s", inner)])
+    kind = pa.struct([("numRecords", pa.int64()), ("minValues", bounds)])
+    parsed = {"numRecords": 1, "minValues": {"x": 0.1, "s": {"y": 123456792.0}}}
+
+    def differing(x: float, y: float) -> list[str]:
+        text = json.dumps({"numRecords": 1, "minValues": {"x": x, "s": {"y": y}}})
+        return sorted(one.field for one in record_differences((parsed, text), kind=kind))
+
+    assert [] == differing(0.10000000149011612, 123456792.0) == differing(0.1, 123456790)
+    assert ["minValues.s.y", "minValues.x"] == differing(0.10000001, 123456800)
+
+
 def test_parsed_statistics_are_compared_where_both_are_there() -> None:
     sound = {"numRecords": 1, "maxValues": {"t": "a", "x": 1.5}}
 

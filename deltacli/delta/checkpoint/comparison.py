@@ -216,9 +216,28 @@ def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[D
     ours = pc.cast(json_column(pc.take(parsed, chosen)), pa.string())
     texts = pc.take(stats, chosen)
     rows = pc.indices_nonzero(pc.fill_null(pc.not_equal(ours, texts), False))
+    singles = frozenset(_singles("", parsed.type))
     for row in rows.to_pylist():
         for field, seen, wanted in _unequal_leaves(ours[row].as_py(), texts[row].as_py()):
-            yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
+            if field not in singles or _as_single(seen) != _as_single(wanted):
+                yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
+
+
+def _singles(prefix: str, kind: Any) -> Iterator[str]:  # Any: a struct type
+    """The fields of single precision, whose shortest text is another than that of the same value as a double."""
+    import pyarrow as pa
+
+    for field in kind:
+        if pa.types.is_struct(field.type):
+            yield from _singles(f"{prefix}{field.name}.", field.type)
+        elif pa.types.is_float32(field.type):
+            yield prefix + field.name
+
+
+def _as_single(value: Any) -> object:
+    import pyarrow as pa
+
+    return pc.cast(pa.scalar(float(value), pa.float64()), pa.float32()).as_py() if _is_number(value) else value
 
 
 def _unequal_leaves(parsed: str, text: str) -> Iterator[tuple[str, object, object]]:

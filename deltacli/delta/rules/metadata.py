@@ -34,7 +34,8 @@ def id_is_odd(view: MetadataView) -> Iterator[Finding]:
     if is_fresh and not _GUID.fullmatch(found):
         yield rows.ID_NOT_GUID.at(view.place, f"the id of the table, {found!r}, is no GUID", seen=found)
     if is_fresh and before is not None and before.id:
-        message = f"the id of the table changes from {before.id} to {found}: another table was written over this one"
+        what = "another table was written over this one, or an engine made a new id"
+        message = f"the id of the table changes from {before.id} to {found}: {what}"
         yield rows.ID_CHANGED.at(view.place, message, seen=found, expected=before.id)
 
 
