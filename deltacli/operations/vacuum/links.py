@@ -5,7 +5,7 @@ No link is followed, so a listing shows such a file only by its other name. Spec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli import arrow_compute as pc
@@ -43,7 +43,26 @@ def spare_linked(judge: Judge, walk: TableWalk | None, *, names_hidden: bool) ->
             pass
     links = [*walk.links, *(_links_below(storage, walk.hidden_directories) if names_hidden else ())]
     ways = [(_encoded(target), _encoded(link)) for target, link in link_targets(storage, links)]
-    return _without_linked(old, ways, judge) if ways else old
+    if not ways:
+        return old
+
+    def is_needed(names: pyarrow.Array) -> pyarrow.Array:
+        hashes = judge.keys.of_listing(names)
+        found = judge.is_needed(hashes)
+        judge.hits.append(pc.filter(hashes, found))
+        return found
+
+    return pc.filter(old, pc.invert(_has_needed_name(old, ways, is_needed)))
+
+
+def is_live_by_links(
+    rows: pyarrow.Table, storage: Storage, directories: Iterable[str], is_live: Callable[[pyarrow.Array], pyarrow.Array]
+) -> pyarrow.Array:
+    """Which files are live by another name, because a link is on the way to one of these directories of live files."""
+    names = [name for name in directories if "\0" not in name]
+    found = link_targets(storage, names)
+    ways = [(_encoded(target), _encoded(name)) for target, name in found if target != name]
+    return _has_needed_name(rows, ways, is_live)
 
 
 def _links_below(storage: Storage, directories: Iterable[str]) -> list[str]:
@@ -55,23 +74,23 @@ def _links_below(storage: Storage, directories: Iterable[str]) -> list[str]:
     ]
 
 
-def _without_linked(old: pyarrow.Table, ways: Sequence[tuple[bytes, bytes]], judge: Judge) -> pyarrow.Table:
+def _has_needed_name(
+    old: pyarrow.Table, ways: Sequence[tuple[bytes, bytes]], is_wanted: Callable[[pyarrow.Array], pyarrow.Array]
+) -> pyarrow.Array:
+    """Which files have a name by these ways (where a link leads, link) that is wanted."""
     import pyarrow as pa
 
     numbers = rows = pa.array(range(old.num_rows), pa.int64())
     names = old.column("path").combine_chunks()
     is_needed = pa.repeat(pa.scalar(False), old.num_rows)
-    for _ in range(_MOST_LINKS):
+    for _ in range(_MOST_LINKS if ways else 0):
         rows, names = _by_other_names(rows, names, ways)
         if len(rows) > _MOST_NAMES:
-            return pc.filter(old, pc.invert(pc.or_(is_needed, pc.is_in(numbers, value_set=rows))))
+            return pc.or_(is_needed, pc.is_in(numbers, value_set=rows))
         if not len(rows):
             break
-        hashes = judge.keys.of_listing(names)
-        is_hit = judge.is_needed(hashes)
-        judge.hits.append(pc.filter(hashes, is_hit))
-        is_needed = pc.or_(is_needed, pc.is_in(numbers, value_set=pc.filter(rows, is_hit)))
-    return pc.filter(old, pc.invert(is_needed))
+        is_needed = pc.or_(is_needed, pc.is_in(numbers, value_set=pc.filter(rows, is_wanted(names))))
+    return is_needed
 
 
 def _by_other_names(

@@ -7,6 +7,7 @@ retained. Files that no commit names stay. Spec: Add File and Remove File; Metad
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from deltacli.operations.log import list_log
 from deltacli.operations.vacuum.candidates import outside_of
 from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
+from deltacli.operations.vacuum.links import is_live_by_links
 from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
 from deltacli.operations.vacuum.planning import Setting, common_refusals, log_notes, make_plan, own_formats, prepare
@@ -37,7 +39,9 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     snapshot = table.snapshot()
     listing = list_log(table.storage, progress=table.progress)
     begin = _begin(table, listing)
-    setting = prepare(table, request, snapshot, removals_since=begin)
+    directories = _Directories()
+    has_links = table.storage.capabilities.has_directories
+    setting = prepare(table, request, snapshot, directories if has_links else None, removals_since=begin)
     references = setting.references
     removals = _distinct(references.removals)
     live = _whole([references.live, references.live_written, references.live_vectors])
@@ -53,17 +57,20 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     retained = pc.filter(removals, pc.and_not(stays, pc.or_(is_live, is_passed_over)))
     free = pc.filter(removals, pc.invert(stays))
     found, young = _on_disk(setting, free)
+    found, linked = _by_links(setting, found, directories.found, live)
     tables = tables_above(table, _flat(found.column("path")))
     nested = sorted(directory for directory in tables if directory)
     rows = outside_of(found, nested)
-    stay = [retained, young, *([found] if rows.num_rows < found.num_rows else [])]
+    stay = [retained, young, linked, *([found] if rows.num_rows < found.num_rows else [])]
     kept_from = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in stay])).as_py()
     refusals = (
         *shared_refusals(tables.items(), own_formats(setting)),
         *nested_refusals(request, nested, found.num_rows - rows.num_rows),
     )
     hidden = pc.sum(is_passed_over).as_py() or 0
-    kept = Kept(retained=retained.num_rows, young=young.num_rows, hidden=hidden, nested_tables=tuple(nested))
+    kept = Kept(
+        retained=retained.num_rows + linked.num_rows, young=young.num_rows, hidden=hidden, nested_tables=tuple(nested)
+    )
     return _plan(setting, rows, kept, refusals, kept_from, begun)
 
 
@@ -151,6 +158,32 @@ def _on_disk(setting: Setting, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tabl
     rows = rows.set_column(1, "sizeBytes", sizes)
     is_there, is_old = pc.greater_equal(sizes, 0), pc.less(times, setting.cutoff_ms)
     return pc.filter(rows, pc.and_(is_there, is_old)), pc.filter(rows, pc.and_not(is_there, is_old))
+
+
+@dataclass
+class _Directories:
+    """Collects where the live files lie, while the log is read."""
+
+    found: set[bytes] = field(default_factory=set)
+
+    def __call__(self, keys: Any) -> Any:  # Any: binary in, boolean out
+        import pyarrow as pa
+
+        parents = pc.replace_substring_regex(keys, r"/?[^/]*\z", "")
+        self.found.update(pc.unique(pc.drop_null(parents)).to_pylist())
+        return pa.repeat(True, len(keys))
+
+
+def _by_links(setting: Setting, rows: Any, directories: set[bytes], live: Any) -> tuple[Any, Any]:  # Any: Arrow tables
+    """The rows that go, and those that are live by a name that goes through a link."""
+    names = (name.decode("utf-8", "surrogateescape") for name in directories if name)
+    keys = setting.keys
+
+    def is_live(paths: Any) -> Any:  # Any: binary in, boolean out
+        return pc.is_in(keys.of_listing(paths), value_set=live)
+
+    found = is_live_by_links(rows, setting.table.storage, names if rows.num_rows else (), is_live)
+    return pc.filter(rows, pc.invert(found)), pc.filter(rows, found)
 
 
 def _place_refusals(setting: Setting) -> tuple[Refusal, ...]:

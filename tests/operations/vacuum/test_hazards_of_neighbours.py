@@ -116,6 +116,19 @@ def test_a_live_file_behind_a_link_in_a_hidden_directory_stays(options: dict[str
     assert {"real/orphan.parquet"} == goes(storage, **options)
 
 
+def test_lite_keeps_a_live_file_in_a_directory_that_a_link_leads_to(tmp_path: Path) -> None:
+    place = tmp_path / "t"
+    table = table_of(*MANY, add("alias/x.parquet", size=10), *(add(f"real/{name}.parquet", size=10) for name in "xy"))
+    table.commit(*(remove(f"real/{name}.parquet", deleted_ms=OLD_MS) for name in "xy"))
+    storage = written(with_files(table, "real/x.parquet", "real/y.parquet"), place)
+    (place / "alias").symlink_to("real")
+
+    plan = plan_of(storage, mode="lite")
+
+    assert ({"real/y.parquet"}, 1, 0) == (paths_of(plan), plan.kept.retained, plan.horizon)
+    assert {"real/y.parquet"} == goes(storage)
+
+
 def test_a_live_file_behind_two_links_stays(tmp_path: Path) -> None:
     place = tmp_path / "t"
     table = with_files(table_of(*MANY, add("one/two/x.parquet", size=10)), "c/x.parquet", "c/orphan.parquet", "a/b/o")
