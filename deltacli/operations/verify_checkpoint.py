@@ -68,11 +68,15 @@ def verify_checkpoints(table: Table, *, version: int | None = None) -> Iterator[
             hint="deltacli checkpoint {table} --verify" if there else "deltacli checkpoint {table}",
         )
     for instance in chosen:
-        yield verify_checkpoint(table, listing, instance)
+        yield verify_checkpoint(table, listing, instance, may_leave_out=True)
 
 
-def verify_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> Verification:
-    """Compare one checkpoint with what older files of the log say. Raises what reading the log raises."""
+def verify_checkpoint(
+    table: Table, listing: LogListing, instance: CheckpointInstance, *, may_leave_out: bool = False
+) -> Verification:
+    """Compare one checkpoint with what older files of the log say; with `may_leave_out` it need not have the statistics
+    that the table wants in none. Raises what reading the log raises.
+    """
     others = {found: _ANOTHER for found in listing.checkpoints if found != instance}
     at_version = {found: _ANOTHER for found in listing.checkpoints if found.version == instance.version}
     try:
@@ -90,7 +94,7 @@ def verify_checkpoint(table: Table, listing: LogListing, instance: CheckpointIns
     except Unreadable:
         return Verification(instance, Verdict.ALONE)
     found, wanted = facts_of(ours), facts_of(theirs)
-    if found["files.records"] == 0 and _leaves_statistics_out(ours.snapshot.properties):
+    if may_leave_out and found["files.records"] == 0 and _leaves_statistics_out(ours.snapshot.properties):
         wanted |= {name: found[name] for name in _OF_STATISTICS}
     details = tuple((name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name])
     return Verification(instance, Verdict.DIFFERS if details else Verdict.AGREES, details)
