@@ -30,19 +30,21 @@ from deltacli.delta.rules.file_views import (
 )
 from deltacli.delta.rules.views import Placed
 from deltacli.engine.base import Engine
+from deltacli.errors import Unreadable
 from deltacli.operations.file_selection import FileSelection
 from deltacli.operations.findings import Collector
 from deltacli.operations.inspect_changes import ChangeInspector
 from deltacli.operations.inspect_vectors import VectorInspector
-from deltacli.operations.row_questions import RowQuestions
+from deltacli.operations.row_questions import AtHand, OnlyFooter, RowQuestions, repeated_name
 from deltacli.progress import Progress
+from deltacli.quantities import plural
 from deltacli.storage import Storage
 from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_file
 from deltacli.work.table_files import TableFiles
 from deltacli.work.vector_facts import VectorRead
 
 if TYPE_CHECKING:
-    from deltacli.work.data_files import DataFile
+    pass
 
 FILE_VIEWS = (
     FootersView,
@@ -106,14 +108,28 @@ class FileInspector:
         self._files = TableFiles(table.storage, table.open_other)
         self._pool = FooterPool()
         self._footers = FooterFiles(self._files, table.storage, table.sizes, self._pool)
+        self._unread = 0
         self._schemas: dict[bytes, _KnownSchema] = {}
         self._memory: dict[str, Any] = {}  # Any: what checks remember
         self._footer_memory: dict[str, Any] = {}  # Any: as above
         self._is_near = table.storage.capabilities.cheap_listing
-        self._questions = RowQuestions.make(table.regime) if self.with_rows else None
+        self._questions = self._row_questions() if self.with_rows else None
+        self.with_rows = self._questions is not None
         self._vectors = VectorInspector(table, self._files, self.engine, self.collector, self.with_rows)
         if self._questions is not None:
             self._memory |= self._questions.memory
+
+    def _row_questions(self) -> RowQuestions | None:
+        """What is asked of rows; None, and said, where the schema keeps these from being read."""
+        regime = self.table.regime
+        try:
+            twice = repeated_name(regime.schema.fields if regime.schema else ())
+            if twice is not None:
+                raise Unreadable(f"the schema has two columns {twice}")
+            return RowQuestions.make(regime)
+        except Unreadable as fault:
+            self.not_checked.append(f"the rows of all files, which can't be read: {fault.message}")
+            return None
 
     def run(self, live: Iterable[LiveAdds], total: int) -> None:
         """Look into the live files, of which there are `total`."""
@@ -125,6 +141,8 @@ class FileInspector:
                 step.advance(part.adds.num_rows - chosen.adds.num_rows)
                 for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
                     self._look_at(chosen.take(rows), step.advance)
+        if self._unread:
+            self.not_checked.append(f"the rows of {plural(self._unread, 'file')} that can't be read")
         self.not_checked.extend(self._vectors.not_checked())
         self._show_schemas()
         if self._questions is not None:
@@ -147,6 +165,7 @@ class FileInspector:
         checked, live_files, rows = self.checked
         if rows is not None:
             rows += sum(fact.rows for fact in facts)
+            self._unread += sum(fact.is_unread or fact.footer is None for fact in facts)
         self.checked = FilesChecked(checked + live.adds.num_rows, live_files, rows)
         for fact in facts:
             if fact.fault is not None:
@@ -194,11 +213,13 @@ class FileInspector:
     def _read(
         self,
         vectors: Mapping[int, VectorRead],
-        piece: tuple[int, Mapping[str, Any], DataFile | FileFault | None],  # Any: values of the columns
+        piece: tuple[int, Mapping[str, Any], AtHand],  # Any: values of the columns
     ) -> FileFacts:
         row, add, data_file = piece
         if data_file is None or isinstance(data_file, FileFault):
             return FileFacts(row, None, data_file)
+        if isinstance(data_file, OnlyFooter):
+            return FileFacts(row, *self._footers.read([data_file.path])[0], is_unread=True)
         assert self._questions is not None
         if row in vectors:
             deleted = vectors[row].rows

@@ -6,9 +6,9 @@ nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltacli.delta.regime import Regime
 from deltacli.delta.rows.nulls import NullCounts, demands_of
@@ -25,6 +25,15 @@ from deltacli.operations.statistics_question import question_of_statistics
 from deltacli.work.data_files import DataFile, RowsWanted
 from deltacli.work.file_facts import Asking, FileAtHand, FileFacts, FooterFiles, Question
 from deltacli.work.row_conditions import StoredConditions
+
+
+class OnlyFooter(NamedTuple):
+    """A file whose rows can't be read, because its partition values can't."""
+
+    path: str
+
+
+AtHand = DataFile | FileFault | OnlyFooter | None
 
 
 @dataclass
@@ -65,7 +74,7 @@ class RowQuestions:
 
         def begin(file: FileAtHand) -> Asking | None:
             columns = self.wanted.file_columns
-            there = [demand for demand in demands if columns.leaf(file.stored, demand.above_lists) is not None]
+            there = [demand for demand in demands if _may_be_there(columns, file.stored, demand.above_lists)]
             return NullCounts(there) if there else None
 
         self.questions[NULLS] = begin
@@ -78,7 +87,7 @@ class RowQuestions:
 
     def files(
         self, live: LiveAdds, places: FooterFiles
-    ) -> Iterator[tuple[int, Mapping[str, Any], DataFile | FileFault | None]]:  # Any: values of the columns
+    ) -> Iterator[tuple[int, Mapping[str, Any], AtHand]]:  # Any: values of the columns
         """Each file with its row and its add; a fault, or None for one that is not there, where it can't be read."""
         adds = live.adds
         for row in range(adds.num_rows):
@@ -86,13 +95,13 @@ class RowQuestions:
             add = one.to_pylist(maps_as_pydicts="lossy")[0]
             yield row, add, self._data_file(one, add["path"], places)
 
-    def _data_file(self, one: Any, path: str, places: FooterFiles) -> DataFile | FileFault | None:  # Any: a batch
+    def _data_file(self, one: Any, path: str, places: FooterFiles) -> AtHand:  # Any: a batch
         try:
             if places.place(path) is None:
                 return None
             return data_files(one, self.regime, self.columns)[0]
         except DataUnreadable:
-            return None  # its partition values are a matter of other rules
+            return OnlyFooter(path)  # its partition values are a matter of other rules
         except FileMissing:
             return FileFault("data.file-missing", f"{path} is not there", "no such file")
         except (StorageFailed, UsageError) as fault:
@@ -101,6 +110,34 @@ class RowQuestions:
     def settled(self, facts: FileFacts) -> FileFacts:
         """What became of the next file, held against those before it."""
         return facts._replace(answers=self.more.settle(facts.answers))
+
+
+def _may_be_there(columns: FileColumns, stored: Any, fields: tuple[StructField, ...]) -> bool:  # Any: an Arrow schema
+    """True if a file has a field, or something around it: where nothing is, other rules tell."""
+    return any(columns.leaf(stored, fields[:length]) is not None for length in range(len(fields), 0, -1))
+
+
+def repeated_name(fields: Sequence[StructField]) -> str | None:
+    """A name that two fields of one struct have, at any depth; None if there is none."""
+    seen: set[str] = set()
+    for column in fields:
+        if column.name in seen:
+            return column.name
+        seen.add(column.name)
+        if (found := _repeated_in(column.data_type)) is not None:
+            return found
+    return None
+
+
+def _repeated_in(kind: DataType) -> str | None:
+    match kind:
+        case StructType(fields):
+            return repeated_name(fields)
+        case ArrayType(element):
+            return _repeated_in(element)
+        case MapType(key, value):
+            return _repeated_in(key) or _repeated_in(value)
+    return None
 
 
 def without_demands(column: StructField) -> StructField:

@@ -208,6 +208,6 @@ def _unknown_features(regime: Regime) -> list[str]:
     return [f"what the unknown {word} {names} may ask of the log and the files"]
 
 
-def _order(finding: Finding) -> tuple[str, int, str, str]:
+def _order(finding: Finding) -> tuple[str, int, str, str, str]:
     place = finding.place
-    return (place.path, place.line or 0, finding.rule.id, place.key or "")
+    return (place.path, place.line or 0, finding.rule.id, place.key or "", finding.message)

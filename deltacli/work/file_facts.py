@@ -38,6 +38,8 @@ class FileFacts(NamedTuple):
     answers: Mapping[str, Any] = {}  # Any: what each question makes of the file
     rows: int = 0
     """How many rows were read."""
+    is_unread: bool = False
+    """True for rows that nobody can read, though there is a footer."""
 
 
 class Asking(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -176,6 +177,27 @@ def test_floats_are_compared_in_their_own_precision() -> None:
 
     assert [] == differing(0.10000000149011612, 123456792.0) == differing(0.1, 123456790)
     assert ["minValues.s.y", "minValues.x"] == differing(0.10000001, 123456800)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parsed", "text"),
+    [
+        (pa.bool_(), False, True),
+        (pa.float64(), 123456789000.0, 123456789012.0),
+        (pa.decimal128(20, 2), Decimal("123456789000.00"), 123456789012.0),
+    ],
+)
+def test_parsed_bounds_of_every_type_are_compared(kind: pa.DataType, parsed: Any, text: Any) -> None:
+    struct = pa.struct([("numRecords", pa.int64()), ("maxValues", pa.struct([("x", kind)]))])
+
+    def fields(value: Any) -> list[str]:
+        row = {"numRecords": 1, "maxValues": {"x": value}}
+        return [one.field for one in record_differences((row, json.dumps(wanted)), kind=struct)]
+
+    wanted = {"numRecords": 1, "maxValues": {"x": text}}
+    same = Decimal(text) if isinstance(parsed, Decimal) else text
+
+    assert (["maxValues.x"], []) == (fields(parsed), fields(same))
 
 
 def test_parsed_statistics_are_compared_where_both_are_there() -> None:

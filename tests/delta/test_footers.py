@@ -158,3 +158,16 @@ def test_a_footer_costs_what_it_has_not_what_it_claims() -> None:
     for claim in (b"\x19\xfc\x80\x94\xeb\xdc\x03", b"\x19\x1c\x19\xfc\x80\x94\xeb\xdc\x03"):
         with pytest.raises(ThriftFaultError):
             FooterReader().read(head + claim)
+
+
+def test_a_footer_whose_row_groups_have_other_rows_is_none() -> None:
+    sink = io.BytesIO()
+    pq.write_table(pa.table({"a": [1, 2, 3]}), sink, row_group_size=2)
+    data = sink.getvalue()
+    footer = bytearray(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
+    schema = len(FooterReader().read(bytes(footer)).schema)
+    assert (0x16, 2 * 3) == (footer[schema], footer[schema + 1])  # field 3, an i64, in zigzag
+    footer[schema + 1] = 2 * 5
+
+    with pytest.raises(ThriftFaultError, match="says 5 rows, and its row groups have 3"):
+        FooterReader().read(bytes(footer))

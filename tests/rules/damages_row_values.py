@@ -39,7 +39,7 @@ class TrackedTable(DataTable):
 class IdentityTable(DataTable):
     """Its `id` goes from 10 in steps of 1; the files that were written last have 20 to 49."""
 
-    def __init__(self, *, explicit: bool = False, mark: int = 49, step: int = 1) -> None:
+    def __init__(self, *, explicit: bool = False, mark: int | None = 49, step: int = 1) -> None:
         identity: Action = {
             "delta.identity.start": 10,
             "delta.identity.step": step,
@@ -115,6 +115,11 @@ def stored_row_id_is_one_that_the_same_file_derives() -> TrackedTable:
 @damage("identity.high-water-mark")
 def identity_goes_beyond_its_mark() -> IdentityTable:
     return IdentityTable(mark=48)
+
+
+@damage("identity.high-water-mark")
+def identity_has_values_and_no_mark() -> IdentityTable:
+    return IdentityTable(mark=None)
 
 
 @damage("identity.high-water-mark")

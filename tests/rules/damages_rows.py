@@ -40,6 +40,19 @@ def null_in_a_column_that_must_not_be_null() -> DataTable:
     return table
 
 
+@damage("notnull.violated", also=("data.column-missing",))
+def field_that_must_not_be_null_is_missing_from_structs_that_are_there() -> DataTable:
+    inner = struct(column("q", "long"), column("z", "long", nullable=False))
+    schema = struct(column("id", "long"), column("s", inner), column("p", "string"))
+
+    def rows(number: int) -> Rows:
+        held = pa.array([{"q": 1, "z": 1}, None], pa.struct([("q", pa.int64()), ("z", pa.int64())]))
+        lacking = pa.array([{"q": 1}, None], pa.struct([("q", pa.int64())]))
+        return pa.table({"id": rows_of(number).column("id")[:2], "s": lacking if number == 4 else held})
+
+    return DataTable(schema=schema, rows=rows)
+
+
 @damage("notnull.violated")
 def null_in_a_list_that_must_not_hold_any() -> DataTable:
     words = {"type": "array", "elementType": "string", "containsNull": False}

@@ -100,6 +100,13 @@ def time_two_milliseconds_above_the_maximum() -> DataTable:
 
 
 @damage("stats.bounds-not-covering")
+def time_above_a_maximum_that_was_not_cut() -> DataTable:
+    """It has digits below milliseconds."""
+    values = pa.array([NOON, NOON + timedelta(microseconds=123_999)], pa.timestamp("us", tz="UTC"))
+    return with_column("timestamp", values, "2026-01-01T12:00:00.000Z", "2026-01-01T12:00:00.123456Z")
+
+
+@damage("stats.bounds-not-covering")
 def decimal_that_went_through_a_double() -> DataTable:
     value = Decimal("1234567890123456789.01")
     return with_column(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -207,6 +208,43 @@ def test_a_time_without_a_zone_is_no_other_time(text: str, rules: set[str], tmp_
     table.rewrite(3, rows.append_column("p", midnight))
 
     assert rules == {DIFFERS} & rules_of(inspect(table.write(tmp_path / "t"), "data"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ([column("name", "string"), column("name", "string")], "two columns name"),
+        ([column("x", struct(column("y", "long"), column("y", "long")))], "two columns y"),
+        ([column("x", "interval year to month")], "interval year to month"),
+        ([column("x", "decimal(40,2)")], "decimal(40,2)"),
+    ],
+)
+def test_where_a_schema_keeps_rows_from_being_read_footers_are_judged(
+    fields: list[dict[str, Any]], said: str, tmp_path: Path
+) -> None:
+    table = DataTable(schema=struct(column("id", "long"), *fields, column("p", "string")))
+    table.set_stats(3, table.stats(3) | {"numRecords": 7})
+
+    found = inspect(table.write(tmp_path / "t"), "data")
+
+    assert "stats.num-records-mismatch" in rules_of(found)
+    assert any(said in one for one in found.not_checked)
+
+
+@pytest.mark.parametrize("how", ["no Parquet", "a partition value that is none"])
+def test_files_whose_rows_can_not_be_read_are_counted(how: str, tmp_path: Path) -> None:
+    schema = struct(column("id", "long"), column("name", "string"), column("p", "date" if "value" in how else "string"))
+    table = DataTable(schema=schema)
+    table.set_stats(3, table.stats(3) | {"numRecords": 7})
+    place = table.write(tmp_path / "t")
+    if how == "no Parquet":
+        data = place / table.add(3)["path"]
+        data.write_bytes(b"x" * data.stat().st_size)
+
+    found = inspect(place, "data")
+
+    assert ("stats.num-records-mismatch" in rules_of(found)) == (how != "no Parquet")
+    assert any("that can't be read" in one for one in found.not_checked)
 
 
 def test_the_values_of_a_plain_table_are_its_own_business(tmp_path: Path) -> None:

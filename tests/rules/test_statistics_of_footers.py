@@ -16,6 +16,7 @@ from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.footers.parse import ChunkFacts, Footer, FooterReader, GroupFacts
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.regime import Regime
+from deltacli.delta.rules.data_columns import nulls_in_required_columns
 from deltacli.delta.rules.file_views import FootersView, LiveAdds
 from deltacli.delta.rules.statistics_files import statistics_against_footers
 from tests.rules.checkpoint_view import regime_of
@@ -196,3 +197,16 @@ def test_arrow_counts_what_null_structs_hide_in_dictionaries(tmp_path: Path) -> 
     table = with_column(struct(column("y", "string")), texts, {"y": "b"}, {"y": "b"}, nulls={"y": 1})
 
     assert rules_told(inspect(table.write(tmp_path / "t"), "footers")).isdisjoint({COVERING, LOOSE, NULLS})
+
+
+def test_nulls_of_required_columns_are_told_behind_a_thousand_files_whose_nulls_are_deleted() -> None:
+    schema = schema_of(pa.int32())
+    vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 0, "cardinality": 3}
+    files = [{"path": f"f{number}", "deletionVector": vector if number < 1_000 else None} for number in range(1_001)]
+    adds = pa.RecordBatch.from_pylist(files, schema=pa.schema(list(action_schemas().add)))
+    footer = Footer.made_of(schema, [GroupFacts(10, (chunk(nulls=3),))])
+    live = LiveAdds(adds, [0] * len(files), [1] * len(files), "")
+    table = regime_of(schema=struct(column("x", "integer", nullable=False)))
+    view = FootersView(live, [footer] * len(files), read_schema(schema), table)
+
+    assert ["f1000"] == [finding.place.key for finding in nulls_in_required_columns(view)]

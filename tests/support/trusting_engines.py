@@ -3,8 +3,8 @@
 Which behaviours there are:
 
 - A file is skipped for `c < x` (and the other five comparisons) where the bounds exclude a match: text by its bytes,
-  `float` columns as floats, `double` columns as doubles, decimals exactly, the maximum of a time with the 999
-  microseconds that writers cut off, -0.0 and 0.0 equal.
+  `float` columns as floats, `double` columns as doubles, decimals exactly, the maximum of a time without
+  digits below milliseconds with the 999 microseconds that writers cut off, -0.0 and 0.0 equal.
 - Floats in two orders: NaN above all numbers and equal to itself, or NaN equal to nothing. An engine of the first kind
   believes a bound NaN, one of the second takes it for none.
 - `IS NULL` skips a file without nulls (`nullCount` 0); `IS NOT NULL` and every comparison skip one of nulls alone
@@ -123,7 +123,7 @@ def _skips(claims: Claims, name: str, literal: Value, *, nan_is_greatest: bool) 
         low, high = (None if _is_nan(bound) else bound for bound in (low, high))
         if _is_nan(literal):
             return False
-    if high is not None and _is_time(claims.kind):
+    if high is not None and _is_time(claims.kind) and high % 1000 == 0:
         high += CUT_MICROSECONDS
     low, high, wanted = (None if value is None else _key(value) for value in (low, high, literal))
     below = low is not None and wanted < low

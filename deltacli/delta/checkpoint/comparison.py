@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _NUMBERS = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion")
 _TEXTS = ("partitionValues", "deletionVector", "clusteringProvider", "tags", "stats")
 _BETWEEN = b"\x00"
+_LAST_DIGITS = 1e-14
+"""In which two texts of one double, or a decimal and its double, may differ."""
 _TIME = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)(?:[T ](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
 )
@@ -250,16 +252,25 @@ def _unequal_leaves(parsed: str, text: str) -> Iterator[tuple[str, object, objec
 
 
 def _unequal(prefix: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
-    for name in ours.keys() & theirs.keys():
-        one, other = ours[name], theirs[name]
+    for name, one in ours.items():
+        if name not in theirs:
+            continue
+        other = theirs[name]
         if isinstance(one, dict) and isinstance(other, dict):
             yield from _unequal(f"{prefix}{name}.", one, other)
         elif _is_number(one) and _is_number(other):
-            same = one == other if isinstance(one, int) and isinstance(other, int) else isclose(one, other)
+            are_whole = isinstance(one, int) and isinstance(other, int)
+            same = one == other if are_whole else isclose(one, other, rel_tol=_LAST_DIGITS)
             if not same:
                 yield f"{prefix}{name}", one, other
-        elif isinstance(one, str) and isinstance(other, str) and one != other and not _are_one_moment(one, other):
+        elif _differ(one, other):
             yield f"{prefix}{name}", one, other
+
+
+def _differ(one: object, other: object) -> bool:
+    if isinstance(one, bool):
+        return other is (not one)
+    return isinstance(one, str) and isinstance(other, str) and one != other and not _are_one_moment(one, other)
 
 
 def _is_number(value: object) -> bool:

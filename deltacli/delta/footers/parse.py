@@ -95,6 +95,9 @@ class Footer:
             of_group = values[open_at] if values[open_at] is not None else values[close_at]
             if of_group is None or of_group < 0:
                 raise ThriftFaultError("a row group does not say how many rows it has")
+            rows -= of_group
+        if rows:
+            raise ThriftFaultError(f"it says {self.rows} rows, and its row groups have {self.rows - rows}")
 
     @classmethod
     def made_of(cls, schema: bytes, groups: Sequence[GroupFacts], *, is_by_arrow: bool = False) -> Footer:

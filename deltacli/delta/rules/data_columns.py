@@ -26,7 +26,6 @@ _MATERIALISE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
 _OF_ENGINES = ("_change_type", "_commit_version", "_commit_timestamp", "_metadata")
 _ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
 """How the columns of row tracking are called that an earlier run of it left behind."""
-_MOST_FILES = 1000
 
 
 @rules.AREA.check(FileSchemaView, rules.COLUMN_MISSING, rules.COLUMN_UNKNOWN, rules.CASE_MISMATCH)
@@ -124,7 +123,7 @@ def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
         for row, nulls in zip(leaf.files.to_pylist(), leaf.nulls.to_pylist(), strict=True):
             if row in rows:
                 counted[row] += nulls or 0
-        for row in sorted(rows)[:_MOST_FILES]:
+        for row in sorted(rows):
             if counted[row] > _deleted(view, row):
                 place = view.place(row)
                 message = (

@@ -53,8 +53,10 @@ class Identity(NamedTuple):
         return value > other if self.step > 0 else value < other
 
     def is_beyond_mark(self, value: int) -> bool:
-        """True if a value comes after all that were made."""
-        return self.mark is not None and self.is_beyond(value, self.mark)
+        """True if a value comes after all that were made. Where values may be inserted, none need have been."""
+        if self.mark is None:
+            return not self.allows_inserts
+        return self.is_beyond(value, self.mark)
 
 
 class IdentityFacts(NamedTuple):
@@ -115,6 +117,7 @@ def values_beyond_the_mark(view: AllRowsView) -> Iterator[Finding]:
     for identity, (farthest, files) in far.items():
         place = (view.regime.metadata_place or view.place)._replace(key=identity.name)
         message = f"the identity column {identity.name} has values up to {farthest} in {plural(files, 'file')}"
-        message += f", beyond its high-water mark {identity.mark}"
+        message += f", beyond its high-water mark {identity.mark}" if identity.mark is not None else ", and no mark"
         severity = Severity.INFO if identity.allows_inserts else None
-        yield HIGH_WATER_MARK.at(place, message, seen=farthest, expected=identity.mark, severity=severity)
+        expected = farthest if identity.mark is None else identity.mark
+        yield HIGH_WATER_MARK.at(place, message, seen=farthest, expected=expected, severity=severity)

@@ -121,7 +121,7 @@ class _OneColumn:
         """Where a value may lie below the minimum, or above the maximum."""
         claimed, found = self._ends(is_high=is_high)
         if is_high and self._column.kind is StatKind.TIMESTAMP:
-            found = pc.subtract(found, CUT_MICROSECONDS)
+            found = pc.if_else(_may_be_cut(claimed), pc.subtract(found, CUT_MICROSECONDS), found)
         outside = _sure(pc.greater(found, claimed) if is_high else pc.less(found, claimed))
         if self._column.type_name == "float":
             outside = pc.and_(outside, self._differ_as_floats(claimed, found))
@@ -266,7 +266,7 @@ def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_sin
         return None
     if column.kind is StatKind.FLOAT:
         return _judge_float(claimed, value, is_high=is_high, is_single=is_single)
-    slack = CUT_MICROSECONDS if is_high and column.kind is StatKind.TIMESTAMP else 0
+    slack = CUT_MICROSECONDS if is_high and column.kind is StatKind.TIMESTAMP and claimed % 1_000 == 0 else 0
     if not (value > claimed + slack if slack else value > claimed if is_high else value < claimed):
         return None
     if column.kind is StatKind.DECIMAL and _is_rounded(claimed, value):
@@ -310,7 +310,8 @@ def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
         return False
     if column.kind is StatKind.FLOAT:
         return all(rank(low) > rank(high) for rank in (_as_read, _as_ranked))
-    return bool(low > high + CUT_MICROSECONDS if column.kind is StatKind.TIMESTAMP else low > high)
+    slack = CUT_MICROSECONDS if column.kind is StatKind.TIMESTAMP and high % 1_000 == 0 else 0
+    return bool(low > high + slack if slack else low > high)
 
 
 def _as_read(number: float) -> float:
@@ -335,6 +336,11 @@ def _starts_with(texts: Any, starts: Any) -> Any:
     after = pc.binary_join_element_wise(starts, b"\xff", b"")
     # Between a beginning and what follows all that begins so, by its bytes.
     return pc.and_(has_room, pc.and_(pc.greater_equal(texts, starts), pc.less(texts, after)))
+
+
+def _may_be_cut(times: Any) -> Any:  # Any: microseconds
+    """Which times have no digits below milliseconds, as a writer leaves them that cuts these off."""
+    return pc.equal(pc.multiply(pc.divide(times, 1_000), 1_000), times)
 
 
 def _sure(mask: Any) -> Any:  # Any: a boolean array, null where nothing is known
