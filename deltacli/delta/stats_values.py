@@ -183,6 +183,16 @@ def _read_float(given: Any) -> Any:
     return WRONG_TYPE
 
 
+def as_single(number: float) -> float:
+    """A double as the nearest float; one beyond all floats is infinite."""
+    import pyarrow as pa
+
+    from deltacli import arrow_compute as pc
+
+    rounded: float = pc.cast(pa.scalar(number, pa.float64()), pa.float32()).as_py()
+    return rounded
+
+
 def _as_float(given: int | Decimal) -> float:
     try:
         return float(given)

@@ -6,10 +6,11 @@ checks in columns (`rules/file_views.py`), so that memory does not grow with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from time import monotonic
+from typing import Any, NamedTuple
 
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.footers.schema import FileSchema, read_schema
@@ -43,9 +44,6 @@ from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_fi
 from deltacli.work.table_files import TableFiles
 from deltacli.work.vector_facts import VectorRead
 
-if TYPE_CHECKING:
-    pass
-
 FILE_VIEWS = (
     FootersView,
     FileSchemaView,
@@ -59,6 +57,8 @@ FILE_VIEWS = (
 )
 _FILES_A_VIEW = 4_096
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 256, 8
+_QUICK_SECONDS = 0.0002
+"""A file, to read a footer that need not be waited for: then threads only wait for each other."""
 
 
 class FilesChecked(NamedTuple):
@@ -193,12 +193,27 @@ class FileInspector:
         paths: list[str] = live.adds.column("path").to_pylist()
         each = _NEAR_FILES_A_PIECE if self._is_near else _FAR_FILES_A_PIECE
         pieces = [paths[start : start + each] for start in range(0, len(paths), each)]
-        at_once = None if self._is_near else self.table.storage.capabilities.parallel_reads
         found: list[FileFacts] = []
-        for part in self.engine.run(self._footers.read, pieces, at_once=at_once):
+        for part in self._parts_of(pieces):
             found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
             advance(len(part))
         return found
+
+    def _parts_of(self, pieces: Sequence[Sequence[str]]) -> Iterator[list[tuple[Footer | None, FileFault | None]]]:
+        """Read footers in order: one after the other as long as each piece is quick, else several at once."""
+        if not self._is_near:
+            yield from self.engine.run(
+                self._footers.read, pieces, at_once=self.table.storage.capabilities.parallel_reads
+            )
+            return
+        for number, piece in enumerate(pieces):
+            begun = monotonic()
+            found = self._footers.read(piece)
+            is_quick = monotonic() - begun <= _QUICK_SECONDS * len(piece)
+            yield found
+            if not is_quick:
+                yield from self.engine.run(self._footers.read, pieces[number + 1 :])
+                return
 
     def _rows_of(
         self, live: LiveAdds, vectors: Mapping[int, VectorRead], advance: Callable[[int], None]

@@ -21,6 +21,7 @@ from deltacli.delta.rules.file_views import FootersView, LiveAdds
 from deltacli.delta.rules.statistics_files import statistics_against_footers
 from tests.rules.checkpoint_view import regime_of
 from tests.rules.damages_statistics_files import with_column
+from tests.rules.data_table import DataTable
 from tests.rules.table_builder import column, struct
 from tests.rules.test_damages import inspect
 from tests.rules.test_damages import rules_of as rules_told
@@ -210,3 +211,20 @@ def test_nulls_of_required_columns_are_told_behind_a_thousand_files_whose_nulls_
     view = FootersView(live, [footer] * len(files), read_schema(schema), table)
 
     assert ["f1000"] == [finding.place.key for finding in nulls_in_required_columns(view)]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0], ids=["several at once", "one after the other"])
+def test_footers_are_told_in_order_however_they_are_read(
+    seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deltacli.operations.inspect_files._QUICK_SECONDS", seconds)
+    monkeypatch.setattr("deltacli.operations.inspect_files._NEAR_FILES_A_PIECE", 1)
+    table = DataTable()
+    for version in (2, 3):
+        table.set_stats(version, table.stats(version) | {"numRecords": version})
+
+    found = inspect(table.write(tmp_path / "t"), "footers")
+
+    assert [("2", "10"), ("3", "10")] == [
+        (one.seen, one.expected) for one in found.findings if one.rule.id == "stats.num-records-mismatch"
+    ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 from deltacli.clock import Clock, fixed_clock
 from deltacli.operations.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import Storage
 from tests.support.actions import Action, Line, add, deletion_vector, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path
@@ -63,6 +65,12 @@ def plan_of(place: TableBuilder | Storage | Table, **options: Any) -> VacuumPlan
     """The plan of a dry run that may delete everything."""
     table = place if isinstance(place, Table) else open_at(place)
     return table.vacuum(**{"max_delete": "100%", "dry_run": True, **options}).plan
+
+
+def saved(plan: VacuumPlan, place: Path) -> VacuumPlan:
+    """The plan as another process reads it."""
+    save_plan(plan, str(place))
+    return read_plan(str(place))
 
 
 def paths_of(plan: VacuumPlan) -> set[str]:

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
+from deltacli.delta.footers.parse import Footer
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.expression_rows import Violations
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
 from deltacli.delta.state import read_metadata
+from deltacli.work.data_files import DataFile
+from deltacli.work.file_facts import FileAtHand
 from deltacli.work.row_conditions import _MOST_FAILURES, StoredConditions
 from tests.support.actions import metadata
 
+FILE = FileAtHand({}, DataFile("f.parquet", 4), Footer.made_of(b"", []), pa.schema([]))
 MOST = 2**31 - 1
 """One more is an overflow."""
 
@@ -22,7 +26,7 @@ def answer_of(*batches: Sequence[int]) -> Violations:
     """What a file says whose rows come in these batches."""
     found = read_metadata(metadata(configuration={"delta.constraints.c": "i + 1 > 0"})["metaData"], "")
     regime = Regime(metadata=found, schema=StructType((StructField("i", PrimitiveType("integer"), True, {}),)))
-    asking = StoredConditions(regime).begin(None)  # type: ignore[arg-type]
+    asking = StoredConditions(regime).begin(FILE)
     for numbers in batches:
         asking.take(pa.record_batch({"i": pa.array(numbers, pa.int32())}))
     [violations] = asking.answer()

@@ -17,6 +17,7 @@ from deltacli.delta.arrow_json import json_column
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.fingerprints import fingerprints, repeated
 from deltacli.delta.paths import canonical_column
+from deltacli.delta.stats_values import as_single
 
 if TYPE_CHECKING:
     import pyarrow
@@ -221,7 +222,7 @@ def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[D
     singles = frozenset(_singles("", parsed.type))
     for row in rows.to_pylist():
         for field, seen, wanted in _unequal_leaves(ours[row].as_py(), texts[row].as_py()):
-            if field not in singles or _as_single(seen) != _as_single(wanted):
+            if field not in singles or not _is_one_single(seen, wanted):
                 yield Difference(paths[chosen[row].as_py()].as_py(), field, seen, wanted)
 
 
@@ -236,10 +237,8 @@ def _singles(prefix: str, kind: Any) -> Iterator[str]:  # Any: a struct type
             yield prefix + field.name
 
 
-def _as_single(value: Any) -> object:
-    import pyarrow as pa
-
-    return pc.cast(pa.scalar(float(value), pa.float64()), pa.float32()).as_py() if _is_number(value) else value
+def _is_one_single(one: Any, other: Any) -> bool:  # Any: JSON values
+    return _is_number(one) and _is_number(other) and as_single(float(one)) == as_single(float(other))
 
 
 def _unequal_leaves(parsed: str, text: str) -> Iterator[tuple[str, object, object]]:

@@ -26,7 +26,16 @@ from deltacli.delta.rules.statistics_told import (
 )
 from deltacli.delta.stats_columns import Leaf, StatsBlock, StatsColumns
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
-from deltacli.delta.stats_values import INFINITE, NOT_A_NUMBER, SPELLED_FLOATS, WRONG_TYPE, dig, read_bound, read_json
+from deltacli.delta.stats_values import (
+    INFINITE,
+    NOT_A_NUMBER,
+    SPELLED_FLOATS,
+    WRONG_TYPE,
+    as_single,
+    dig,
+    read_bound,
+    read_json,
+)
 
 CUT_MICROSECONDS = 999
 """What writers cut off when they keep milliseconds."""
@@ -250,7 +259,7 @@ def _exact_float(column: StatColumn, given: Any) -> float | None:
         return float(given) if given in SPELLED_FLOATS else None
     if isinstance(given, bool) or not isinstance(given, int | Decimal):
         return None
-    return _as_single(_double(given)) if column.type_name == "float" else _double(given)
+    return as_single(_double(given)) if column.type_name == "float" else _double(given)
 
 
 def _double(number: int | Decimal) -> float:
@@ -279,7 +288,7 @@ def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_sin
 def _judge_float(claimed: float, value: float, *, is_high: bool, is_single: bool) -> BoundFault | None:
     if not _is_beyond(claimed, value, is_high=is_high):
         return None
-    if is_single and not _is_beyond(_as_single(claimed), value, is_high=is_high):
+    if is_single and not _is_beyond(as_single(claimed), value, is_high=is_high):
         return BoundFault.WIDENED
     return BoundFault.BEYOND
 
@@ -289,13 +298,6 @@ def _is_beyond(claimed: float, value: float, *, is_high: bool) -> bool:
     if math.isnan(claimed):
         return not is_high
     return value > claimed if is_high else value < claimed
-
-
-def _as_single(number: float) -> float:
-    import pyarrow as pa
-
-    rounded: float = pc.cast(pa.scalar(number, pa.float64()), pa.float32()).as_py()
-    return rounded
 
 
 def _is_rounded(claimed: Decimal, value: Decimal) -> bool:

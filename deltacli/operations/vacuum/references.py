@@ -329,10 +329,8 @@ def collect_references(
             if batch.adds is not None and batch.adds.num_rows:
                 heap.take_needed(batch.adds)
     for other in protect:
-        # A clone may keep what it removed for longer than its source does.
-        kept_since_ms = table.clock() - deleted_file_retention_ms(other.properties)
         with of_protected(other.table.uri):
-            _protect_table(other, heap, min(window.cutoff_ms, kept_since_ms))
+            _protect_table(other, heap, window.cutoff_ms)
     live = heap.live.whole()
     return References(
         live=live,
@@ -378,12 +376,15 @@ def named_files(
 
 
 def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
-    """What another table needs, its relative paths made absolute."""
+    """What another table needs, its relative paths made absolute. A clone may keep what it removed for longer than its
+    source does.
+    """
     import pyarrow as pa
 
     from deltacli.operations.log import list_log
 
     uri = other.table.uri
+    cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))
     listing = list_log(other.table.storage, progress=other.table.progress)
     window = find_window(other.table, listing, cutoff_ms)
     faults: list[CommitCorrupt] = []

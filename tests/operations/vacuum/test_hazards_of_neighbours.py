@@ -13,9 +13,8 @@ from deltacli.errors import Refused, UsageError
 from deltacli.operations.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
-from deltacli.operations.vacuum.plan import Mode, VacuumPlan
+from deltacli.operations.vacuum.plan import Mode
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import LocalStorage, open_storage
 from tests.support.actions import Line, add, deletion_vector, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
@@ -30,6 +29,7 @@ from tests.support.vacuum_hazards import (
     paths_of,
     plan_of,
     refusals,
+    saved,
     table_of,
     vacuum,
     vector_of,
@@ -58,12 +58,6 @@ def inventory_of(place: Path, *paths: str) -> str:
     inventory.write_text("\n".join(["path,size,modified", *rows, ""]))
     os.utime(inventory, ns=(NOW_MS * 1_000_000,) * 2)
     return str(inventory)
-
-
-def saved(plan: VacuumPlan, place: Path) -> VacuumPlan:
-    """The plan as another process reads it."""
-    save_plan(plan, str(place))
-    return read_plan(str(place))
 
 
 # Links

@@ -11,7 +11,6 @@ import pytest
 from deltacli.errors import DeltacliError, Refused
 from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.saved import read_plan, save_plan
 from deltacli.storage import LocalStorage, open_storage
 from tests.support.actions import Line, add, remove, to_bytes
 from tests.support.builder import LOG, commit_path
@@ -21,15 +20,10 @@ from tests.support.vacuum_hazards import (
     commit_to,
     open_at,
     plan_of,
+    saved,
     table_of,
     with_files,
 )
-
-
-def saved(plan: VacuumPlan, place: Path) -> VacuumPlan:
-    """The plan as another process reads it."""
-    save_plan(plan, str(place))
-    return read_plan(str(place))
 
 
 class Cloned:
