@@ -6,6 +6,7 @@
   python3 dev.py check      format, lint, types, layers, generated files
   python3 dev.py generate   write completions, manual pages, the command reference and schemas of lines anew
   python3 dev.py long       the suites that take minutes
+  python3 dev.py soak       the suites that take hours           ([NAME…]: races, matrix, property, load, fuzz)
   python3 dev.py fuzz       hostile inputs                      ([TARGET…] [--minutes 20]; --guided TARGET: by coverage)
   python3 dev.py lock       resolve requirements/*.txt anew
 
@@ -21,18 +22,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
 DEV, PEERS, FUZZ, SPARK = (ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark"))
+SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
 
 
 def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
     tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "long": run_long}
-    tasks |= {"fuzz": fuzz, "lock": lock}
+    tasks |= {"soak": soak, "fuzz": fuzz, "lock": lock}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -62,17 +66,73 @@ def test(arguments: list[str]) -> int:
 
 
 def run_long(arguments: list[str]) -> int:
-    """The tests marked `long`, with Spark as a reader where there is Java, then the property tests with other examples.
-    On the disk: nothing else tries its locks, renames and syncs.
+    """The tests marked `long`, with Spark as a reader, and one in twenty cases of those marked `matrix`. On the disk:
+    nothing else tries its locks, renames and syncs.
     """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
-    spark = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
-    code = run_pytest(["-m", "long"], arguments, place=None, HYPOTHESIS_PROFILE="deep", **spark)
-    if arguments:
-        return code
-    return run_pytest(["tests/property"], ["--hypothesis-seed=2"], place=None, HYPOTHESIS_PROFILE="more") or code
+    return run_pytest(["-m", "long or matrix"], arguments, place=None, **SPARK_READER)
+
+
+@dataclass(frozen=True)
+class Soak:
+    """A suite that is run by hand: patterns of files, an expression of marks, passes with a seed of their own each."""
+
+    patterns: tuple[str, ...]
+    marks: str
+    passes: int = 1
+
+
+SOAKS = {
+    "races": Soak(
+        (
+            "tests/operations/**/test_*_races.py",
+            "tests/operations/**/test_*_killed.py",
+            "tests/operations/**/test_*_faults.py",
+            "tests/storage/test_writing.py",
+        ),
+        "soak or not soak",
+        passes=4,
+    ),
+    "matrix": Soak(("tests/corpus", "tests/differential", "tests/operations/test_log_*.py"), "soak or matrix"),
+    "property": Soak(("tests/property",), "soak or not soak"),
+    "load": Soak(("tests/hostile",), "soak"),
+}
+FUZZ_MINUTES = 20
+
+
+def soak(arguments: list[str]) -> int:
+    """The suites named, or all of them, one after the other; what each took is printed at the end."""
+    names = arguments or [*SOAKS, "fuzz"]
+    unknown = sorted(set(names) - {*SOAKS, "fuzz"})
+    if unknown:
+        sys.exit(f"error: no suite named {', '.join(unknown)} (expected: {', '.join([*SOAKS, 'fuzz'])})")
+    set_up(DEV, "dev")
+    set_up(PEERS, "peers")
+    set_up(SPARK, "spark")
+    codes, report = [], []
+    for name in names:
+        began = time.monotonic()
+        codes += [fuzz(["--minutes", str(FUZZ_MINUTES)])] if name == "fuzz" else soak_tests(SOAKS[name])
+        report.append(f"{name:<10} {(time.monotonic() - began) / 60:6.1f} min")
+    print("\n".join(report))
+    return next((code for code in codes if code), 0)
+
+
+def soak_tests(suite: Soak) -> list[int]:
+    """Exit codes of the passes of a suite."""
+    files = [str(path.relative_to(ROOT)) for pattern in suite.patterns for path in sorted(ROOT.glob(pattern))]
+    return [
+        run_pytest(
+            ["-m", suite.marks, *files],
+            [f"--hypothesis-seed={number + 2}", f"--randomly-seed={number + 2}"],
+            place=None,
+            DELTACLI_EFFORT="soak",
+            **SPARK_READER,
+        )
+        for number in range(suite.passes)
+    ]
 
 
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.builder import TableBuilder
-from tests.support.effort import forgive_slowness, import_the_whole_product
+from tests.support.effort import forgive_slowness, import_the_whole_product, left_to_soaking
 from tests.support.s3 import S3Server, running
 
 
@@ -22,6 +22,14 @@ def pytest_configure() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left = left_to_soaking(items)
+    if left:
+        config.hook.pytest_deselected(items=left)
+        chosen = set(map(id, left))
+        items[:] = [item for item in items if id(item) not in chosen]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -124,7 +124,7 @@ def test_the_newest_version_can_be_read_from_its_checkpoint_alone(
     prove_alone(table, known_versions(table)[-1], form, root, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.matrix
 @each(WRITABLE)
 def test_new_and_old_versions_can_be_read_from_their_checkpoints_alone(
     table: CorpusTable, root: Path, tmp_path: Path
@@ -194,7 +194,7 @@ def goes_on(table: CorpusTable) -> bool:
     return len(known) > 1 and not table.entry["log"]["commit_gaps"] and (table.id, known[0]) not in REFUSED
 
 
-@pytest.mark.long
+@pytest.mark.matrix
 @each([table for table in WRITABLE if goes_on(table)])
 def test_newer_commits_go_on_from_the_checkpoint_of_an_old_version(
     table: CorpusTable, root: Path, tmp_path: Path
@@ -265,7 +265,7 @@ def test_validate_has_nothing_against_a_classic_checkpoint(table: CorpusTable, r
     prove_sound(table, CLASSIC, root, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.matrix
 @cases(whole=True, refused=False)
 def test_validate_has_nothing_against_any_checkpoint(
     table: CorpusTable, form: Form, root: Path, tmp_path: Path
@@ -300,7 +300,7 @@ CLEANED: dict[str, str] = {
 }
 
 
-@pytest.mark.long
+@pytest.mark.matrix
 @cases(whole=True, refused=False)
 def test_of_a_cleaned_log_only_that_is_reported_which_cleaning_brings(
     table: CorpusTable, form: Form, root: Path, tmp_path: Path

@@ -92,7 +92,7 @@ def test_rows_are_those_that_the_source_publishes(expected: Expected, root: Path
     assert count_rows(shifted(published, ZONELESS.get(expected.table.id)), names) == count_rows(scan, names)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each_expectation(large=True)
 def test_a_million_rows_are_those_that_the_source_publishes(expected: Expected, root: Path) -> None:
     scan, published = scan_of(expected, root), expected.tables(root)

@@ -129,7 +129,7 @@ def test_what_goes_is_what_the_manifest_calls_not_live(table: CorpusTable, root:
     assert ([LOST[table.id]] if table.id in LOST else []) == [refusal.code for refusal in plan.refusals]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @each([table for table in TABLES if table.id in LARGE])
 def test_what_goes_of_a_large_table_is_what_the_manifest_calls_not_live(table: CorpusTable, root: Path) -> None:
     assert not_live(table) == goes(vacuum(open_at(table.path(root)), dry_run=True).plan)
@@ -152,7 +152,7 @@ def test_a_real_run_keeps_every_row(table: CorpusTable, root: Path, tmp_path: Pa
     keeps_all_but_what_goes(table, root, tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.matrix
 @each([table for table in SOUND if table not in CHANGED])
 def test_a_run_without_candidates_keeps_every_row(table: CorpusTable, root: Path, tmp_path: Path) -> None:
     keeps_all_but_what_goes(table, root, tmp_path)

@@ -51,7 +51,7 @@ def root() -> Path:
     return corpus.unpacked()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize(
     "form, stats", LEAST_THAT_AGREE, ids=[f"{form.name}-{stats}" for form, stats in LEAST_THAT_AGREE]
 )

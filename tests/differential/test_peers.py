@@ -31,7 +31,7 @@ def root() -> Path:
     return corpus.unpacked()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("peer", PEERS)
 def test_peers_see_the_same_files_but_for_the_known_differences(peer: str, root: Path) -> None:
     expected = {(known.table, known.what): known.versions for known in DIFFERENCES if known.peer == peer}

@@ -102,7 +102,7 @@ def test_peers_read_the_same_rows_of_the_newest_versions(peer: str, root: Path, 
     assert expected == differences(peer, tasks(root, chosen), tmp_path)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("peer", PEERS)
 def test_peers_read_the_same_rows_of_every_version(peer: str, root: Path, tmp_path: Path) -> None:
     expected = {(known.table, known.what): known.versions for known in DIFFERENCES if known.peer == peer}

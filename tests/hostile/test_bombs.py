@@ -37,7 +37,7 @@ def bomb(place: Path, rows: int, *, store_schema: bool = False) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("rows", "store_schema"), [(400, False), (400, True), pytest.param(10_000, False, marks=pytest.mark.long)]
+    ("rows", "store_schema"), [(400, False), (400, True), pytest.param(10_000, False, marks=pytest.mark.soak)]
 )
 def test_one_long_text_in_every_row_is_counted_and_listed_in_bounded_memory(
     rows: int, store_schema: bool, tmp_path: Path
@@ -56,7 +56,7 @@ def test_one_long_text_in_every_row_is_counted_and_listed_in_bounded_memory(
     assert [] == [run.extra_mib for run in (counted, listed) if run.extra_mib > EXTRA_MIB]
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_page_of_150_megabytes_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     stats = pa.array(["s" * 150 * MEGABYTE, None, None])
     adds = {"path": pa.array(["a", "b", "c"]), "size": pa.array([1, 1, 1], pa.int64()), "stats": stats}

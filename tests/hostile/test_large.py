@@ -70,7 +70,7 @@ def test_a_line_above_the_limit_is_refused(tmp_path: Path) -> None:
     check_refused(place, "commit.line-too-long")
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("tail", [b"", b'"}}\n'], ids=["open", "closed"])
 def test_a_line_of_two_gigabytes_is_refused(tail: bytes, tmp_path: Path) -> None:
     place = table_of(tmp_path)
@@ -104,7 +104,7 @@ def test_a_hint_or_checkpoint_of_a_terabyte_of_zeros_is_set_aside(name: str, tmp
     assert snapshot.extra_mib <= EXTRA_MIB
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_schema_of_a_million_columns_is_drawn(tmp_path: Path) -> None:
     fields = ",".join(
         f'{{"name":"c{number}","type":"long","nullable":true,"metadata":{{}}}}' for number in range(1_000_000)
@@ -121,7 +121,7 @@ def test_a_schema_of_a_million_columns_is_drawn(tmp_path: Path) -> None:
     assert schema.extra_mib <= 2_500
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_log_of_200_000_commits_is_listed_and_replayed(tmp_path: Path) -> None:
     """
     Links to four files: a file system allows some ten thousand links to one.

@@ -94,7 +94,7 @@ def test_the_calls_that_can_fail(form: Form) -> None:
 
 @pytest.mark.parametrize(
     "form",
-    [pytest.param(form, marks=[] if form.name in ("classic", "v2-json") else pytest.mark.long) for form in FORMS],
+    [pytest.param(form, marks=[] if form.name in ("classic", "v2-json") else pytest.mark.soak) for form in FORMS],
     ids=lambda form: form.name,
 )
 @pytest.mark.parametrize("fault", [Fault.BEFORE, Fault.AFTER])

@@ -65,7 +65,7 @@ def kills(places: Iterator[Path], count: int, form: Form) -> None:
         list(pool.map(lambda case: check_killed(*case), cases))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_a_kill_at_any_call(form: Form, tmp_path: Path) -> None:
     count = call_count(tmp_path / "whole", form)

@@ -154,25 +154,25 @@ def check_peers(uris: list[str], builders: list[TableBuilder]) -> None:
         assert expected == found, peer
 
 
-@pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.soak)])
 def test_two_processes_checkpoint_one_version(rounds: int, tmp_path: Path) -> None:
     uris, builders = tables(rounds, on_disk(tmp_path))
     check_both_checkpoint(uris, builders)
     check_peers(uris, builders)
 
 
-@pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [8, pytest.param(ROUNDS, marks=pytest.mark.soak)])
 def test_one_process_checkpoints_while_another_commits(rounds: int, tmp_path: Path) -> None:
     uris, builders = tables(rounds, on_disk(tmp_path))
     check_one_commits(uris, builders)
     check_peers(uris, builders)
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.soak)])
 def test_two_processes_checkpoint_one_version_on_s3(rounds: int, s3: S3Server) -> None:
     check_both_checkpoint(*tables(rounds, in_bucket(s3)))
 
 
-@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [2, pytest.param(8, marks=pytest.mark.soak)])
 def test_one_process_checkpoints_while_another_commits_on_s3(rounds: int, s3: S3Server) -> None:
     check_one_commits(*tables(rounds, in_bucket(s3)))

@@ -105,7 +105,7 @@ def check_race(uri: str, told: list[Any], commits_made: int, before: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("racers", "count"), [(3, 5), pytest.param(8, 25, marks=pytest.mark.long)], ids=["few", "many"]
+    ("racers", "count"), [(3, 5), pytest.param(8, 25, marks=pytest.mark.soak)], ids=["few", "many"]
 )
 def test_processes_that_commit_together_lose_nothing(racers: int, count: int, tmp_path: Path) -> None:
     place = table_of_commits(3, STAMPED).write(tmp_path / "table")
@@ -116,7 +116,7 @@ def test_processes_that_commit_together_lose_nothing(racers: int, count: int, tm
 
 
 @pytest.mark.parametrize(
-    ("racers", "count"), [(2, 4), pytest.param(4, 10, marks=pytest.mark.long)], ids=["few", "many"]
+    ("racers", "count"), [(2, 4), pytest.param(4, 10, marks=pytest.mark.soak)], ids=["few", "many"]
 )
 def test_processes_that_commit_together_on_s3_lose_nothing(racers: int, count: int, s3: S3Server) -> None:
     bucket = s3.make_bucket()

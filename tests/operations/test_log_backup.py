@@ -194,7 +194,7 @@ def up_to(builder: TableBuilder, version: int) -> MemoryStorage:
 
 @pytest.mark.parametrize("fault", list(Fault))
 @pytest.mark.parametrize(
-    "kind", [CheckpointKind.MULTI_PART, pytest.param(CheckpointKind.V2_PARQUET, marks=pytest.mark.long)]
+    "kind", [CheckpointKind.MULTI_PART, pytest.param(CheckpointKind.V2_PARQUET, marks=pytest.mark.soak)]
 )
 def test_a_backup_that_was_cut_is_a_log_of_its_own_and_is_mended_by_the_next(
     kind: CheckpointKind, fault: Fault

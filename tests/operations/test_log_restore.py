@@ -77,10 +77,10 @@ def test_what_was_lost_comes_back_byte_for_byte(loss: str, kind: CheckpointKind)
     ("loss", "kind"),
     [
         *(
-            pytest.param(loss, CheckpointKind.V2_JSON, marks=[] if loss in QUICK else pytest.mark.long)
+            pytest.param(loss, CheckpointKind.V2_JSON, marks=[] if loss in QUICK else pytest.mark.soak)
             for loss in LOSSES
         ),
-        pytest.param("everything", CheckpointKind.MULTI_PART, marks=pytest.mark.long),
+        pytest.param("everything", CheckpointKind.MULTI_PART, marks=pytest.mark.soak),
         ("the beginning", CheckpointKind.MULTI_PART),
     ],
 )

@@ -118,7 +118,7 @@ def long_log(count: int) -> MemoryStorage:
     return builder.in_memory()
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_ten_thousand_commits_with_sidecars_and_their_own_timestamps() -> None:
     count, every = 10_000, 1_000
     storage = long_log(count)

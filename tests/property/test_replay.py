@@ -57,7 +57,7 @@ def test_every_version_is_the_models_or_refused(builder: TableBuilder) -> None:
     check_every_version(builder)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @given(some.any_logs())
 @settings(examples(120), max_examples=1_500)
 def test_every_version_is_the_models_or_refused_for_minutes(builder: TableBuilder) -> None:

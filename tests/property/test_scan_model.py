@@ -86,7 +86,7 @@ def test_every_version_reads_as_it_was_written(data: st.DataObject) -> None:
         check_every_version(data.draw(small_tables(Path(root))))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @given(st.data())
 @settings(examples(150), max_examples=500)
 def test_every_version_reads_as_it_was_written_for_minutes(data: st.DataObject) -> None:
@@ -104,7 +104,7 @@ def test_changes_of_every_range_are_those_that_commits_made(data: st.DataObject)
         check_every_range(data.draw(small_tables(Path(root), most=5)))
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @given(st.data())
 @settings(examples(80), max_examples=160)
 def test_changes_of_every_range_are_those_that_commits_made_for_minutes(data: st.DataObject) -> None:
@@ -177,7 +177,7 @@ def test_a_condition_keeps_the_rows_that_it_is_true_of(data: st.DataObject, seed
         check_conditions(data.draw(small_tables(Path(root))), random.Random(seed), 8)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @given(st.data(), st.integers(0, 2**32 - 1))
 @settings(examples(100), max_examples=150)
 def test_a_condition_keeps_the_rows_that_it_is_true_of_for_minutes(data: st.DataObject, seed: int) -> None:

@@ -122,7 +122,7 @@ def test_a_vacuum_deletes_what_no_retained_version_needs_and_nothing_else(
         check_history(Path(directory) / "base", start, steps)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 @given(STARTS, histories(seasons=5))
 @examples(60)
 def test_the_same_of_long_histories(start: Start, steps: tuple[Step, ...]) -> None:

@@ -17,7 +17,7 @@ from deltacli.storage import Created, Creation, Deleted, Existed, Missing, PathK
 from tests.storage.stores import WRITABLE, Place
 from tests.support.racing import Onlooker, Race, payload
 
-ROUNDS = [40, pytest.param(200, marks=pytest.mark.long)]
+ROUNDS = [40, pytest.param(200, marks=pytest.mark.soak)]
 
 
 @pytest.fixture(params=list(WRITABLE))

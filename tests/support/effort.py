@@ -1,14 +1,34 @@
-"""How hard the property tests try: `HYPOTHESIS_PROFILE` multiplies the number of examples of every one of them."""
+"""How much the tests try: with `DELTACLI_EFFORT=soak` property tests draw more examples and matrices run in full."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import pkgutil
+import zlib
+from collections.abc import Sequence
 
+import pytest
 from hypothesis import HealthCheck, settings
 
-_FACTORS = {"deep": 25, "more": 4}
+SHARE = 20
+"""The gate runs one in so many cases of a matrix."""
+
+_MORE_EXAMPLES = 25
+
+
+def is_soaking() -> bool:
+    """True in a run of `dev.py soak`."""
+    return os.environ.get("DELTACLI_EFFORT") == "soak"
+
+
+def left_to_soaking(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    """Return the cases of matrices that this run leaves out: all but one in `SHARE`, the same ones in every run."""
+    if is_soaking():
+        return []
+    return [
+        item for item in items if item.get_closest_marker("matrix") and zlib.crc32(item.nodeid.encode()) % SHARE != 0
+    ]
 
 
 def forgive_slowness() -> None:
@@ -29,8 +49,8 @@ def import_the_whole_product() -> None:
 
 
 def examples(count: int) -> settings:
-    """Settings of a property test that usually tries `count` examples."""
-    factor = _FACTORS.get(os.environ.get("HYPOTHESIS_PROFILE", ""), 1)
+    """Settings of a property test that tries `count` examples in the gate."""
+    factor = _MORE_EXAMPLES if is_soaking() else 1
     # Building a table draws a lot of data.
     return settings(
         max_examples=count * factor,

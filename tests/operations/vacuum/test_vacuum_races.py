@@ -151,7 +151,7 @@ def vacuum_on(uri: str, rounds: int, together: Barrier, answers: Any) -> None:  
 
 
 @pytest.mark.parametrize(
-    ("writers", "rounds"), [(2, 4), pytest.param(4, 25, marks=pytest.mark.long)], ids=["few", "many"]
+    ("writers", "rounds"), [(2, 4), pytest.param(4, 25, marks=pytest.mark.soak)], ids=["few", "many"]
 )
 def test_vacuums_among_writers_delete_nothing_live(writers: int, rounds: int, tmp_path: Path) -> None:
     builder = TableBuilder().commit(commit_info(), *birth(), *(add(f"p={n}/first.parquet") for n in range(3)))
