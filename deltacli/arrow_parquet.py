@@ -1,8 +1,8 @@
-"""Parquet files read by pyarrow's own reader, without the start of `pyarrow.parquet`.
+"""The one way to open a Parquet file, with one set of options, and without the start of `pyarrow.parquet`.
 
 Importing that module brings every file system of Arrow, TLS among them: 15 ms of a command that takes 150. What is
-called here is the compiled reader that stands behind it. Where a release of pyarrow keeps that elsewhere, or opens it
-otherwise, the module is imported after all.
+called here is the compiled reader behind it. Where a release of pyarrow keeps that elsewhere, or opens it differently,
+the module is imported after all.
 """
 
 from __future__ import annotations
@@ -13,17 +13,36 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any  # pyarrow has no types
 
 if TYPE_CHECKING:
+    import pyarrow
     import pyarrow.parquet
+
+_OPTIONS = {
+    # Nanoseconds, Arrow's default for INT96, reach from 1677 to 2262; beyond that the value wraps around.
+    "coerce_int96_timestamp_unit": "us",
+    "thrift_string_size_limit": 32 << 20,
+    "thrift_container_size_limit": 1_000_000,
+}
+"""The options of every reader: the unit of INT96 timestamps, and what a footer from a stranger may allocate."""
 
 
 class ParquetReader:
     """One Parquet file of an open `source`, which stays the caller's to close. Raises pyarrow's own errors.
 
-    `settings` are those of `pyarrow.parquet.ParquetFile`.
+    `metadata` spares a second read of the footer. Column chunks go through a buffer of `buffer_size` bytes (0: whole);
+    `pre_buffer` fetches what is asked for in few requests; `verify_pages` compares the checksums of pages.
     """
 
-    def __init__(self, source: Any, **settings: Any) -> None:
-        self._reader = _open(source, settings)
+    def __init__(
+        self,
+        source: Any,
+        *,
+        metadata: pyarrow.parquet.FileMetaData | None = None,
+        buffer_size: int = 0,
+        pre_buffer: bool = False,
+        verify_pages: bool = False,
+    ) -> None:
+        settings: dict[str, Any] = {"metadata": metadata, "buffer_size": buffer_size, "pre_buffer": pre_buffer}
+        self._reader = _open(source, settings | {"page_checksum_verification": verify_pages} | _OPTIONS)
 
     @property
     def metadata(self) -> pyarrow.parquet.FileMetaData:
@@ -32,8 +51,23 @@ class ParquetReader:
 
     @property
     def schema_arrow(self) -> pyarrow.Schema:
-        """The Arrow schema of the whole file."""
+        """The Arrow schema of the whole file. INT96 is a timestamp in microseconds without a zone."""
         return self._reader.schema_arrow
+
+    @cached_property
+    def int96_paths(self) -> frozenset[tuple[str, ...]]:
+        """The leaves of type INT96, each as the names that lead to it. They hold instants in UTC."""
+        schema = self.metadata.schema
+        paths = self._reader.column_paths
+        return frozenset(tuple(path) for leaf, path in enumerate(paths) if schema.column(leaf).physical_type == "INT96")
+
+    def read_group(self, group: int) -> pyarrow.Table:
+        """Return all columns of a row group."""
+        return self._reader.read_row_group(group, use_threads=False)
+
+    def read_all(self) -> pyarrow.Table:
+        """Return all rows."""
+        return self._reader.read_all(use_threads=False)
 
     def read_leaves(self, rows: int, group: int, leaves: Sequence[int]) -> Iterator[pyarrow.RecordBatch]:
         """Yield a row group, `rows` at a time: the columns that these leaves, by their numbers, belong to."""
@@ -55,7 +89,6 @@ class ParquetReader:
 
 
 def _open(source: Any, settings: dict[str, Any]) -> Any:
-    settings = {"pre_buffer": False} | settings
     try:
         from pyarrow._parquet import ParquetReader as Reader
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli import arrow_parquet
 from deltacli.arrow_parquet import ParquetReader
 
 ROWS = pa.table(
@@ -50,9 +53,40 @@ def test_columns_are_found_by_the_same_names(columns: list[str], group: int) -> 
     assert list(long.iter_batches(10, [group], columns)) == found
 
 
-def test_a_setting_that_this_release_does_not_know_is_tried_the_long_way() -> None:
+def test_a_setting_that_this_release_does_not_know_is_tried_the_long_way(monkeypatch: pytest.MonkeyPatch) -> None:
     file = io.BytesIO()
     pq.write_table(ROWS, file)
+    monkeypatch.setitem(arrow_parquet._OPTIONS, "no_such_setting", 1)
 
     with pytest.raises(TypeError, match="no_such_setting"):
-        ParquetReader(pa.BufferReader(file.getvalue()), no_such_setting=1)
+        ParquetReader(pa.BufferReader(file.getvalue()))
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["found", "moved"])
+def test_int96_reaches_from_the_first_year_to_the_last(is_there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not is_there:
+        monkeypatch.setitem(sys.modules, "pyarrow._parquet", None)
+    ends = pa.array([-62_135_596_800_000_000, 253_402_300_799_999_999], pa.int64()).view(pa.timestamp("us"))
+    file = io.BytesIO()
+    pq.write_table(
+        pa.table({"s": pa.StructArray.from_arrays([ends], ["t"])}), file, use_deprecated_int96_timestamps=True
+    )
+
+    reader = ParquetReader(pa.BufferReader(file.getvalue()))
+
+    assert {("s", "t")} == reader.int96_paths
+    assert ends.equals(reader.read_all().column("s").combine_chunks().field("t"))
+
+
+def test_parquet_is_opened_in_one_place_alone() -> None:
+    openers = {"ParquetFile", "ParquetDataset", "read_table"}
+    package = Path(arrow_parquet.__file__).parent
+
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if getattr(node, "attr", getattr(node, "id", None)) in openers
+    }
+
+    assert {"arrow_parquet.py"} == found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.calendar_texts import date_texts, moment_texts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -37,10 +38,8 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
         return pc.cast(column, pa.string())
     if pa.types.is_floating(kind):
         return _json_floats(column)
-    if pa.types.is_timestamp(kind):
-        text = pc.replace_substring(pc.cast(column, pa.string()), " ", "T")
-        is_int96 = kind.unit == "ns" and kind.tz is None  # INT96 holds instants, but says so nowhere
-        return quoted(pc.binary_join_element_wise(text, "Z", "") if is_int96 else text)
+    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        return quoted(_moments(column) if pa.types.is_timestamp(kind) else date_texts(column))
     if pa.types.is_null(kind):
         return pa.nulls(len(column), pa.string())
     if pa.types.is_dictionary(kind):
@@ -50,7 +49,13 @@ def json_column(column: pyarrow.Array) -> pyarrow.Array:
             [None if value is None else orjson.dumps(value.decode("latin-1")).decode() for value in column.to_pylist()],
             pa.string(),
         )
-    return quoted(escaped(pc.cast(column, pa.string())))  # dates and times
+    return quoted(escaped(pc.cast(column, pa.string())))  # times of a day
+
+
+def _moments(column: pyarrow.Array) -> pyarrow.Array:
+    """Timestamps as ISO 8601; those with a zone in UTC, which the text names."""
+    text = pc.replace_substring(moment_texts(column), " ", "T")
+    return text if column.type.tz is None else pc.binary_join_element_wise(text, "Z", "")
 
 
 def json_lines(batch: pyarrow.RecordBatch, head: str, end: str) -> pyarrow.Array:

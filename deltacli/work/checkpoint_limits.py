@@ -27,7 +27,6 @@ MAX_FOOTER_BYTES = 64 << 20
 MAX_COLUMN_BYTES = 16 << 20
 """What one column of a batch may take; rows are read fewer at a time where values are long."""
 
-THRIFT_LIMITS = {"thrift_string_size_limit": 32 << 20, "thrift_container_size_limit": 1_000_000}
 BUFFER_BYTES = 1 << 20
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4": "lz4_raw"}
 """Parquet's names -> Arrow's; dictionaries of other codecs count as one value."""
@@ -85,7 +84,6 @@ def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any
         pyarrow.PythonFile(_NoPages(), mode="r"),
         metadata=metadata,
         buffer_size=BUFFER_BYTES,
-        **THRIFT_LIMITS,
     )
     try:
         for _ in file.read_columns(1, group, columns):

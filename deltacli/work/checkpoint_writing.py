@@ -5,11 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
@@ -256,34 +257,36 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
 
 def count_groups(source: Any) -> int:  # Any: a local path, or an open file
     """How many row groups a file has. Raises StorageFailed where it can't be read back."""
-    import pyarrow.parquet
-
-    with _read_back(source), pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
-        groups: int = file.metadata.num_row_groups
+    with _read_back(source), _opened(source) as file:
+        groups: int = ParquetReader(file).metadata.num_row_groups
         return groups
 
 
 def digest_group(source: Any, group: int) -> tuple[int, tuple[int, ...]]:  # Any: a local path, or an open file
     """Rows and digest of one row group of a file. Raises StorageFailed where it can't be read back."""
-    import pyarrow.parquet
-
-    with _read_back(source), pyarrow.parquet.ParquetFile(source, pre_buffer=False) as file:
-        return _digest(file.read_row_group(group, use_threads=False))
+    with _read_back(source), _opened(source) as file:
+        return _digest(ParquetReader(file).read_group(group))
 
 
 def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open file
     """True if a file that another writer made has the same columns and the same rows in the same row groups."""
-    import pyarrow.parquet
-
     try:
         with _read_back(source):
-            file = pyarrow.parquet.ParquetFile(source, pre_buffer=False)
-            if not file.schema.equals(encoded.footer.schema) or file.metadata.num_row_groups != len(encoded.digests):
+            file = ParquetReader(source)
+            if not file.metadata.schema.equals(encoded.footer.schema):
                 return False
-            groups = (file.read_row_group(group, use_threads=False) for group in range(len(encoded.digests)))
+            if file.metadata.num_row_groups != len(encoded.digests):
+                return False
+            groups = (file.read_group(group) for group in range(len(encoded.digests)))
             return all(_digest(rows) == wanted for rows, wanted in zip(groups, encoded.digests, strict=True))
     except StorageFailed:
         return False
+
+
+def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which stays open
+    import pyarrow as pa
+
+    return pa.OSFile(source) if isinstance(source, str) else nullcontext(source)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from deltacli import arrow_compute as pc
 from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
+from deltacli.delta.checkpoint.instants import with_utc
 from deltacli.delta.commit_lines import Action, read_actions
 from deltacli.delta.deletion_vector import no_vector_ids, unique_id_column
 from deltacli.delta.file_actions import action_schemas
@@ -25,7 +26,6 @@ from deltacli.storage import Storage
 from deltacli.work.checkpoint_limits import (
     BUFFER_BYTES,
     ROWS_A_BATCH,
-    THRIFT_LIMITS,
     read_footer,
     require_sound,
     rows_a_batch,
@@ -161,7 +161,7 @@ class OpenParquet(NamedTuple):
         found, expected = 0, self.file.metadata.row_group(group).num_rows
         for batch in self.file.read_columns(rows, group, columns):
             found += batch.num_rows
-            yield batch
+            yield with_utc(batch, self.file.int96_paths)
         if found != expected:  # Arrow stops where the pages end, and says nothing
             raise CheckpointUnreadable(
                 f"{self.path} can't be read as a checkpoint",
@@ -188,7 +188,7 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
                 hint="deltacli snapshot {table}",
             )
         metadata = piece.metadata if piece else None
-        file = ParquetReader(source, metadata=metadata, buffer_size=BUFFER_BYTES, **THRIFT_LIMITS)
+        file = ParquetReader(source, metadata=metadata, buffer_size=BUFFER_BYTES)
         columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
         yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
 

@@ -12,7 +12,6 @@ from deltacli.delta.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.work.checkpoint_limits import THRIFT_LIMITS
 from deltacli.work.deletion_vectors import Descriptor
 from deltacli.work.table_files import TableFiles
 
@@ -139,8 +138,6 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
             metadata=file.metadata,
             pre_buffer=not is_near,
             buffer_size=BUFFER_BYTES if is_near else 0,
-            coerce_int96_timestamp_unit="us",
-            **THRIFT_LIMITS,
         )
         yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
 

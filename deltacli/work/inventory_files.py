@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.errors import FileMissing, Unreadable
 from deltacli.storage import Storage
-from deltacli.work.checkpoint_limits import BUFFER_BYTES, THRIFT_LIMITS
+from deltacli.work.checkpoint_limits import BUFFER_BYTES
 from deltacli.work.inventory_columns import CODE, InventoryColumns
 
 _ROWS_A_BATCH = 65_536
@@ -47,23 +48,13 @@ def split_place(place: str) -> tuple[str, str]:
 
 def read_parquet(storage: Storage, name: str, place: str) -> Rows:
     """Yield the rows of a Parquet file."""
-    import pyarrow.parquet
-
     is_near = storage.capabilities.cheap_listing
-    with (
-        inventory_faults(place),
-        storage.open(name) as source,
-        pyarrow.parquet.ParquetFile(
-            source,
-            pre_buffer=not is_near,
-            buffer_size=BUFFER_BYTES if is_near else 0,
-            coerce_int96_timestamp_unit="us",
-            **THRIFT_LIMITS,
-        ) as file,
-    ):
+    with inventory_faults(place), storage.open(name) as source:
+        file = ParquetReader(source, pre_buffer=not is_near, buffer_size=BUFFER_BYTES if is_near else 0)
         columns = InventoryColumns.choose(file.schema_arrow.names, place)
-        for rows in file.iter_batches(batch_size=_ROWS_A_BATCH, columns=columns.names):
-            yield rows, columns
+        for group in range(file.metadata.num_row_groups):
+            for rows in file.read_columns(_ROWS_A_BATCH, group, columns.names):
+                yield rows, columns
 
 
 def read_orc(storage: Storage, name: str, place: str) -> Rows:

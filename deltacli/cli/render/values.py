@@ -7,21 +7,17 @@ is written by hand. Everything a reader of JSON could round or refuse (decimals,
 from __future__ import annotations
 
 import binascii
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
 from deltacli.cli.render.json import dumps
 from deltacli.delta.arrow_json import escaped, join_items, map_items, null_where_null, quoted
-from deltacli.delta.value_text import date_text, moment_text
+from deltacli.delta.calendar_texts import date_texts, moment_texts
 
 if TYPE_CHECKING:
     import pyarrow
 
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""Year 1 to year 9999: beyond, dates need a sign, and Arrow writes far timestamps as near ones (2**62 as 17036)."""
-
-_FRACTIONS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 _PLAIN_SCALE = 6
 """Decimals of a larger scale get an exponent from Arrow where they are small: `1E-8`."""
 
@@ -139,7 +135,7 @@ def _plain(column: pyarrow.Array) -> pyarrow.Array:
     if pa.types.is_decimal(kind):
         return _decimals(column)
     if pa.types.is_date32(kind):
-        return _calendar(column, pa.int32(), _FIRST_DAY, _LAST_DAY, date_text)
+        return date_texts(column)
     if pa.types.is_timestamp(kind):
         return _timestamps(column)
     if pa.types.is_binary(kind):
@@ -198,29 +194,21 @@ def _timestamps(column: pyarrow.Array) -> pyarrow.Array:
 
     unit, zone = column.type.unit, column.type.tz
     column = column.view(pa.timestamp(unit))  # the moment is that of UTC whatever the zone
-    a_second = 10 ** _FRACTIONS[unit]
     whole = pc.cast(column, pa.timestamp("s"), safe=False)  # towards zero, so right where nothing is cut
     is_whole = pc.equal(pc.cast(whole, column.type), column)
     if pc.all(pc.fill_null(is_whole, True)).as_py():
-        text = _moments(whole, 1)
+        text = _moments(whole)
     elif pc.any(pc.fill_null(is_whole, False)).as_py():
-        text = pc.if_else(is_whole, _moments(whole, 1), _moments(column, a_second))
+        text = pc.if_else(is_whole, _moments(whole), _moments(column))
     else:
-        text = _moments(column, a_second)
+        text = _moments(column)
     return pc.binary_join_element_wise(text, "Z", "") if zone else text
 
 
-def _moments(column: pyarrow.Array, a_second: int) -> pyarrow.Array:
+def _moments(column: pyarrow.Array) -> pyarrow.Array:
     import pyarrow as pa
 
-    a_day = 86_400 * a_second
-    text = _calendar(
-        column,
-        pa.int64(),
-        _FIRST_DAY * a_day,
-        (_LAST_DAY + 1) * a_day - 1,
-        lambda number: moment_text(number * 1_000_000 // a_second),
-    )
+    text = moment_texts(column)
     validity, ends, data = text.buffers()
     if data is None:
         return text
@@ -228,28 +216,6 @@ def _moments(column: pyarrow.Array, a_second: int) -> pyarrow.Array:
     return pa.StringArray.from_buffers(
         len(text), ends, pa.py_buffer(bytes(data).replace(b" ", b"T")), validity, offset=text.offset
     )
-
-
-def _calendar(
-    column: pyarrow.Array,
-    integer: Any,  # Any: the Arrow type beneath
-    first: int,
-    last: int,
-    written: Callable[[int], str],
-) -> pyarrow.Array:
-    """Arrow's text of dates or times between two values, our own of those beyond."""
-    import pyarrow as pa
-
-    numbers = column.view(integer)
-    ends = pc.min_max(numbers).as_py()
-    if ends["min"] is None or (first <= ends["min"] and ends["max"] <= last):
-        return pc.cast(column, pa.string())
-    is_beyond = pc.or_(pc.less(numbers, first), pc.greater(numbers, last))
-    found = pc.unique(pc.filter(numbers, is_beyond))
-    texts = pa.array([written(number) for number in found.to_pylist()], pa.string())
-    beyond = pc.take(texts, pc.index_in(numbers, value_set=found))
-    near = pc.if_else(is_beyond, pa.scalar(None, column.type), column)
-    return pc.coalesce(beyond, pc.cast(near, pa.string()))
 
 
 def _hex(column: pyarrow.Array) -> pyarrow.Array:

@@ -6,18 +6,18 @@ Spec: Checkpoints; Action Reconciliation.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
 from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.arrow_json import json_column
+from deltacli.delta.calendar_texts import date_texts
 from deltacli.delta.deletion_vector import unique_id_column
 from deltacli.delta.fingerprints import fingerprints, repeated
 from deltacli.delta.paths import canonical_column
 from deltacli.delta.stats_values import as_single
+from deltacli.delta.value_text import parse_moment
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,9 +27,6 @@ _TEXTS = ("partitionValues", "deletionVector", "clusteringProvider", "tags", "st
 _BETWEEN = b"\x00"
 _LAST_DIGITS = 1e-14
 """In which two texts of one double, or a decimal and its double, may differ."""
-_TIME = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d)(?:[T ](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?(?P<zone>Z|[+-]\d\d:?\d\d)?)?"
-)
 
 
 class Difference(NamedTuple):
@@ -182,10 +179,11 @@ def parsed_partition_differences(
         unequal = pc.xor(present, pc.is_valid(typed))
         kind = typed.type
         if any(test(kind) for test in (pa.types.is_string, pa.types.is_integer, pa.types.is_date, pa.types.is_boolean)):
-            unequal = pc.or_(unequal, pc.fill_null(pc.not_equal(pc.cast(typed, pa.string()), text), False))
-        shown = json_column(typed)
+            shown = date_texts(typed) if pa.types.is_date32(kind) else pc.cast(typed, pa.string())
+            unequal = pc.or_(unequal, pc.fill_null(pc.not_equal(shown, text), False))
+        texts = json_column(typed)
         for row in pc.indices_nonzero(unequal).to_pylist():
-            seen, wanted = shown[row].as_py(), text[row].as_py()
+            seen, wanted = texts[row].as_py(), text[row].as_py()
             if not _same_number(seen, wanted) and not _same_truth(seen, wanted):
                 yield Difference(paths[row].as_py(), name, seen, wanted)
 
@@ -280,22 +278,11 @@ def _are_one_moment(one: str, other: str) -> bool:
     """True for times less than a second apart, for a date and its midnight, and where zones may explain what differs:
     writers cut and round what their types can't hold.
     """
-    ours, theirs = _moment(one), _moment(other)
+    ours, theirs = parse_moment(one), parse_moment(other)
     if ours is None or theirs is None:
         return False
     has_zone = one.endswith("Z"), other.endswith("Z")
-    return abs((ours - theirs).total_seconds()) < 1 or has_zone[0] != has_zone[1]
-
-
-def _moment(text: str) -> datetime | None:
-    found = _TIME.fullmatch(text)
-    if found is None:
-        return None
-    try:
-        time = datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00:00'}")
-    except ValueError:
-        return None
-    return time + timedelta(microseconds=int((found["fraction"] or "").ljust(6, "0")[:6]))
+    return abs(ours.microseconds - theirs.microseconds) < 1_000_000 or has_zone[0] != has_zone[1]
 
 
 def _one(column: Any) -> Any:  # Any: a chunked array

@@ -11,6 +11,7 @@ import stat
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.checkpoint.row_digest import sha256_rows
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan
@@ -127,16 +128,15 @@ def _to_candidates(rows: pyarrow.Table) -> pyarrow.Table:
 
 def _read(path: str) -> tuple[dict[str, Any], pyarrow.Table]:
     """The header and the rows. Raises whatever decoders raise."""
-    import pyarrow.parquet as pq
-
-    with open(path, "rb") as source, pq.ParquetFile(source, page_checksum_verification=True) as file:
+    with open(path, "rb") as source:
+        file = ParquetReader(source, verify_pages=True)
         text = (file.metadata.metadata or {}).get(METADATA_KEY)
         if text is None:
             raise ValueError("it is no plan: nothing in its metadata says so")
         header = json.loads(text)
         if not isinstance(header, dict):
             raise ValueError("its metadata is no JSON object")
-        rows = file.read()
+        rows = file.read_all()
     if not rows.schema.equals(file_schema()):
         raise ValueError(f"its columns are {', '.join(f'{field.name} {field.type}' for field in rows.schema)}")
     return header, rows
