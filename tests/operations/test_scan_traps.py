@@ -236,9 +236,14 @@ def test_int96_reaches_from_the_first_year_to_the_last(tmp_path: Path, kind: str
 
 def test_nanoseconds_are_cut_to_the_earlier_microsecond(tmp_path: Path) -> None:
     table = new_table(tmp_path, column("t", "timestamp_ntz", 1))
-    put_table(table, pa.table({"t": pa.array([-1, 1_999], pa.timestamp("ns"))}))
+    put_table(table, pa.table({"t": pa.array([-(1 << 63), -1, 1_999, (1 << 63) - 1], pa.timestamp("ns"))}))
 
-    assert [(datetime(1969, 12, 31, 23, 59, 59, 999999),), (datetime(1970, 1, 1, 0, 0, 0, 1),)] == read(table)
+    assert [
+        (datetime(1677, 9, 21, 0, 12, 43, 145224),),
+        (datetime(1969, 12, 31, 23, 59, 59, 999999),),
+        (datetime(1970, 1, 1, 0, 0, 0, 1),),
+        (datetime(2262, 4, 11, 23, 47, 16, 854775),),
+    ] == read(table)
 
 
 def test_a_zone_in_the_schema_that_arrow_keeps_does_not_move_instants(tmp_path: Path) -> None:

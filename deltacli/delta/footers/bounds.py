@@ -10,6 +10,7 @@ from typing import Any
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.footers.schema import FileLeaf
+from deltacli.delta.nanoseconds import to_microseconds
 from deltacli.delta.stats_schema import StatColumn, StatKind, decimal_parts
 
 _SECONDS_A_DAY = 86_400
@@ -88,9 +89,7 @@ def _scaled(numbers: Any, factor: int, divisor: int) -> Any:
     if numbers is None or factor == divisor:
         return numbers
     if divisor > 1:
-        # Arrow divides towards zero; what lies before 1970 is cut downwards, as it is where rows are read.
-        times = numbers.view(pa.timestamp("ns"))
-        return pc.cast(pc.floor_temporal(times, unit="microsecond"), pa.timestamp("us")).view(pa.int64())
+        return to_microseconds(numbers)
     limit = ((1 << 63) - 1) // factor
     fits = pc.and_(pc.less_equal(numbers, limit), pc.greater_equal(numbers, -limit))
     return pc.multiply(pc.if_else(fits, numbers, pa.scalar(None, pa.int64())), factor)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.nanoseconds import to_microseconds
 from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
 from deltacli.errors import DataUnreadable
 
@@ -134,7 +135,6 @@ def _time(kind: Any, wanted: Any, path: str) -> Convert:
         return checked
 
     def convert(values: Any) -> Any:
-        # A cast cuts towards 1970; so that times before it do not come out later, they are cut downwards first.
-        return checked(pc.floor_temporal(values.view(pa.timestamp("ns")), unit="microsecond"))
+        return checked(to_microseconds(values.view(pa.int64())).view(pa.timestamp("us")))
 
     return convert
