@@ -2,7 +2,8 @@
 
 Only those columns are read out of the texts, whatever else is in them. Bounds are made wide enough for every writer:
 times are cut to milliseconds, doubles may have been floats when the text was written, long decimals may have gone
-through a double. What can't be read, or contradicts itself, is not known.
+through a double. Before 1900-01-02 bounds of dates and timestamps are not used: they may be those of another calendar.
+What can't be read, or contradicts itself, is not known.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from deltacli.delta.predicate.possible import Bounds, constant
 from deltacli.delta.stats_columns import read_lines, safe_lines, with_numbers
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, PER_COLUMN
 from deltacli.delta.stats_values import INFINITE, dig, exact_decimal, fits, is_long, read_json
-from deltacli.delta.value_text import has_bytes, parse_date, parse_moment
+from deltacli.delta.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
 
 _BLOCK = 65_536
 _FEW = 64
@@ -31,6 +32,17 @@ _FLOAT_ULP, _FLOAT_LEAST = 2.0**-22, 2.0**-148
 """Two units in the last place of a float, relative to its value, and the two smallest floats."""
 _EXACT_DIGITS = 15
 """As many digits as a double keeps of every decimal."""
+_FIRST_DAY = -25_566
+"""1900-01-02. Writers with the hybrid calendar (Databricks 7.3) count days before 1582-10-15 by the Julian calendar,
+and times before 1900 in the local mean time of their zone, which is less than a day from UTC. The log does not name the
+calendar.
+"""
+_FIRST_MICROSECOND = _FIRST_DAY * MICROSECONDS_A_DAY
+_FIRST_OF_ONE_CALENDAR = {
+    Kind.DATE: _FIRST_DAY,
+    Kind.TIMESTAMP: _FIRST_MICROSECOND,
+    Kind.NTZ: _FIRST_MICROSECOND,
+}
 _WITH_BOUNDS = frozenset({Kind.WHOLE, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.TIMESTAMP, Kind.NTZ, Kind.TEXT})
 _ZONED = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?Z$"
 _ZONELESS = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?$"
@@ -168,20 +180,21 @@ def _bounds(one: _Wanted, table: Any) -> Bounds:
     is_wrong = pc.or_(_known_and(pc.less(nulls, 0)), _known_and(pc.less(records, nulls)))
     if not one.has_bounds:
         nulls, unknown = _unless(is_wrong, nulls), pa.nulls(table.num_rows)
-        return _with_nulls(one.column, unknown, unknown, records, nulls)
+        return _with_nulls(one.column, unknown, unknown, records, nulls, constant(False, table.num_rows))
     low, high = (_typed(one.column, _leaf(table, (part, *one.path))) for part in BOUNDS)
     is_wrong = pc.or_(is_wrong, _known_and(pc.less(high, low)))
     low, high, nulls = (_unless(is_wrong, values) for values in (low, high, nulls))
-    return _with_nulls(one.column, *_widened(one.column, low, high), records, nulls)
+    has_bound = pc.or_(pc.is_valid(low), pc.is_valid(high))
+    low, high = (_of_one_calendar(one.column, values) for values in (low, high))
+    return _with_nulls(one.column, *_widened(one.column, low, high), records, nulls, has_bound)
 
 
-def _with_nulls(column: Column, low: Any, high: Any, records: Any, nulls: Any) -> Bounds:
+def _with_nulls(column: Column, low: Any, high: Any, records: Any, nulls: Any, has_bound: Any) -> Bounds:
     """Bounds with what the number of nulls says: only that all rows are null, or none.
 
     Whether a field of a null struct counts as null is each writer's own choice: for fields only `all` is believed.
     """
     is_all = _known_and(pc.and_(pc.equal(nulls, records), pc.less(0, nulls)))
-    has_bound = pc.or_(pc.is_valid(low), pc.is_valid(high))
     has_values = pc.or_(pc.invert(is_all), has_bound)
     may_be_null = pc.invert(_known_and(pc.equal(nulls, 0)))
     return Bounds(low, high, constant(True, len(nulls)) if column.is_nested else may_be_null, has_values)
@@ -258,6 +271,16 @@ def _local_time_of(text: str) -> int | None:
     if moment is None or (moment.has_zone and not text.endswith("Z")):
         return None
     return moment.microseconds if _LEAST <= moment.microseconds <= _GREATEST else None
+
+
+def _of_one_calendar(column: Column, values: Any) -> Any:
+    """Bounds of dates and timestamps; null before 1900-01-02, where their writer may have counted days otherwise."""
+    import pyarrow as pa
+
+    first = _FIRST_OF_ONE_CALENDAR.get(column.kind)
+    if first is None:
+        return values
+    return pc.if_else(pc.less(values, first), pa.scalar(None, values.type), values)
 
 
 def _widened(column: Column, low: Any, high: Any) -> tuple[Any, Any]:

@@ -98,6 +98,15 @@ CUT = "a" * 32
     ("c = 1.7976931348623157e308", "double", stats(1, 1.7976931348623157e308), True),
     ("c > 5", "double", stats(1, 2, nulls=10), True),
     ("c > 5", "double", stats(None, None, nulls=10), False),
+    # dates and timestamps before 1900-01-02: by the Julian calendar, or in local mean time
+    ("c = date '0099-12-30'", "date", stats("0100-01-01", "0100-01-01"), True),
+    ("c = date '1850-01-01'", "date", stats("1900-01-01", "1950-01-01"), True),
+    ("c = date '1960-01-01'", "date", stats("0001-01-01", "1950-01-01"), False),
+    ("c = date '1900-01-01'", "date", stats("1900-01-02", "1900-01-03"), False),
+    ("c = timestamp '1899-12-31T12:00:00Z'", "timestamp", stats("1900-01-01T23:59:59.999Z", None), True),
+    ("c = timestamp '1899-12-31T12:00:00Z'", "timestamp", stats("1900-01-02T00:00:00.000Z", None), False),
+    ("c = '1800-01-01T00:00:00'", "timestamp_ntz", stats(None, "1799-12-31T00:00:00.000"), True),
+    ("c is not null", "date", stats("0001-01-01", "0001-01-02", nulls=10), True),
     # decimals: through a double, or larger than Arrow's reader can bear
     ("c > 123456789012345678", "decimal(20,0)", stats(1, 123456789012345680 - 100), True),
     ("c = 0.12345678901234567", "decimal(20,19)", stats(0, "0.12345678901234566"), True),
