@@ -20,6 +20,7 @@ from deltacli.delta.file_actions import action_schemas, whole_actions
 from deltacli.delta.paths import canonical
 from deltacli.delta.properties import is_true
 from deltacli.delta.protocol import require_readable
+from deltacli.delta.readable_rows import require_readable_rows
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.segment import LogListing
@@ -59,7 +60,8 @@ class Changes:
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
     The columns are those of the last version; files of older ones are read as this version has them. Raises
-    DataUnreadable, naming file and version, also for a file that vacuum has deleted.
+    DataUnreadable, naming file and version, also for a file that vacuum has deleted, and at once Unreadable
+    (`typewidening.*`) where no reader may read the last version.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class Changes:
         self._table = table
         self._end = table.snapshot(version=to_version)
         self.from_version, self.to_version = from_version, self._end.version
+        require_readable_rows(self._end.regime, self._end.version)
         self._listing = list_log(table.storage, progress=table.progress)
         _require_commits(self._listing, from_version, self.to_version)
         self._selection = _select(self._end.schema, columns, where)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
 from deltacli.delta.partition_values import partition_columns
+from deltacli.delta.readable_rows import require_readable_rows
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import places_of
@@ -75,7 +76,8 @@ class Scan:
     """The rows of a version as batches of Arrow, and the files they come from.
 
     Iterating reads; each iteration reads anew, a few files at once, a few batches ahead, the files in no particular
-    order that is the same every time. Raises DataUnreadable, naming file, row group and column.
+    order that is the same every time. Raises DataUnreadable, naming file, row group and column, and at once Unreadable
+    (`typewidening.*`) where no reader may read the version.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class Scan:
     ) -> None:
         if limit is not None and limit < 0:
             raise UsageError(f"limit {limit} is negative")
+        require_readable_rows(snapshot.regime, snapshot.version)
         self._snapshot = snapshot
         self._selection = Selection.make(snapshot.schema, columns, where)
         self._wanted = self._selection.rows_wanted(snapshot.regime)

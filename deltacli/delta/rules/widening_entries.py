@@ -9,17 +9,19 @@ from deltacli.delta.features import NTZ_FEATURES
 from deltacli.delta.features import TYPE_WIDENING as STABLE
 from deltacli.delta.features import TYPE_WIDENING_PREVIEW as PREVIEW
 from deltacli.delta.properties import TYPE_WIDENING_ENABLED
-from deltacli.delta.regime import Regime
+from deltacli.delta.readable_rows import BAD_ENTRY as BAD_ENTRY_ID
+from deltacli.delta.readable_rows import NOT_ALLOWED, changed_fields
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.schema_walk import fresh
 from deltacli.delta.rules.views import MetadataView, RegimeView
 from deltacli.delta.schema.type_changes import (
-    TYPE_CHANGES_KEY,
     BadEntry,
     NamedField,
     TypeChange,
     can_be,
-    named_fields,
+    is_preview_change,
+    is_supported,
+    must_refuse,
     primitive_paths,
     read_type_changes,
     type_at,
@@ -29,7 +31,6 @@ from deltacli.delta.schema.widening import (
     canonical_name,
     is_allowed_change,
     is_iceberg_change,
-    was_allowed_in_preview,
 )
 
 AREA = Area("widening")
@@ -52,7 +53,7 @@ NOT_SUPPORTED = AREA.rule(
     example='"metadata":{"delta.typeChanges":[…]} in a table of reader version 1',
 )
 CHANGE_NOT_ALLOWED = AREA.rule(
-    "typewidening.change-not-allowed",
+    NOT_ALLOWED,
     Severity.ERROR,
     Level.LOG,
     "A column has been through a change of type that is none of the supported ones.",
@@ -66,7 +67,7 @@ CHANGE_NOT_ALLOWED = AREA.rule(
     example='{"fromType":"long","toType":"double"}',
 )
 BAD_ENTRY = AREA.rule(
-    "typewidening.bad-entry",
+    BAD_ENTRY_ID,
     Severity.ERROR,
     Level.LOG,
     "The type changes of a column can't be read.",
@@ -175,21 +176,9 @@ BOTH_FEATURES = AREA.rule(
 )
 
 
-def changed_fields(regime: Regime) -> list[NamedField]:
-    """The fields that have type changes, well or badly written."""
-    text = regime.metadata.schema_string if regime.metadata else None
-    if regime.schema is None or not text or "typeChanges" not in text:
-        return []
-    return [named for named in named_fields(regime.schema) if TYPE_CHANGES_KEY in named.field.metadata]
-
-
 def changes_of(named: NamedField) -> list[TypeChange]:
     """The entries of a field that can be read."""
     return [entry for entry in read_type_changes(named.field) if isinstance(entry, TypeChange)]
-
-
-def is_supported(regime: Regime) -> bool:
-    return STABLE in regime.features or PREVIEW in regime.features
 
 
 # -- entries by themselves -------------------------------------------------------------------------------------------
@@ -226,10 +215,15 @@ def _entry_findings(view: MetadataView) -> Iterator[Finding]:
 
 def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Finding:
     """A warning where the preview allowed the change: engines that know the preview read such files."""
-    is_of_preview = PREVIEW in view.regime.features and was_allowed_in_preview(entry.from_type, entry.to_type)
-    refused = "which only the preview of type widening allowed" if is_of_preview else "which readers must refuse"
+    is_of_preview = is_preview_change(entry, view.regime.features)
+    if is_of_preview:
+        reason = "which only the preview of type widening allowed"
+    elif must_refuse(entry, view.regime.features):
+        reason = "which readers must refuse"
+    else:
+        reason = "which is not a supported change of type"
     change = f"{entry.from_type} to {entry.to_type}"
-    message = f"{named.path} was changed from {change}, {refused}"
+    message = f"{named.path} was changed from {change}, {reason}"
     severity = Severity.WARNING if is_of_preview else None
     return CHANGE_NOT_ALLOWED.at(view.place._replace(key=named.path), message, seen=change, severity=severity)
 
@@ -294,7 +288,7 @@ def _feature_findings(view: RegimeView) -> Iterator[Finding]:
     iceberg = [name for name in _ICEBERG_FEATURES if name in features]
     for named in changed_fields(view.regime):
         place = view.place._replace(key=named.path)
-        if not is_supported(view.regime):
+        if not is_supported(view.regime.features):
             message = f"{named.path} has type changes, and the table does not support type widening"
             yield NOT_SUPPORTED.at(place, message, expected=STABLE)
             continue

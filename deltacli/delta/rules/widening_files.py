@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.delta.readable_rows import changed_fields
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.data_types import is_final, match_of
 from deltacli.delta.rules.file_views import AllFootersView, FileSchemaView
-from deltacli.delta.rules.widening_entries import AREA, changed_fields, changes_of
+from deltacli.delta.rules.widening_entries import AREA, changes_of
 from deltacli.quantities import plural
 
 REMOVABLE = AREA.rule(

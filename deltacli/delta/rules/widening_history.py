@@ -6,11 +6,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.readable_rows import changed_fields
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.views import MetadataView, StateView
-from deltacli.delta.rules.widening_entries import AREA, ENABLED, changed_fields, changes_of, is_supported
-from deltacli.delta.schema.type_changes import NamedField, TypeChange, named_fields, primitive_paths, type_at
+from deltacli.delta.rules.widening_entries import AREA, ENABLED, changes_of
+from deltacli.delta.schema.type_changes import (
+    NamedField,
+    TypeChange,
+    is_supported,
+    named_fields,
+    primitive_paths,
+    type_at,
+)
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.schema.widening import canonical_name, is_allowed_change
 
@@ -64,7 +72,7 @@ _Identity = tuple[str, ...]
 def widened_without_property(view: MetadataView) -> Iterator[Finding]:
     """A type that differs from the one before, by an allowed change that is recorded."""
     regime, previous = view.regime, view.previous
-    if previous is None or previous.schema is None or not is_supported(regime) or regime.is_on(ENABLED):
+    if previous is None or previous.schema is None or not is_supported(regime.features) or regime.is_on(ENABLED):
         return
     changed = changed_fields(regime)
     before = {named.identity: named for named in named_fields(previous.schema)}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple
 
+from deltacli.delta.features import TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.schema.widening import canonical_name, is_allowed_change, is_primitive_name
+from deltacli.delta.schema.widening import canonical_name, is_allowed_change, is_primitive_name, was_allowed_in_preview
 
 TYPE_CHANGES_KEY = "delta.typeChanges"
 
@@ -85,6 +86,33 @@ def _read(entry: Any) -> TypeChange | BadEntry:  # Any: JSON values
     return TypeChange(
         canonical_name(entry["fromType"]), canonical_name(entry["toType"]), path or None, "tableVersion" in entry
     )
+
+
+def is_supported(features: Collection[str]) -> bool:
+    """True if a table with these features supports type widening. Without it, type changes mean nothing."""
+    return TYPE_WIDENING in features or TYPE_WIDENING_PREVIEW in features
+
+
+def is_preview_change(change: TypeChange, features: Collection[str]) -> bool:
+    """True for a change that is not allowed, and that the preview of the feature allowed: the table has the preview."""
+    if is_allowed_change(change.from_type, change.to_type) or TYPE_WIDENING_PREVIEW not in features:
+        return False
+    return was_allowed_in_preview(change.from_type, change.to_type)
+
+
+def must_refuse(entry: TypeChange | BadEntry, features: Collection[str]) -> bool:
+    """True if no reader may read the rows of a table with these features and this entry in its schema.
+
+    An entry that needs no conversion, from a type to itself or from void, is read by every reader.
+    Spec: Reader Requirements for Type Widening.
+    """
+    if not is_supported(features):
+        return False
+    if isinstance(entry, BadEntry):
+        return True
+    if entry.from_type in (entry.to_type, "void") or is_allowed_change(entry.from_type, entry.to_type):
+        return False
+    return not is_preview_change(entry, features)
 
 
 def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
