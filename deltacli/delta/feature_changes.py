@@ -5,12 +5,13 @@ Spec: Table Features for New and Existing Tables; the sections of each feature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.features import FEATURES, stable_name
+from deltacli.delta.features import FEATURES, TYPE_WIDENING, stable_name
+from deltacli.delta.readable_rows import refused_change
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.feature_use import constraint_uses, property_uses, schema_uses
 from deltacli.delta.upgrade import upgraded
@@ -134,6 +135,7 @@ def plan_features(regime: Regime, raw_protocol: Action, names: Sequence[str]) ->
     for name in added:
         _require_addable(name, regime)
     _require_no_exclusion(supported, added)
+    _require_readable_types(regime, added)
     after = upgraded(raw_protocol, added) if added else None
     return FeaturesPlan(tuple(added.values()), raw_protocol, after)
 
@@ -220,6 +222,18 @@ def _require_addable(name: str, regime: Regime) -> None:
             f"{use.what}",
             code="features.would-activate",
             hint=f"deltacli properties {{table}} unset {use.key}",
+        )
+
+
+def _require_readable_types(regime: Regime, added: Collection[str]) -> None:
+    """Raise Refused where type changes that meant nothing so far would make every reader refuse the table."""
+    found = refused_change(regime, [*regime.features, *added])
+    if found is not None and TYPE_WIDENING in added:
+        raise Refused(
+            f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}",
+            code=found.rule,
+            facts={"column": found.column, "seen": found.seen},
+            hint="deltacli validate {table} --select 'typewidening.*'",
         )
 
 

@@ -5,13 +5,14 @@ A plan is a value; nothing is read and nothing written. Spec: Type Widening.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.properties import TYPE_WIDENING_ENABLED
+from deltacli.delta.readable_rows import refused_change
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.column_path import ColumnPlace, find_column
 from deltacli.delta.schema.type_text import parse_type
@@ -128,6 +129,7 @@ def plan_widening(
     due = [Widened(change.place, change.from_type, change.to_type) for change in planned if change.is_due]
     before = _protocol_of(regime)
     after, refusals = _protocol(regime, before, due, upgrade_protocol=upgrade_protocol)
+    refusals += _refusals_of_readers(regime, before, after)
     enables = bool(due) and not regime.is_on(TYPE_WIDENING_ENABLED)
     if enables and not enable:
         message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
@@ -203,6 +205,15 @@ def _protocol(
     listed = ", ".join(added_features(before, after)) or "its features in both lists"
     message = f"the protocol lacks {listed}: readers and writers that do not know it lose access"
     return after, [Refusal("widen.protocol-upgrade-needed", message, "--upgrade-protocol")]
+
+
+def _refusals_of_readers(regime: Regime, before: Action, after: Action | None) -> Iterator[Refusal]:
+    """Yield a refusal where type changes that meant nothing so far would make every reader refuse the table."""
+    added = added_features(before, after) if after else ()
+    found = refused_change(regime, [*regime.features, *added]) if TYPE_WIDENING in added else None
+    if found is not None:
+        message = f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}"
+        yield Refusal(found.rule, message, "deltacli validate {table} --select 'typewidening.*'")
 
 
 def _needed_features(regime: Regime, due: Sequence[Widened]) -> list[str]:

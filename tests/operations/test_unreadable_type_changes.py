@@ -9,7 +9,7 @@ import pytest
 from deltacli.delta.readable_rows import BAD_ENTRY, NOT_ALLOWED
 from deltacli.delta.rules.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import Unreadable
+from deltacli.errors import Refused, Unreadable
 from deltacli.operations.validate import validate_table
 from tests.support.actions import commit_info
 from tests.support.builder import TableBuilder
@@ -90,3 +90,17 @@ def test_an_older_version_without_the_change_is_read() -> None:
     assert [] == list(table.snapshot(version=0).scan())
     with pytest.raises(Unreadable, match="version 1"):
         table.snapshot().scan()
+
+
+def test_the_feature_is_not_added_to_a_table_that_no_reader_could_read_with_it() -> None:
+    columns = struct(field("c", "integer", **{"delta.typeChanges": NARROWING}), field("d", "integer"))
+    actions = [{"protocol": protocol()}, {"metaData": metadata(columns, {})}]
+    table = open_at(TableBuilder().commit(commit_info("CREATE TABLE"), *actions).in_memory())
+
+    with pytest.raises(Refused) as by_feature:
+        table.add_features(["typeWidening"])
+    with pytest.raises(Refused) as by_type:
+        table.widen_type(("d", "long"), enable=True, upgrade_protocol=True)
+
+    assert {NOT_ALLOWED} == {by_feature.value.code, by_type.value.code}
+    assert 0 == table.snapshot().version
