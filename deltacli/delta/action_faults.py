@@ -17,3 +17,11 @@ def wrong_type(what: str, found: str, source: str) -> CommitCorrupt:
     return CommitCorrupt(
         f"{source}: {what} has the wrong type", code="action.wrong-type", facts={"found": found[:120]}, hint=_HINT
     )
+
+
+def shown(value: object) -> str:
+    """A value of the log for a message. A repr calls itself for each level of it."""
+    try:
+        return repr(value)
+    except RecursionError:
+        return "a value nested too deeply to be shown"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.action_faults import missing, wrong_type
+from deltacli.delta.action_faults import missing, shown, wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import fault_of, unique_id
 from deltacli.delta.stats import num_records_column
@@ -251,7 +251,7 @@ def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.A
         raise missing(what, source)
     try:
         if odd is not None:
-            raise OverflowError(f"found {odd!r}, expected an integer of 64 bits")  # orjson reads larger ones as floats
+            raise OverflowError(f"found {shown(odd)}, expected an integer of 64 bits")  # orjson reads larger ones as floats
         return pa.array(values, pa.int64())
     except (pa.ArrowException, OverflowError) as fault:
         raise wrong_type(what, str(fault), source) from fault

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.json_depth import is_nested_deeply
 
 if TYPE_CHECKING:
     import pyarrow
@@ -21,7 +22,6 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -
     it: the caller then parses line by line. Two objects on one line count as two.
     """
     import pyarrow
-    import pyarrow.json
 
     if not lines.lstrip().startswith(b"{"):
         return None
@@ -32,8 +32,25 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -
         return None
     try:
         pc.cast(whole, pyarrow.large_string())  # checks that it is UTF-8; the reader looks only at the fields it keeps
+    except pyarrow.ArrowInvalid:
+        return None
+    return read_lines(lines, fields, infer=infer)
+
+
+def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool) -> pyarrow.Table | None:
+    """Call Arrow's reader of JSON on lines that were looked at; None where it can't take one of them.
+
+    Fields nobody named: inferred with `infer`, else passed over. Inference calls itself for each level of a value and
+    ends the process where the stack does, so it gets no text that is nested deeply.
+    """
+    import pyarrow
+    import pyarrow.json
+
+    if infer and is_nested_deeply(lines):
+        return None
+    try:
         return pyarrow.json.read_json(
-            pyarrow.BufferReader(buffer),
+            pyarrow.BufferReader(lines),
             read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
             parse_options=pyarrow.json.ParseOptions(
                 explicit_schema=fields, unexpected_field_behavior="infer" if infer else "ignore"

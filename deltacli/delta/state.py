@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from deltacli.delta.action_faults import missing, wrong_type
+from deltacli.delta.action_faults import missing, shown, wrong_type
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
 from deltacli.delta.protocol import Protocol
@@ -140,7 +140,7 @@ def read_metadata(action: Action, source: str) -> Metadata:
     schema = action.get("schemaString")
     created = action.get("createdTime")
     if schema is not None and not isinstance(schema, str):
-        raise wrong_type("metaData.schemaString", _shown(schema), source)
+        raise wrong_type("metaData.schemaString", shown(schema), source)
     return Metadata(
         id=_as_text(action.get("id") or "", "metaData.id", source),
         name=_optional_text(action, "name", source),
@@ -185,7 +185,7 @@ def _number(action: Action, field_name: str, kind: str, source: str) -> int:
     if value is None:
         raise missing(f"{kind}.{field_name}", source)
     if type(value) is not int:
-        raise wrong_type(f"{kind}.{field_name}", _shown(value), source)
+        raise wrong_type(f"{kind}.{field_name}", shown(value), source)
     return value
 
 
@@ -194,7 +194,7 @@ def _text(action: Action, field_name: str, kind: str, source: str) -> str:
     if value is None:
         raise missing(f"{kind}.{field_name}", source)
     if not isinstance(value, str):
-        raise wrong_type(f"{kind}.{field_name}", _shown(value), source)
+        raise wrong_type(f"{kind}.{field_name}", shown(value), source)
     return value
 
 
@@ -205,23 +205,15 @@ def _optional_text(action: Action, field_name: str, source: str) -> str | None:
 
 def _texts(value: object, what: str, source: str) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise wrong_type(what, _shown(value), source)
+        raise wrong_type(what, shown(value), source)
     return tuple(_as_text(item, what, source) for item in value)
 
 
 def _as_text(value: object, what: str, source: str) -> str:
     """A scalar as text: writers have been seen to leave the quotes out."""
     if isinstance(value, dict | list):
-        raise wrong_type(what, _shown(value), source)
+        raise wrong_type(what, shown(value), source)
     return str(value)
-
-
-def _shown(value: object) -> str:
-    """A value for an error."""
-    try:
-        return repr(value)
-    except RecursionError:
-        return "a value nested too deeply to be shown"
 
 
 def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any: JSON values
@@ -231,7 +223,7 @@ def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any
     if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return dict(value)
     if not isinstance(value, dict):
-        raise wrong_type(what, _shown(value), source)
+        raise wrong_type(what, shown(value), source)
     return value
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.ndjson import read_lines
 from deltacli.delta.regime import Regime
 from deltacli.delta.stats_schema import (
     PER_COLUMN,
@@ -225,7 +226,7 @@ def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array i
     fields = stats_fields(schema, shape)
     lines = with_numbers(lines, fields)
     for _ in range(_ROUNDS):
-        parsed = read_lines(lines, fields)
+        parsed = read_lines(lines, fields, infer=True)
         if parsed is None or parsed.num_rows != len(texts):
             return None
         shape = merge(shape, shape_of_type(parsed.schema))
@@ -252,21 +253,6 @@ def _decimals_fit(columns: Any) -> bool:  # Any: Arrow arrays
             if ends["min"] is not None and max(abs(ends["min"]), abs(ends["max"])) >= limit:
                 return False
     return True
-
-
-def read_lines(lines: bytes, fields: pyarrow.Schema, *, others: str = "infer") -> Any:  # Any: a table or None
-    """Read safe lines; None where Arrow can't take one of them. `others`: what becomes of fields not asked for."""
-    import pyarrow
-    import pyarrow.json
-
-    try:
-        return pyarrow.json.read_json(
-            pyarrow.BufferReader(lines),
-            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            parse_options=pyarrow.json.ParseOptions(explicit_schema=fields, unexpected_field_behavior=others),
-        )
-    except pyarrow.ArrowException:
-        return None
 
 
 def _sample(texts: Any) -> dict[str, Any]:

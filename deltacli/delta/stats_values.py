@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+from deltacli.delta.json_depth import MAX_DEPTH, is_nested_deeply
 from deltacli.delta.stats_schema import (
     NULL_COUNT,
     PER_COLUMN,
@@ -50,11 +51,10 @@ class PlainStats(NamedTuple):
 
 
 def read_json(text: str) -> Any:  # Any: a JSON value
-    """Parse a text strictly, numbers exactly. Raises ValueError."""
-    try:
-        return json.loads(text, parse_float=Decimal, parse_int=_whole, parse_constant=_refuse)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+    """Parse a text strictly, numbers exactly. Raises ValueError, also for one that is nested deeply."""
+    if text.count("{") + text.count("[") > MAX_DEPTH and is_nested_deeply(text.encode("utf-8", "replace")):
+        raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or brackets do not match")
+    return json.loads(text, parse_float=Decimal, parse_int=_whole, parse_constant=_refuse)
 
 
 def read_stats(schema: StatSchema, row: int, text: str) -> PlainStats:

@@ -13,10 +13,11 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.ndjson import read_lines
 from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
 from deltacli.delta.predicate.literals import names_a_place
 from deltacli.delta.predicate.possible import Bounds, constant
-from deltacli.delta.stats_columns import read_lines, safe_lines, with_numbers
+from deltacli.delta.stats_columns import safe_lines, with_numbers
 from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, PER_COLUMN
 from deltacli.delta.stats_values import INFINITE, dig, exact_decimal, fits, is_long, read_json
 from deltacli.delta.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
@@ -115,7 +116,7 @@ def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
 
     lines = safe_lines(texts)
     if lines is not None:
-        parsed = read_lines(with_numbers(lines, fields), fields, others="ignore")
+        parsed = read_lines(with_numbers(lines, fields), fields, infer=False)
         if parsed is not None and parsed.num_rows == len(texts):
             return [parsed]
     if len(texts) <= _FEW:

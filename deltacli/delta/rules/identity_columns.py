@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deltacli.delta.action_faults import shown
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.expression_texts import AREA
 from deltacli.delta.rules.replaced import replaces_all_files
@@ -86,7 +87,7 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
                 yield INCOMPLETE.at(place, f"the identity column {named.path} has no {key}", expected=expected)
             elif type(value) is not wanted:
                 message = f"{key} of the identity column {named.path} is not {expected}"
-                yield INCOMPLETE.at(place, message, seen=repr(value), expected=expected)
+                yield INCOMPLETE.at(place, message, seen=shown(value)[:120], expected=expected)
         step = metadata.get(STEP)
         if type(step) is int and step == 0:
             yield STEP_ZERO.at(place, f"the identity column {named.path} has the step 0", seen=0)
