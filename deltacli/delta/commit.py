@@ -13,9 +13,11 @@ from typing import NamedTuple
 import orjson
 
 from deltacli.delta.commit_lines import Action
+from deltacli.delta.log_path import MAX_VERSION
 from deltacli.delta.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.delta.protocol import Protocol, require_committable, require_readable
 from deltacli.delta.state import Metadata, has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.timestamps import MAX_TIME_MS
 from deltacli.errors import Refused
 
 _OURS = "the new commit"
@@ -138,11 +140,13 @@ def encode(request: CommitRequest, base: Base, *, txn_id: str, now_ms: int, engi
 
 
 def require_allowed(request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the base's own protocol, or the one that would come of it, keeps deltacli from this commit.
+    """Raise Refused where the base's own protocol, or the one that would come of it, keeps deltacli from this commit,
+    or where no version or no in-commit timestamp can follow those of the base.
 
     Raises ValueError for a request that would be no commit at all. Spec: Protocol Evolution; Domain Metadata.
     """
     require_committable(base.protocol, base.metadata.configuration, base.version)
+    _require_room(request, base)
     protocol, metadata = _after(request, base)
     if request.protocol is not None:
         require_readable(protocol, base.version + 1)
@@ -162,6 +166,26 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
             f"version {base.version} does not support domains",
             code="domain.without-feature",
             facts={"needed": "the writer feature domainMetadata", "to be written": ", ".join(sorted(names))},
+        )
+
+
+def _require_room(request: CommitRequest, base: Base) -> None:
+    """Raise Refused where the next version, or its in-commit timestamp, does not fit 64 bits: other engines would not
+    read the commit, and would not see it where its file name holds a larger number.
+    """
+    if base.version >= MAX_VERSION:
+        raise Refused(
+            f"no version can follow version {base.version}: file names in the log hold at most 2^63 - 1",
+            code="log.version-too-large",
+            facts={"largest version": str(MAX_VERSION)},
+            hint='deltacli validate {table} --select "log.*"',
+        )
+    if base.committed_ms is not None and is_stamped(request, base) and base.committed_ms >= MAX_TIME_MS:
+        raise Refused(
+            f"no in-commit timestamp can follow that of version {base.version}",
+            code="ict.future",
+            facts={"found": str(base.committed_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
+            hint='deltacli validate {table} --select "ict.*"',
         )
 
 

@@ -11,6 +11,14 @@ from typing import NamedTuple
 
 from deltacli.delta.segment import LogFile
 
+MAX_TIME_MS = (2**63 - 1) // 1000
+"""The latest moment that engines hold, in epoch milliseconds: timestamps are microseconds in 64 bits."""
+
+
+def is_representable(timestamp_ms: int) -> bool:
+    """True if a moment in epoch milliseconds fits a timestamp of 64 bits in microseconds."""
+    return abs(timestamp_ms) <= MAX_TIME_MS
+
 
 class TimestampSource(StrEnum):
     IN_COMMIT = "inCommitTimestamp"

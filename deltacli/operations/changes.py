@@ -25,8 +25,8 @@ from deltacli.delta.regime import Regime
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
 from deltacli.delta.segment import LogListing
 from deltacli.delta.state import has_in_commit_timestamps, read_metadata, read_protocol
-from deltacli.delta.timestamps import file_times
-from deltacli.errors import UsageError, VersionAbsent
+from deltacli.delta.timestamps import MAX_TIME_MS, file_times, is_representable
+from deltacli.errors import CommitCorrupt, UsageError, VersionAbsent
 from deltacli.operations.log import list_log
 from deltacli.operations.scan import Selection, data_files, first_rows, stream_files
 from deltacli.work.commits import stream_commit
@@ -216,10 +216,22 @@ def read_commits(table: Table, listing: LogListing, end: Snapshot, first: int) -
             regime = _read_as(end.regime, Regime(protocol=protocol, metadata=metadata, schema=schema))
         is_stamped = has_in_commit_timestamps(protocol, metadata) and type(stamp) is int
         time_ms = stamp if is_stamped and stamp is not None else times[version].timestamp_ms
+        _require_representable(time_ms, version, file.name)
         is_recorded = is_true(metadata.configuration, ENABLED)
         if version == first and metadata is not was and found["remove"] and first > 0:
             before = _read_as(end.regime, table.snapshot(version=first - 1).regime)
         yield Commit(version, time_ms, before, regime, is_recorded, found["add"], found["remove"], found["cdc"])
+
+
+def _require_representable(time_ms: int, version: int, name: str) -> None:
+    """Raise CommitCorrupt where the time of a commit has no place in `_commit_timestamp`."""
+    if not is_representable(time_ms):
+        raise CommitCorrupt(
+            f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
+            code="ict.future" if time_ms > 0 else "ict.not-monotone",
+            facts={"found": str(time_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
+            hint='deltacli validate {table} --select "ict.*"',
+        )
 
 
 def _read_as(now: Regime, then: Regime) -> Regime:

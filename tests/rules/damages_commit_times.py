@@ -89,6 +89,13 @@ def timestamp_beyond_the_clock() -> TableBuilder:
     return table
 
 
+@damage("ict.future")
+def timestamp_that_nothing_can_follow() -> TableBuilder:
+    table = TimedTable()
+    table.action(max(table.commits), "commitInfo")["inCommitTimestamp"] = 2**63 - 1
+    return table
+
+
 @damage("ict.enablement-properties")
 def enablement_without_its_timestamp() -> TableBuilder:
     return LateTable(**{"delta.inCommitTimestampEnablementTimestamp": None})

@@ -80,12 +80,14 @@ FUTURE = AREA.rule(
     "ict.future",
     Severity.WARNING,
     Level.LOG,
-    "An in-commit timestamp lies in the future.",
+    "An in-commit timestamp lies in the future; an error where no later one fits 64 bits in microseconds.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="later commits must count on from it; time travel to now misses the version",
-        mend="check the clock of the writer; it mends itself as time goes by",
-        loss="nothing",
+        broken="later commits must count on from it; time travel to now misses the version; where no later timestamp "
+        "fits, nothing can be committed and change data feeds fail",
+        mend="check the clock of the writer; it mends itself as time goes by. Where no later timestamp fits, restore "
+        "the log from a backup",
+        loss="nothing; after a restore, the changes of that version and of later ones",
     ),
     example="an inCommitTimestamp of tomorrow",
 )

@@ -12,11 +12,12 @@ from deltacli.delta.properties import (
     parse_integer,
 )
 from deltacli.delta.rules import commit_time_rows as rows
-from deltacli.delta.rules.base import Finding
+from deltacli.delta.rules.base import Finding, Severity
 from deltacli.delta.rules.clock import SKEW_MS
 from deltacli.delta.rules.log_files import gaps_of
 from deltacli.delta.rules.log_times import is_copied
 from deltacli.delta.rules.views import CommitView, HistoryView, ListingView, RegimeView
+from deltacli.delta.timestamps import MAX_TIME_MS
 from deltacli.quantities import format_timestamp
 
 AREA = rows.AREA
@@ -41,12 +42,19 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
         yield rows.NOT_FIRST.at(view.place(1), message, seen=view.first_kind, expected="commitInfo")
     line = next(placed.line for placed in view.others if placed.kind == "commitInfo")
     before = view.previous.in_commit_timestamp if view.previous and view.previous.after.has_ict else None
-    if before is not None and found <= before:
+    if found < -MAX_TIME_MS:
+        message = f"the in-commit timestamp of version {view.version} does not fit 64 bits in microseconds"
+        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f">= {-MAX_TIME_MS}")
+    elif before is not None and found <= before:
         message = (
             f"the in-commit timestamp of version {view.version} is not later than that of version {view.version - 1}"
         )
         yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f"> {before}")
-    if found > view.now_ms + SKEW_MS:
+    if found >= MAX_TIME_MS:
+        message = f"no timestamp can follow that of version {view.version}: it is the last that fits 64 bits, or above"
+        place = view.place(line)
+        yield rows.FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
+    elif found > view.now_ms + SKEW_MS:
         message = f"the in-commit timestamp of version {view.version} lies in the future"
         expected = f"<= {format_timestamp(view.now_ms)}"
         yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)

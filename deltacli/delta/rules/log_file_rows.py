@@ -122,10 +122,10 @@ VERSION_TOO_LARGE = AREA.rule(
     "log.version-too-large",
     Severity.ERROR,
     Level.LOG,
-    "A file name holds a version that no table reaches: above 2^63 - 1, or far beyond all others.",
+    "A file name holds a version that no table reaches: 2^63 - 1 or above, or far beyond all others.",
     spec="Delta Log Entries",
     fix=Fix(
-        broken="engines take the file for the newest version, or fail to read its number",
+        broken="engines take the file for the newest version, or fail to read its number; nothing can be committed",
         mend="find out who wrote it and move it out of the log by hand",
         loss="the changes of that file, if a writer meant them",
     ),

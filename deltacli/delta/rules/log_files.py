@@ -53,6 +53,10 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
     listing = view.listing
     if listing.is_empty:
         return
+    if listing.newest_version == MAX_VERSION:
+        message = "the newest version is 2^63 - 1: no version can follow it"
+        place = view.place(version=MAX_VERSION)
+        yield rows.VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
     base = max((instance.version for instance in listing.checkpoints), default=-1)
     if not listing.checkpoints and 0 not in listing.commits:
         first = min(listing.commits)
