@@ -16,6 +16,7 @@
 # │   ├── FileMissing                  a file that something names is not there
 # │   ├── PermissionRefused            access denied
 # │   └── CredentialsMissing           nothing to ask for access with
+# ├── MemoryExhausted              7   memory, or the address space that a limit allows, is used up
 # └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
 """One tree of errors: the class is the fact, the branch is the exit code."""
 
@@ -35,7 +36,7 @@ EXIT_CODES: Mapping[int, str] = {
     4: "refused by a guard, nothing changed",
     5: "partly done, run again",
     6: "conflict: other writers won every retry",
-    7: "storage: network, permission, credentials, throttling, no space",
+    7: "storage or resources: network, permission, credentials, throttling, no space, out of memory",
     8: "unknown: a commit was sent and its fate could not be read back",
     70: "a bug",
 }
@@ -177,6 +178,15 @@ class CredentialsMissing(StorageFailed):
     """No link of the cloud's credential chain has anything to sign with."""
 
     code = "storage.credentials"
+
+
+class MemoryExhausted(DeltacliError):
+    """Memory was refused. It says nothing about the bytes that were being read, so it is no StorageFailed and never a
+    reason to take other bytes instead.
+    """
+
+    exit_code = 7
+    code = "memory.exhausted"
 
 
 class OutcomeUnknown(DeltacliError):

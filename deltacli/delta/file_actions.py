@@ -191,6 +191,8 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
             values = [list(value.items()) if isinstance(value, dict) else None for value in values]
         try:
             columns.append(pa.array(values, field.type))
+        except MemoryError:
+            raise
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
             raise wrong_type(field.name, str(fault), source) from fault
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -239,6 +241,8 @@ def _text_column(values: Sequence[object], what: str, source: str) -> pyarrow.Ar
 
     try:
         return pa.array(values, pa.string())
+    except MemoryError:
+        raise
     except (pa.ArrowException, UnicodeEncodeError, TypeError) as fault:
         raise wrong_type(what, str(fault), source) from fault
 
@@ -255,5 +259,7 @@ def _whole_column(values: Sequence[object], what: str, source: str) -> pyarrow.A
                 f"found {shown(odd)}, expected an integer of 64 bits"
             )  # orjson reads larger ones as floats
         return pa.array(values, pa.int64())
+    except MemoryError:
+        raise
     except (pa.ArrowException, OverflowError) as fault:
         raise wrong_type(what, str(fault), source) from fault

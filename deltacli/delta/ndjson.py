@@ -56,5 +56,7 @@ def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool) -> pyarrow.
                 explicit_schema=fields, unexpected_field_behavior="infer" if infer else "ignore"
             ),
         )
+    except MemoryError:
+        raise
     except pyarrow.ArrowException:
         return None

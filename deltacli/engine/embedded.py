@@ -4,7 +4,6 @@ lock.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -12,19 +11,21 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deltacli.engine.base import Piece, Result
+from deltacli.memory import threads_within_limit
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 
 class EmbeddedEngine:
-    """Runs pieces in `threads` threads (default: one a processor), at most two pieces a thread in flight.
+    """Runs pieces in `threads` threads, at most two pieces a thread in flight. Default: one thread per processor, fewer
+    where the address space is limited.
 
     Pieces that wait for a store get as many threads as they can use instead, and one piece a thread is in flight.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or threads_within_limit()
 
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.rules.base import Check, Finding, Fix, Level, Place, Rule, Severity
 from deltacli.delta.rules.catalogue import catalogue
+from deltacli.memory import stop_if_exhausted
 
 MOST_COUNTED = 10_000
 """So many findings above the limit are counted; from then on `10,000 or more` is all that is said of a rule."""
@@ -116,6 +117,7 @@ class Collector:
             try:
                 found.extend(self._heard(check, view))
             except Exception as fault:  # noqa: BLE001  (a check is a guest: whatever it does, the others run)
+                stop_if_exhausted(fault)
                 found.extend(self._crash(check, fault, place))
         return found
 

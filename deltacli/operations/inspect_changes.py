@@ -16,6 +16,7 @@ from deltacli.delta.rules.base import Place
 from deltacli.delta.rules.file_views import ChangedVersionView, ChangeFileView, ChangeTypes, FileFault, FileFaultView
 from deltacli.delta.rules.views import Placed
 from deltacli.engine.base import Engine
+from deltacli.memory import stop_if_exhausted
 from deltacli.operations.file_selection import FileSelection
 from deltacli.operations.findings import Collector
 from deltacli.progress import Progress
@@ -104,7 +105,8 @@ class ChangeInspector:
                 self._schemas.clear()
             try:
                 self._schemas[key] = read_schema(key)
-            except (pyarrow.ArrowException, OSError, ValueError):
+            except (pyarrow.ArrowException, OSError, ValueError) as fault:
+                stop_if_exhausted(fault)
                 self._schemas[key] = None
         return self._schemas[key]
 

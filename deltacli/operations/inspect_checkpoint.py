@@ -250,5 +250,7 @@ def _parsed_records(parsed: Any, records: Any) -> Any:  # Any: columns
         return records
     try:
         return pc.cast(pc.struct_field(parsed, ["numRecords"]), pa.int64())
+    except MemoryError:
+        raise
     except pa.ArrowException:
         return records  # `checkpoint.schema-type` tells

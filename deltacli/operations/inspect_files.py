@@ -32,6 +32,7 @@ from deltacli.delta.rules.file_views import (
 from deltacli.delta.rules.views import Placed
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
+from deltacli.memory import stop_if_exhausted
 from deltacli.operations.file_selection import FileSelection
 from deltacli.operations.findings import Collector
 from deltacli.operations.inspect_changes import ChangeInspector
@@ -295,5 +296,6 @@ class FileInspector:
 
         try:
             return _KnownSchema(read_schema(key), place)
-        except (pyarrow.ArrowException, OSError, ValueError):
+        except (pyarrow.ArrowException, OSError, ValueError) as fault:
+            stop_if_exhausted(fault)
             return _KnownSchema(None, place)

@@ -31,6 +31,7 @@ from deltacli.delta.rules.views import (
 from deltacli.delta.segment import CheckpointInstance, LogFile
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, StorageFailed
+from deltacli.memory import stop_if_exhausted
 from deltacli.operations.file_rows import FileRows
 from deltacli.operations.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.inspect_checkpoint import CheckpointInspector
@@ -139,6 +140,7 @@ class LogInspector:
                 place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
                 self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])
         except Exception as fault:  # noqa: BLE001  (one file must not take the findings of all others)
+            stop_if_exhausted(fault)
             place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
             message = f"deltacli failed on {name or 'the log'} with {type(fault).__name__}: {str(fault)[:300]}"
             self._collector.take([CHECK_CRASHED.at(place, message)])

@@ -15,6 +15,7 @@ from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
 from deltacli.errors import StorageFailed
+from deltacli.memory import stop_if_exhausted
 from deltacli.work.flights import PATIENCE, Flights
 
 if TYPE_CHECKING:
@@ -141,7 +142,8 @@ class FileEncoder:
         self._workers.shutdown(wait=False, cancel_futures=True)
         self._flights.land()  # a writer that is closed while another thread writes is the end of the process
         self._workers.shutdown()
-        with suppress(OSError):  # a disk that took no row takes no footer either
+        # A disk that took no row takes no footer either, and without memory nobody can write one.
+        with suppress(OSError, MemoryError, RuntimeError):
             self._writer.close()
         with suppress(OSError):
             self._sink.close()
@@ -296,6 +298,7 @@ def _read_back(source: Any) -> Iterator[None]:
     try:
         yield
     except (pyarrow.ArrowException, OSError) as fault:
+        stop_if_exhausted(fault)
         name = source if isinstance(source, str) else "the file"
         raise StorageFailed(f"{name} can't be read back: {' '.join(str(fault).split())[:200]}") from fault
 

@@ -22,6 +22,7 @@ from deltacli.delta.replay import TouchedFiles
 from deltacli.delta.segment import CheckpointInstance, LogFile
 from deltacli.delta.stats import num_records_column
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
+from deltacli.memory import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.work.checkpoint_limits import (
     BUFFER_BYTES,
@@ -89,7 +90,8 @@ def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iter
     except FileMissing as fault:
         missing_rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else rule
         raise CheckpointUnreadable(f"{path} does not exist", code=missing_rule, facts={"file": path}) from fault
-    except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError) as fault:
+    except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
+        stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise CheckpointUnreadable(
             f"{path} can't be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}

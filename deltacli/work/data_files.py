@@ -12,6 +12,7 @@ from deltacli.delta.roaring import DeletedRows
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.memory import stop_if_exhausted
 from deltacli.work.deletion_vectors import Descriptor
 from deltacli.work.table_files import TableFiles
 
@@ -88,7 +89,8 @@ def data_faults(file: DataFile) -> Iterator[None]:
             facts=_facts(file),
             hint="deltacli validate {table} --level storage",
         ) from fault
-    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError) as fault:
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
+        stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise DataUnreadable(
             f"{file.path} can't be read as a Parquet file", facts=_facts(file) | {"reason": reason}

@@ -20,6 +20,7 @@ from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.commit_lines import MISSING_REQUIRED, report_field
 from deltacli.delta.segment import CheckpointInstance
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt
+from deltacli.memory import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.work.checkpoints import (
     MAX_JSON_BYTES,
@@ -297,6 +298,7 @@ def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
         try:
             take(rows)
         except Exception as fault:
+            stop_if_exhausted(fault)
             raise JudgingFailedError(f"{type(fault).__name__}: {fault}") from fault
 
     return taken

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from deltacli.arrow_parquet import ParquetReader
 from deltacli.errors import FileMissing, Unreadable
+from deltacli.memory import stop_if_exhausted
 from deltacli.storage import Storage
 from deltacli.work.checkpoint_limits import BUFFER_BYTES
 from deltacli.work.inventory_columns import CODE, InventoryColumns
@@ -29,7 +30,8 @@ def inventory_faults(place: str) -> Iterator[None]:
         yield
     except FileMissing as fault:
         raise Unreadable(f"there is no inventory at {place}", code=CODE, facts={"file": place}) from fault
-    except (pyarrow.ArrowException, OSError, KeyError, ValueError, OverflowError) as fault:
+    except (pyarrow.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
+        stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise Unreadable(
             f"{place} can't be read as an inventory", code=CODE, facts={"file": place, "reason": reason}

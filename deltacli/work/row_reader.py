@@ -15,6 +15,7 @@ from deltacli.delta.schema.file_columns import FileColumn, absent
 from deltacli.delta.schema.required import column_with_null
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.errors import DataUnreadable
+from deltacli.memory import stop_if_exhausted
 from deltacli.work.checkpoint_limits import read_footer
 from deltacli.work.data_files import DataFile, OpenDataFile, RowsWanted, open_data_file
 from deltacli.work.deletion_vectors import read_vector
@@ -207,6 +208,7 @@ class _Columns:
                     break
                 yield batch
         except (pa.ArrowException, OSError) as fault:
+            stop_if_exhausted(fault)
             raise self._damaged(group, fault) from fault
         if found != rows:  # Arrow stops where the pages end, and says nothing
             names = ", ".join(self.schema.names[:5])
@@ -242,6 +244,7 @@ class _Columns:
                 for _ in self._parquet.read_leaves(ROWS_A_BATCH, group, leaves):
                     pass
             except (pa.ArrowException, OSError) as found:
+                stop_if_exhausted(found)
                 at_fault, fault = name, found
                 break
         return DataUnreadable(

@@ -143,6 +143,8 @@ def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) ->
         rows = [_with_pairs(action, field.type) if kind == field.name else None for kind, action in actions]
         try:
             columns.append(pa.array(rows, field.type))
+        except MemoryError:
+            raise
         except (pa.ArrowException, UnicodeEncodeError, OverflowError) as fault:
             raise wrong_type(field.name, str(fault), "the state") from fault
     return pa.Table.from_arrays(columns, schema=schema)

@@ -238,6 +238,8 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
     if pc.all(_known_or_plain(texts, plain)).as_py():
         try:
             return _numbers(pc.cast(texts, kind))
+        except MemoryError:
+            raise
         except pa.ArrowException:
             pass  # a day that its month has not
     encoded = pc.dictionary_encode(texts)

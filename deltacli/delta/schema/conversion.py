@@ -103,6 +103,8 @@ def _checked(wanted: Any, path: str) -> Convert:
     def convert(values: Any) -> Any:
         try:
             return pc.cast(values, wanted)
+        except MemoryError:
+            raise
         except pa.ArrowException as fault:
             raise DataUnreadable(
                 f"column {path} holds a value that is no {wanted}",

@@ -21,7 +21,7 @@ from deltacli.delta.state import read_metadata
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, MemoryExhausted
 from deltacli.operations.log import list_log
 from deltacli.operations.table import Table
 from deltacli.operations.time_travel import last_commit_before
@@ -201,6 +201,8 @@ def _first_regime(snapshot: Snapshot, references: References) -> Regime | None:
         return snapshot.regime
     try:
         return snapshot.table.snapshot(version=min(references.listing.reconstructable)).regime
+    except MemoryExhausted:
+        raise
     except (DeltacliError, ValueError):
         return None
 

@@ -14,6 +14,7 @@ from deltacli import arrow_compute as pc
 from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.checkpoint.row_digest import sha256_rows
 from deltacli.errors import PermissionRefused, Unreadable, UsageError
+from deltacli.memory import stop_if_exhausted
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan
 from deltacli.operations.vacuum.plan_header import FORMAT_VERSION, header_of, plan_of
 from deltacli.storage.replacement import replacement, unwritable
@@ -90,6 +91,7 @@ def read_plan(path: str) -> VacuumPlan:
         return plan_of(header, _to_candidates(rows))
     # Whatever decoders make of damaged bytes: none of it is a bug.
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError, RecursionError) as fault:
+        stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:300]
         raise _unreadable(path, reason or type(fault).__name__) from fault
 

@@ -1,0 +1,158 @@
+"""Memory that is refused: an error of its own, never a verdict on the bytes that were being read."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltacli.errors import CheckpointUnreadable, MemoryExhausted
+from deltacli.memory import is_exhaustion, stop_if_exhausted
+from deltacli.storage.memory import MemoryStorage
+from tests.support.actions import add, birth
+from tests.support.builder import TableBuilder
+from tests.support.reading import open_at
+
+REFUSED = pa.ArrowMemoryError("malloc of size 4194304 failed")
+ABSURD = pa.ArrowMemoryError(f"malloc of size {1 << 60} failed")
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="limits of the address space are enforced on Linux")
+
+
+class _RefusingFile(io.BytesIO):
+    """A file whose bytes find no room."""
+
+    def __init__(self, data: bytes, fault: BaseException) -> None:
+        super().__init__(data)
+        self._fault = fault
+
+    def read(self, _size: int | None = -1, /) -> bytes:
+        raise self._fault
+
+
+class RefusingStorage(MemoryStorage):
+    """A store in which opening Parquet files runs out of memory."""
+
+    fault: BaseException
+
+    def open(self, path: str) -> Any:  # Any: a binary file
+        if path.endswith(".parquet"):
+            return _RefusingFile(self.read(path), self.fault)
+        return super().open(path)
+
+
+def refusing(fault: BaseException) -> RefusingStorage:
+    """A table of three commits and a checkpoint of the second, whose versions can be had without the checkpoint."""
+    builder = TableBuilder().commits(3).checkpoint(1)
+    storage = RefusingStorage()
+    storage.fault = fault
+    for path, file in builder.files.items():
+        storage.write(path, file.data, modified_ms=file.modified_ms)
+    return storage
+
+
+@pytest.mark.parametrize("fault", [REFUSED, MemoryError(), OSError(errno.ENOMEM, "Cannot allocate memory")], ids=repr)
+def test_a_checkpoint_is_never_set_aside_for_want_of_memory(fault: BaseException) -> None:
+    storage = refusing(fault)
+
+    with pytest.raises(MemoryExhausted) as raised:
+        open_at(storage).snapshot().counts()
+
+    assert ("memory.exhausted", 7) == (raised.value.code, raised.value.exit_code)
+
+
+def test_a_checkpoint_that_asks_for_an_absurd_amount_is_damaged() -> None:
+    snapshot = open_at(refusing(ABSURD)).snapshot()
+
+    assert 2 == snapshot.counts()[0].count
+    assert ["checkpoint.unreadable"] == [str(problem) for problem in snapshot.problems]
+
+
+@pytest.mark.parametrize("level", ["log", "storage"])
+def test_validate_reports_no_finding_for_want_of_memory(level: str) -> None:
+    with pytest.raises(MemoryExhausted):
+        open_at(refusing(REFUSED)).validate(level=level)
+
+
+@pytest.mark.parametrize(
+    ("fault", "expected"),
+    [
+        (REFUSED, True),
+        (ABSURD, False),
+        (MemoryError(), True),
+        (MemoryExhausted("not enough memory"), True),
+        (RuntimeError("can't start new thread"), True),
+        (ImportError("libarrow.so.2600: failed to map segment from shared object"), True),
+        (OSError("Couldn't deserialize thrift: no more data"), False),
+        (pa.ArrowInvalid("the column bad_alloc"), False),
+        (KeyError("malloc of size 4194304 failed"), False),
+    ],
+    ids=repr,
+)
+def test_faults_of_memory_are_told_from_faults_of_bytes(fault: BaseException, *, expected: bool) -> None:
+    assert expected == is_exhaustion(fault)
+
+
+def test_a_fault_of_bytes_goes_on() -> None:
+    stop_if_exhausted(CheckpointUnreadable("damaged"))
+
+
+def limited(limit_bytes: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run a command within a limit of its address space."""
+    import resource
+
+    return subprocess.run(
+        [sys.executable, "-m", "deltacli", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)),
+    )
+
+
+@LINUX
+def test_a_limit_that_is_too_low_is_reported_at_the_start(tmp_path: Path) -> None:
+    table = TableBuilder().commits(3).write(tmp_path)
+
+    run = limited(200_000_000, "snapshot", table, "--json")
+
+    assert 7 == run.returncode
+    error = json.loads(run.stderr)
+    assert ("memory.exhausted", "not enough memory") == (error["code"], error["message"])
+    assert {"limit": "190.7 MiB of address space (ulimit -v)", "needed": "at least 250.0 MiB"}.items() <= (
+        error["details"].items()
+    )
+
+
+@LINUX
+@pytest.mark.parametrize("arguments", [["history"], ["log", "cat"], ["snapshot", "--help"]], ids=" ".join)
+def test_what_needs_little_memory_runs_within_a_low_limit(tmp_path: Path, arguments: list[str]) -> None:
+    table = TableBuilder().commits(3).write(tmp_path)
+    rest = ["1"] if "cat" in arguments else []
+
+    run = limited(120_000_000, *arguments, table, *rest)
+
+    assert (0, "") == (run.returncode, run.stderr)
+
+
+@LINUX
+@pytest.mark.parametrize("command", ["snapshot", "checkpoint --force --stats both", "vacuum --dry-run", "validate"])
+def test_tables_of_some_size_fit_within_450_megabytes(tmp_path: Path, command: str) -> None:
+    """
+    Arenas and stacks of threads took the addresses: these commands ended in an abort, or in a damaged checkpoint.
+    """
+    stats = json.dumps({"numRecords": 1, "minValues": {"text": "a" * 200}, "maxValues": {"text": "b" * 200}})
+    adds = [add(f"part-{number:06d}.parquet", size=1, stats=stats) for number in range(40_000)]
+    table = TableBuilder().commit(*birth(), *adds).write(tmp_path)
+    assert 0 == limited(1 << 40, "checkpoint", table).returncode
+    name, *options = command.split()
+
+    run = limited(450_000_000, name, table, *options)
+
+    assert 0 == run.returncode, run.stderr
