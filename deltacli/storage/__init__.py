@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from deltacli.errors import UsageError
@@ -27,6 +28,9 @@ from deltacli.storage.base import (
     folds_names,
 )
 from deltacli.storage.local import LocalStorage, link_targets
+
+if TYPE_CHECKING:
+    from deltacli.storage.retry import Retry
 
 __all__ = [
     "Capabilities",
@@ -57,8 +61,9 @@ _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 
 
-def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
-    """Return the store that holds `uri`: a path, a `file:` URI, or any scheme fsspec has a file system for.
+def open_storage(uri: str, options: Mapping[str, str] | None = None, *, retry: Retry | None = None) -> Storage:
+    """Return the store that holds `uri`: a path, a `file:` URI, or any scheme fsspec has a file system for. `retry`
+    decides how long calls over a network are repeated.
 
     Raises UsageError for a scheme nobody knows or an extra that is not installed.
     """
@@ -75,10 +80,10 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None) -> Storage:
     if name in _S3_SCHEMES:
         from deltacli.storage.s3 import S3Storage
 
-        return S3Storage(f"{name}://{rest}", options or {})
+        return S3Storage(f"{name}://{rest}", options or {}, retry=retry)
     from deltacli.storage.remote import RemoteStorage
 
-    return RemoteStorage(f"{name}://{rest}", options or {})
+    return RemoteStorage(f"{name}://{rest}", options or {}, retry=retry)
 
 
 def is_inside(inner: Storage, outer: Storage) -> bool:

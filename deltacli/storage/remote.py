@@ -23,6 +23,7 @@ from deltacli.storage.base import (
     Walked,
     no_atomic_create,
 )
+from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import StoreFault, without_secrets
 
 Answer = TypeVar("Answer")
@@ -44,7 +45,7 @@ EXTRAS = {
 class RemoteStorage:
     """Files below a URI of an fsspec file system, opened without its listing cache."""
 
-    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+    def __init__(self, uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> None:
         import fsspec
 
         self._uri = uri.rstrip("/")

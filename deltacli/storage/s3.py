@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from threading import Lock
@@ -36,8 +35,20 @@ from deltacli.storage.base import (
     Walked,
     no_atomic_create,
 )
+from deltacli.storage.retry import Retry
+from deltacli.storage.s3_answers import (
+    ListedPage,
+    is_stored,
+    page_of,
+    part_of,
+    require_object,
+    size_by_tail,
+    stat_of,
+    unexpected,
+)
 from deltacli.storage.s3_body import Body, require_one_put
-from deltacli.storage.s3_options import make_clients, read_options
+from deltacli.storage.s3_options import make_client, read_options
+from deltacli.storage.s3_reader import ObjectReader, just_below
 
 Answer = TypeVar("Answer")
 
@@ -47,6 +58,7 @@ _DELETES_A_REQUEST = 1_000
 _ATTEMPTS = 5
 _AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
 _BODY_ATTEMPTS = 3
+_NO_CONTENT = 204
 _TAIL_BYTES = 64 << 10
 _READ_AHEAD_BYTES = 1 << 20
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -56,10 +68,11 @@ class S3Storage:
     """Objects below a prefix of a bucket. Nothing is asked of the store, nor of the credential chain, before it is
     needed.
 
-    `pause` waits between attempts to create an object while another creation of it is in flight.
+    Calls that are harmless to repeat are repeated by `retry`; a conditional create is sent again only after an answer
+    that nothing was done.
     """
 
-    def __init__(self, uri: str, options: Mapping[str, str], *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> None:
         try:
             import botocore.session  # noqa: F401
         except ImportError as fault:
@@ -78,9 +91,9 @@ class S3Storage:
             raise UsageError(f"{self._uri} names no bucket", code="usage.table", hint="s3://BUCKET/PATH")
         self._options = read_options(options)
         self._payer = {"RequestPayer": "requester"} if self._options.requester_pays else {}
-        self._pause = pause
+        self._retry = retry or Retry()
         self._lock = Lock()
-        self._made: tuple[Any, Any] | None = None  # Any: botocore makes its classes at run time
+        self._made: Any = None  # Any: botocore makes its classes at run time
         self._honours_condition: bool | None = None
 
     @property
@@ -101,11 +114,10 @@ class S3Storage:
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         prefix = self._prefix(directory)
         is_there, last, recent = not prefix, "", frozenset[str]()
-        for page in self._pages(prefix, _just_below(start)):
-            entries = page.get("Contents", [])
-            is_there = is_there or bool(entries or page.get("CommonPrefixes"))
-            names = [entry["Key"].removeprefix(prefix) for entry in entries]
-            for name, entry in zip(names, entries, strict=True):
+        for page in self._pages(prefix, just_below(start)):
+            is_there = is_there or bool(page.entries or page.prefixes)
+            names = [entry.key.removeprefix(prefix) for entry in page.entries]
+            for name, entry in zip(names, page.entries, strict=True):
                 if name <= last and name not in recent and name:
                     raise StorageFailed(
                         f"{self._place(directory)} is listed out of order, as directory buckets are",
@@ -113,7 +125,7 @@ class S3Storage:
                         facts={"seen": f"{name} after {last}"},
                     )
                 if name > last and name >= start:
-                    yield FileStat(name, int(entry["Size"]), int(entry["LastModified"].timestamp() * 1000))
+                    yield FileStat(name, entry.size_bytes, entry.modified_ms)
                 last = max(last, name)
             recent = frozenset(names)
         if not is_there and not (start and self._holds_any(prefix)):
@@ -122,8 +134,8 @@ class S3Storage:
     def list_directories(self, directory: str) -> list[str]:
         prefix, found, is_there = self._prefix(directory), set[str](), False
         for page in self._pages(prefix, ""):
-            is_there = is_there or bool(page.get("Contents") or page.get("CommonPrefixes"))
-            found.update(entry["Prefix"].removeprefix(prefix).rstrip("/") for entry in page.get("CommonPrefixes", []))
+            is_there = is_there or bool(page.entries or page.prefixes)
+            found.update(below.removeprefix(prefix).rstrip("/") for below in page.prefixes)
         if prefix and not is_there:
             raise FileMissing(f"{self._place(directory)} does not exist")
         return sorted(found - {""})
@@ -146,13 +158,14 @@ class S3Storage:
         if length <= 0:
             return b""
         data, answer = self._get(path, f"bytes={offset}-{offset + length - 1}", tag)
-        return data if "ContentRange" in answer else data[offset : offset + length]
+        return part_of(data, answer, self._place(path), offset, length) if answer else b""
 
     def open(self, path: str) -> Any:  # Any: as in the port
         """One request brings the end of the file, where Parquet keeps its footer, and the size with it."""
         tail, answer = self._get(path, f"bytes=-{_TAIL_BYTES}")
-        size = int(str(answer.get("ContentRange", f"/{len(tail)}")).rpartition("/")[2])
-        reader = _ObjectReader(self, path, size, tail, str(answer.get("ETag", "")))
+        size = size_by_tail(tail, answer, self._place(path))
+        tag = str(answer.get("ETag", ""))
+        reader = ObjectReader(lambda offset, length: self._range(path, offset, length, tag), size, tail, tag)
         return io.BufferedReader(reader, _READ_AHEAD_BYTES)
 
     def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
@@ -174,8 +187,7 @@ class S3Storage:
         answer = self._ask(
             lambda client: client.head_object(Bucket=self._bucket, Key=self._key(path), **self._payer), path, "read"
         )
-        modified_ms = int(answer["LastModified"].timestamp() * 1000)
-        return FileStat(path.rsplit("/", 1)[-1], int(answer["ContentLength"]), modified_ms)
+        return stat_of(answer, self._place(path))
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         from concurrent.futures import ThreadPoolExecutor
@@ -229,35 +241,37 @@ class S3Storage:
     def _replace(self, path: str, body: Body) -> None:
         require_one_put(self._place(path), body.size)
 
-        def send(client: Any) -> None:  # Any: botocore has no types
+        def send(client: Any) -> Any:  # Any: botocore has no types
             with body.opened() as content:
-                client.put_object(Bucket=self._bucket, Key=self._key(path), Body=content, **self._payer)
+                return client.put_object(Bucket=self._bucket, Key=self._key(path), Body=content, **self._payer)
 
-        self._ask(send, path, "written")
+        require_object(self._ask(send, path, "written"), self._place(path), "written")
 
     def _create(self, path: str, body: Body) -> Creation:
         """Send one conditional PUT, and again only after an answer that nothing was done."""
         from deltacli.storage.s3_faults import FAULTS, Sent, fate_of_create, translate
 
         require_one_put(self._place(path), body.size)
-        _, once = self._clients()
+        client = self._client()
         fault: BaseException | None = None
         for attempt in range(_ATTEMPTS):
             if attempt:
-                self._pause(0.05 * 2**attempt)
+                self._retry.pause(0.05 * 2**attempt)
             try:
-                with body.opened() as content:
-                    once.put_object(
+                with body.opened() as content, self._retry.watched(self._host):
+                    answer = client.put_object(
                         Bucket=self._bucket, Key=self._key(path), Body=content, IfNoneMatch="*", **self._payer
                     )
-                return Created()
+                if is_stored(answer):
+                    return Created()
+                return Unknown("the answer has no tag of an object, so it may not be one of the store")
             except FAULTS as caught:
                 fault = caught
             match fate_of_create(fault):
                 case Sent.REFUSED_EXISTS:
                     return Existed()
                 case Sent.UNKNOWN:
-                    said = translate(fault, self._place(path), "written", self._options, once)
+                    said = translate(fault, self._place(path), "written", self._options, client)
                     return Unknown(said.facts.get("store says", said.message))
                 case Sent.UNSUPPORTED:
                     self._honours_condition = False
@@ -267,14 +281,14 @@ class S3Storage:
                 case Sent.REFUSED_AGAIN:
                     continue
         assert fault is not None
-        raise translate(fault, self._place(path), "written", self._options, once)
+        raise translate(fault, self._place(path), "written", self._options, client)
 
     def _require_condition(self, path: str) -> None:
         """Raise NoAtomicCreate where the store takes no notice of the condition; asked once, and not of AWS."""
-        patient, _ = self._clients()
+        client = self._client()
         with self._lock:
             if self._honours_condition is None:
-                host = urlsplit(str(patient.meta.endpoint_url)).hostname or ""
+                host = urlsplit(str(client.meta.endpoint_url)).hostname or ""
                 self._honours_condition = bool(_AWS.search(host)) or self._proves_condition(path)
         if not self._honours_condition:
             raise self._read_only()
@@ -307,7 +321,7 @@ class S3Storage:
         outcomes: dict[str, Deletion] = {}
         for attempt in range(_ATTEMPTS):
             if attempt:
-                self._pause(0.1 * 2**attempt)
+                self._retry.pause(0.1 * 2**attempt)
             found, again = self._delete_at_once(paths)
             outcomes |= found
             if not (paths := again):
@@ -327,26 +341,28 @@ class S3Storage:
                 "deleted",
             )
         except StorageFailed as failed:
-            # The client has asked again as often as it may.
             return dict.fromkeys(paths, Failed(failed.facts.get("store says", failed.message))), []
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not say what became of it"))
-        outcomes |= {by_key[entry["Key"]]: Deleted() for entry in answer.get("Deleted", []) if entry["Key"] in by_key}
+        told = [entry.get("Key") for entry in answer.get("Deleted", [])]
+        outcomes |= {by_key[key]: Deleted() for key in told if key in by_key}
         for entry in answer.get("Errors", []):
             gone = entry.get("Code") == "NoSuchKey"
-            if entry["Key"] in by_key:
+            if entry.get("Key") in by_key:
                 outcomes[by_key[entry["Key"]]] = (
                     Missing() if gone else Failed(f"{entry.get('Code')}: {entry.get('Message')}")
                 )
-        busy = {entry["Key"] for entry in answer.get("Errors", []) if entry.get("Code") in _AGAIN}
+        busy = {entry.get("Key") for entry in answer.get("Errors", []) if entry.get("Code") in _AGAIN}
         return outcomes, [path for key, path in by_key.items() if key in busy]
 
     def _delete_one(self, path: str) -> Deletion:
         try:
-            self._ask(
+            answer = self._ask(
                 lambda client: client.delete_object(Bucket=self._bucket, Key=self._key(path), **self._payer),
                 path,
                 "deleted",
             )
+            if (status := answer["ResponseMetadata"]["HTTPStatusCode"]) != _NO_CONTENT:
+                return Failed(f"the store answers {status} where S3 answers {_NO_CONTENT}")
         except FileMissing:
             return Missing()
         except StorageFailed as failed:
@@ -354,91 +370,108 @@ class S3Storage:
         return Deleted()
 
     def _get(self, path: str, span: str | None = None, tag: str = "") -> tuple[bytes, dict[str, Any]]:
-        """Return a file's bytes, or a range of them (none behind its end), and the answer they came with.
+        """Return the bytes of a file, or of a range, and the answer they came with; nothing and no answer behind the
+        end.
 
         Raises StorageFailed where a tag is asked for and the file has another one.
         """
-        from deltacli.storage.s3_faults import FAULTS, code_of, translate
+        from deltacli.storage.s3_faults import FAULTS, code_of, is_broken_off
 
-        patient, _ = self._clients()
-        wanted = ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
-        for attempt in range(_BODY_ATTEMPTS):
-            answer: dict[str, Any] | None = None
-            try:
-                answer = patient.get_object(Bucket=self._bucket, Key=self._key(path), **wanted, **self._payer)
-                assert answer is not None
-                return answer["Body"].read(), answer
-            except FAULTS as fault:
-                if span and code_of(fault) in ("InvalidRange", "416"):
-                    return b"", {"ContentRange": "bytes */0"}
-                if tag and code_of(fault) in ("PreconditionFailed", "412"):
-                    raise StorageFailed(
-                        f"{self._place(path)} was written again while it was read",
-                        facts={"next": "run the same command again"},
-                        hint="deltacli snapshot {table}",
-                    ) from None
-                # The library repeats requests, but not the reading of an answer that breaks off.
-                if answer is None or attempt == _BODY_ATTEMPTS - 1:
-                    error = translate(fault, self._place(path), "read", self._options, patient)
-                    raise error from error.__cause__
-        raise AssertionError("unreachable")
+        asked = {"Bucket": self._bucket, "Key": self._key(path), **self._payer}
+        asked |= ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
 
-    def _pages(self, prefix: str, after: str) -> Iterator[dict[str, Any]]:
+        def send(client: Any) -> tuple[bytes, dict[str, Any]]:  # Any: botocore has no types
+            for left in reversed(range(_BODY_ATTEMPTS)):
+                answer: dict[str, Any] = client.get_object(**asked)
+                try:
+                    return answer["Body"].read(), answer
+                except FAULTS as fault:
+                    if not left or not is_broken_off(fault):
+                        raise
+            raise AssertionError("unreachable")
+
+        try:
+            data, answer = self._ask(send, path, "read")
+        except StorageFailed as failed:
+            match code_of(failed.__context__):
+                case "InvalidRange" | "416" if span:
+                    return b"", {}
+                case "PreconditionFailed" | "412" if tag:
+                    raise self._written_again(path) from None
+            raise
+        require_object(answer, self._place(path), "read")
+        return data, answer
+
+    def _written_again(self, path: str) -> StorageFailed:
+        return StorageFailed(
+            f"{self._place(path)} was written again while it was read",
+            facts={"next": "run the same command again"},
+            hint="deltacli snapshot {table}",
+        )
+
+    def _pages(self, prefix: str, after: str) -> Iterator[ListedPage]:
         """Yield the pages of a listing, each when it is needed."""
         token = ""
         while True:
-            page, token = self._page(prefix, "/", token, after)
+            page = self._page(prefix, "/", token, after)
             yield page
-            if not token:
+            if not (token := page.token):
                 return
 
-    def _page(self, prefix: str, delimiter: str, token: str, after: str = "") -> tuple[dict[str, Any], str]:
-        """Return the page of a listing that a token stands for, or the first, and the next one's token, if any."""
+    def _page(self, prefix: str, delimiter: str, token: str, after: str = "") -> ListedPage:
+        """Return the page of a listing that a token stands for, or the first."""
         asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._payer}
         asked |= {"Delimiter": delimiter} if delimiter else {}
         asked |= {"StartAfter": prefix + after} if after else {}
         asked |= {"ContinuationToken": token} if token else {}
         page = self._list(asked, prefix)
-        if not page.get("IsTruncated"):
-            return page, ""
-        following = str(page.get("NextContinuationToken") or "")
-        if following in ("", token):
-            raise StorageFailed(f"s3://{self._bucket}/{prefix} can't be listed: the store repeats one page")
-        return page, following
+        if token and page.token == token:
+            raise unexpected(self._listed(prefix), "listed", "the same page twice")
+        return page
 
     def _holds_any(self, prefix: str) -> bool:
         page = self._list({"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": 1, **self._payer}, prefix)
-        return bool(page.get("Contents"))
+        return bool(page.entries)
 
-    def _list(self, asked: dict[str, Any], prefix: str) -> dict[str, Any]:
-        page: dict[str, Any] = self._ask(lambda client: client.list_objects_v2(**asked), "", "listed", prefix)
-        return page
+    def _list(self, asked: dict[str, Any], prefix: str) -> ListedPage:
+        place = self._listed(prefix)
+        return page_of(self._ask(lambda client: client.list_objects_v2(**asked), "", "listed", place), place, prefix)
 
-    def _ask(self, call: Callable[[Any], Answer], path: str, what: str, prefix: str | None = None) -> Answer:
+    def _listed(self, prefix: str) -> str:
+        return f"{self._uri.partition('://')[0]}://{self._bucket}/{prefix}"
+
+    def _ask(self, call: Callable[[Any], Answer], path: str, what: str, place: str | None = None) -> Answer:
         """Make a call that may be repeated and turn its faults into ours."""
-        from deltacli.storage.s3_faults import FAULTS, translate
+        from deltacli.storage.s3_faults import FAULTS, passing, translate
 
-        patient, _ = self._clients()
+        client = self._client()
         try:
-            return call(patient)
-        except FAULTS as fault:
-            place = (
-                self._place(path) if prefix is None else f"{self._uri.partition('://')[0]}://{self._bucket}/{prefix}"
+            return self._retry.call(
+                lambda: call(client),
+                host=self._host,
+                faults=FAULTS,
+                passing=passing,
+                max_attempts=None if self._retry.is_explicit else self._options.max_attempts,
             )
-            error = translate(fault, place, what, self._options, patient)
+        except FAULTS as fault:
+            error = translate(fault, place or self._place(path), what, self._options, client)
             raise error from error.__cause__
 
-    def _clients(self) -> tuple[Any, Any]:
-        """The patient client and the one that sends once, made on first use."""
+    @property
+    def _host(self) -> str:
+        return urlsplit(str(self._client().meta.endpoint_url)).netloc.rpartition("@")[2]
+
+    def _client(self) -> Any:  # Any: botocore makes its classes at run time
+        """The client, made on first use."""
         if self._made is None:
-            from deltacli.storage.s3_faults import FAULTS, translate
+            from deltacli.storage.s3_faults import FAULTS, translate_options
 
             with self._lock:
                 if self._made is None:
                     try:
-                        self._made = make_clients(self._options)
-                    except (*FAULTS, ValueError, TypeError) as fault:
-                        error = translate(fault, self._uri, "read", self._options)
+                        self._made = make_client(self._options)
+                    except FAULTS as fault:
+                        error = translate_options(fault, self._uri, self._options)
                         raise error from error.__cause__
         return self._made
 
@@ -450,51 +483,3 @@ class S3Storage:
 
     def _place(self, path: str) -> str:
         return f"{self._uri}/{path}" if path else self._uri
-
-
-class _ObjectReader(io.RawIOBase):
-    """An object as a seekable file, its end in memory."""
-
-    def __init__(self, storage: S3Storage, path: str, size: int, tail: bytes, tag: str) -> None:
-        self._storage, self._path, self._size, self._tail = storage, path, size, tail
-        self.tag = tag
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if base + offset < 0:
-            raise ValueError("a position before the start")
-        self._position = base + offset
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:  # Any: collections.abc.Buffer comes with Python 3.12
-        view = memoryview(buffer).cast("B")
-        in_tail = self._position - (self._size - len(self._tail))
-        if in_tail >= 0:
-            data = self._tail[in_tail : in_tail + len(view)]
-        else:
-            data = self._storage._range(self._path, self._position, len(view), self.tag)
-        view[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-
-def _just_below(name: str) -> str:
-    """Return a name below `name` with next to nothing between: S3 lists what is behind a name, the port what is not
-    before it.
-    """
-    if not name:
-        return ""
-    last = ord(name[-1])
-    if last == 0:
-        return name[:-1]
-    return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)

@@ -9,16 +9,41 @@ from typing import Any
 
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
 
 from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage.retry import tried
+from deltacli.storage.s3_answers import unexpected
 from deltacli.storage.s3_options import S3Options
 from deltacli.storage.secrets import StoreFault
 
-FAULTS = (boto.BotoCoreError, boto.ClientError, ResponseParserError, OSError)
-"""Everything that a call of the library may raise, short of a bug."""
+_OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
+"""What the library raises where an answer is not one that its parsers expect."""
 
+FAULTS: tuple[type[Exception], ...] = (
+    boto.BotoCoreError,
+    boto.ClientError,
+    ResponseParserError,
+    OSError,
+    *_OF_THE_ANSWER,
+)
+"""Everything that a call of the library may raise."""
+
+_PASSING_STATUS = {429, 500, 502, 503, 504}
+_BREAKS = (
+    boto.ConnectionClosedError,
+    boto.ReadTimeoutError,
+    boto.ConnectTimeoutError,
+    boto.ResponseStreamingError,
+    boto.IncompleteReadError,
+)
 _NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
-_BROKEN_OFF = (boto.HTTPClientError, boto.SSLError, ResponseParserError)
+_BROKEN_OFF = (
+    boto.HTTPClientError,
+    boto.SSLError,
+    boto.IncompleteReadError,
+    ResponseParserError,
+)
 _NO_CREDENTIALS = (
     boto.NoCredentialsError,
     boto.PartialCredentialsError,
@@ -67,6 +92,15 @@ _ELSEWHERE = {
 }
 
 
+_CAUSES = {
+    boto.ConnectionClosedError: "connection closed without an answer",
+    boto.ReadTimeoutError: "no answer in time",
+    boto.ConnectTimeoutError: "no connection in time",
+    boto.ResponseStreamingError: "connection closed within the answer",
+    boto.IncompleteReadError: "connection closed within the answer",
+}
+
+
 class Sent(Enum):
     """What became of a request to create an object if nobody else has."""
 
@@ -91,14 +125,31 @@ def fate_of_create(fault: BaseException) -> Sent:
         return Sent.UNKNOWN if status >= 500 or status == 0 else Sent.REFUSED
     if isinstance(fault, _NEVER_SENT):
         return Sent.REFUSED
-    return Sent.UNKNOWN if isinstance(fault, _BROKEN_OFF) else Sent.REFUSED
+    return Sent.UNKNOWN if isinstance(fault, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else Sent.REFUSED
 
 
-def code_of(fault: BaseException) -> str:
+def passing(fault: Exception) -> str | None:
+    """Return the cause of a fault that may be over soon; None for one that repeating the call does not end.
+
+    A name that is not found and a connection that is refused are not over soon: the endpoint is wrong, or down.
+    """
+    if isinstance(fault, boto.ClientError):
+        status, code = _status(fault), code_of(fault)
+        is_busy = status in _PASSING_STATUS or code in _THROTTLED
+        return f"HTTP {status} {code}".removesuffix(f" {status}") if is_busy else None
+    return _CAUSES.get(type(fault), "connection broken") if is_broken_off(fault) else None
+
+
+def is_broken_off(fault: BaseException) -> bool:
+    """Return True where the connection broke or fell silent."""
+    return isinstance(fault, _BREAKS) or (isinstance(fault, boto.SSLError) and "EOF occurred" in str(fault))
+
+
+def code_of(fault: BaseException | None) -> str:
     """Return S3's word for a fault, or the name of the library's class."""
     if isinstance(fault, boto.ClientError):
         return str(fault.response.get("Error", {}).get("Code", ""))
-    return type(fault).__name__
+    return type(fault).__name__ if fault is not None else ""
 
 
 def is_absent(fault: BaseException) -> bool:
@@ -112,6 +163,19 @@ def translate(
     """Return our error for a fault; `what` is what couldn't be done to `place`. Secrets stay out of it."""
     said = StoreFault.of(fault, options.secrets)
     error = _judge(fault, place, what, options, client, said)
+    error.facts |= tried(fault)
+    error.__cause__ = said
+    return error
+
+
+def translate_options(fault: BaseException, place: str, options: S3Options) -> StorageFailed | UsageError:
+    """Return our error for a fault that came before anything was sent: the options are wrong, or the credentials."""
+    if not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
+        return translate(fault, place, "read", options)
+    said = StoreFault.of(fault, options.secrets)
+    error = UsageError(
+        f"S3 can't be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+    )
     error.__cause__ = said
     return error
 
@@ -151,10 +215,12 @@ def _judge(
             facts=facts,
             hint="check AWS_ENDPOINT_URL and AWS_REGION, or --storage-option endpoint_url=URL",
         )
-    if isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
+    if isinstance(fault, boto.ParamValidationError):
         return UsageError(
             f"S3 can't be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
         )
+    if isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER)) and not isinstance(fault, boto.BotoCoreError):
+        return unexpected(place, what, str(said)[:200], facts.get("endpoint", ""))
     return StorageFailed(failed, facts=facts)
 
 

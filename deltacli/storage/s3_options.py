@@ -53,16 +53,21 @@ _CLIENT_NAMES: Mapping[str, str] = {
     "secret": "aws_secret_access_key",
     "token": "aws_session_token",
 }
+_CONNECT_SECONDS = 10
+"""A connection that takes longer is not made at all: the request is repeated instead."""
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """What to build clients from. `client` and `config` are arguments of botocore's."""
+    """What to build a client from. `client` and `config` are arguments of botocore's. `max_attempts` limits the
+    attempts at a call within the budget of the run; None: no limit.
+    """
 
     anonymous: bool = False
     profile: str | None = None
     requester_pays: bool = False
+    max_attempts: int | None = None
     client: Mapping[str, Any] = field(default_factory=dict)  # Any: whatever botocore takes
     config: Mapping[str, Any] = field(default_factory=dict)
 
@@ -91,7 +96,8 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     client |= {name: _truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
         client["verify"] = _TRUTH.get(given["verify"].lower(), given["verify"])  # or a file of certificates
-    config = {"max_pool_connections": 2 * MANY_READS, **_json(given, "config_kwargs")}
+    config = {"max_pool_connections": 2 * MANY_READS, "connect_timeout": _CONNECT_SECONDS}
+    config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
         # Stores that only speak S3 often don't know the newer checksum trailers, and every request is signed anyway.
         config.setdefault("request_checksum_calculation", "when_required")
@@ -101,13 +107,14 @@ def read_options(options: Mapping[str, str]) -> S3Options:
         anonymous=_truth(given, "anon"),
         profile=given.get("profile"),
         requester_pays=_truth(given, "requester_pays"),
+        max_attempts=_max_attempts(config.pop("retries", None)),
         client=client,
         config=config,
     )
 
 
-def make_clients(options: S3Options) -> tuple[Any, Any]:  # Any: botocore makes its classes at run time
-    """Return two clients: one that repeats what failed as the cloud's library does, and one that sends once.
+def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes at run time
+    """Return a client that sends each request once: what may be repeated is repeated by the caller.
 
     The credential chain is botocore's own. What it raises is left to the caller.
     """
@@ -116,15 +123,30 @@ def make_clients(options: S3Options) -> tuple[Any, Any]:  # Any: botocore makes 
     import botocore.session
 
     session = botocore.session.Session(profile=options.profile)
-    config = dict(options.config)
+    config = {**options.config, "retries": {"mode": "standard", "total_max_attempts": 1}}
     if options.anonymous:
         config["signature_version"] = botocore.UNSIGNED
-    once = {**config, "retries": {"mode": "standard", "total_max_attempts": 1}}
-    patient, single = (
-        session.create_client("s3", config=botocore.config.Config(**settings), **options.client)
-        for settings in (config, once)
-    )
-    return patient, single
+    client = session.create_client("s3", config=botocore.config.Config(**config), **options.client)
+    client.meta.events.register("before-call.s3.HeadBucket", _ask_for_a_region_once)
+    return client
+
+
+def _ask_for_a_region_once(params: dict[str, Any], **_: object) -> None:  # Any: a request of botocore's
+    """Keep botocore from looking for the region of a bucket for ever: where a redirect names none it asks for the
+    bucket, and that question is redirected as well. Only botocore sends this question.
+    """
+    params.get("context", {}).setdefault("s3_redirect", {})["redirected"] = True
+
+
+def _max_attempts(retries: object) -> int | None:
+    """Return the attempts at a call that `config_kwargs` or the environment allows; None: as many as the budget."""
+    chosen = retries if isinstance(retries, dict) else {}
+    if isinstance(total := chosen.get("total_max_attempts"), int) and total > 0:
+        return total
+    if isinstance(more := chosen.get("max_attempts"), int) and more >= 0:
+        return more + 1
+    told = os.environ.get("AWS_MAX_ATTEMPTS", "")
+    return int(told) if told.isascii() and told.isdecimal() and int(told) > 0 else None
 
 
 def _truth(given: Mapping[str, str], name: str) -> bool:

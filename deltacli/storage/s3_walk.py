@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from deltacli.storage.base import MANY_READS, Enter, Walked
+from deltacli.storage.s3_answers import Entry, ListedPage
 
-Page = dict[str, Any]  # Any: botocore has no types
-Ask = Callable[[str, str, str], tuple[Page, str]]
-"""Gets the page of a prefix, a delimiter and a token ('' for the first), and the next one's token ('' at the end)."""
+Ask = Callable[[str, str, str], ListedPage]
+"""Gets the page of a prefix, a delimiter and a token ('' for the first)."""
 
 _LEVELS = 2
 
@@ -28,7 +28,7 @@ class _Listed(NamedTuple):
     """A page of a part."""
 
     part: _Part
-    objects: list[dict[str, Any]]  # Any: as above
+    objects: list[Entry]
     directories: list[str]
     is_last: bool
 
@@ -76,8 +76,8 @@ def _below(part: _Part, name: str) -> _Part:
 def _list(pool: ThreadPoolExecutor, ask: Ask, parts: Iterable[_Part], delimiter: str) -> Iterator[_Listed]:
     """Yield the pages of several parts as they come, those of one in order. The next are asked for meanwhile."""
     waiting = iter(parts)
-    running: dict[Future[tuple[Page, str]], _Part] = {}
-    before: dict[_Part, list[dict[str, Any]]] = {}
+    running: dict[Future[ListedPage], _Part] = {}
+    before: dict[_Part, list[Entry]] = {}
 
     def begin(part: _Part, token: str = "") -> None:
         running[pool.submit(ask, part.prefix, delimiter, token)] = part
@@ -88,25 +88,24 @@ def _list(pool: ThreadPoolExecutor, ask: Ask, parts: Iterable[_Part], delimiter:
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         for future in done:
             part = running.pop(future)
-            page, token = future.result()
-            if token:
-                begin(part, token)
+            page = future.result()
+            if page.token:
+                begin(part, page.token)
             elif (following := next(waiting, None)) is not None:
                 begin(following)
-            listed = page.get("Contents", [])
-            objects = _without(listed, before.pop(part, []))
-            if token:
-                before[part] = listed
-            directories = [entry["Prefix"][len(part.prefix) : -1] for entry in page.get("CommonPrefixes", [])]
-            yield _Listed(part, objects, directories, is_last=not token)
+            objects = _without(page.entries, before.pop(part, []))
+            if page.token:
+                before[part] = page.entries
+            directories = [below[len(part.prefix) : -1] for below in page.prefixes]
+            yield _Listed(part, objects, directories, is_last=not page.token)
 
 
-def _without(objects: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without(objects: list[Entry], before: list[Entry]) -> list[Entry]:
     """Return the objects that were not on the page before: some stores' pages overlap."""
-    if not before or not objects or objects[0]["Key"] > before[-1]["Key"]:
+    if not before or not objects or objects[0].key > before[-1].key:
         return objects
-    known = {entry["Key"] for entry in before}
-    return [entry for entry in objects if entry["Key"] not in known]
+    known = {entry.key for entry in before}
+    return [entry for entry in objects if entry.key not in known]
 
 
 def _tell(listed: _Listed) -> Iterator[Walked]:
@@ -114,12 +113,12 @@ def _tell(listed: _Listed) -> Iterator[Walked]:
     if not listed.objects:
         return
     start = len(listed.part.base)
-    files = [entry for entry in listed.objects if not entry["Key"].endswith("/")]
-    odd = [entry["Key"][start:] for entry in listed.objects if entry["Key"].endswith("/")]
+    files = [entry for entry in listed.objects if not entry.key.endswith("/")]
+    odd = [entry.key[start:] for entry in listed.objects if entry.key.endswith("/")]
     yield Walked(
         listed.part.directory,
-        [entry["Key"][start:] for entry in files],
-        [int(entry["Size"]) for entry in files],
-        [int(entry["LastModified"].timestamp() * 1000) for entry in files],
+        [entry.key[start:] for entry in files],
+        [entry.size_bytes for entry in files],
+        [entry.modified_ms for entry in files],
         odd,
     )

@@ -19,6 +19,7 @@ TARGETS: Mapping[str, str] = {
     "conditions": "fuzz.targets.conditions",
     "data-files": "fuzz.targets.data_files",
     "footers": "fuzz.targets.footers",
+    "s3-answers": "fuzz.targets.s3_answers",
 }
 """Target -> its module."""
 

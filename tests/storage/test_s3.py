@@ -16,6 +16,7 @@ from deltacli.errors import (
     UsageError,
 )
 from deltacli.storage import Created, Deleted, Existed, Failed, PathKind, Unknown, open_storage
+from deltacli.storage.retry import Retry
 from deltacli.storage.s3 import S3Storage
 from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, half_a_body, loses_reply, page, says
 
@@ -32,7 +33,7 @@ def bucket(s3: S3Server) -> str:
 @pytest.fixture
 def store(bucket: str) -> S3Storage:
     """A table's store that has shown that it keeps the condition, and never waits."""
-    storage = S3Storage(f"s3://{bucket}/t", {}, pause=lambda _: None)
+    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=lambda _: None))
     storage.put("proved", b"")
     return storage
 
@@ -179,8 +180,7 @@ def test_deleting_takes_a_thousand_a_request_and_says_what_failed(s3: S3Server, 
 def test_a_throttled_deletion_is_sent_again_later(s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waits: list[float] = []
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "3")
-    monkeypatch.setattr("botocore.endpoint.time.sleep", waits.append)
-    storage = S3Storage(f"s3://{bucket}/t", {})
+    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
     s3.fail("POST", bucket, SLOW_DOWN, SLOW_DOWN)
 
     assert [("a", Deleted()), ("b", Deleted())] == list(storage.delete_many(["a", "b"]))
@@ -208,7 +208,7 @@ def partly(*busy: str, done: str) -> Fault:
 
 def test_objects_the_store_was_too_busy_for_are_asked_for_again_alone(s3: S3Server, bucket: str) -> None:
     waits: list[float] = []
-    storage = S3Storage(f"s3://{bucket}/t", {}, pause=waits.append)
+    storage = S3Storage(f"s3://{bucket}/t", {}, retry=Retry(pause=waits.append))
     s3.fail("POST", bucket, partly("b", "c", done="a"), partly("c", done="b"))
 
     outcomes = list(storage.delete_many(["a", "b", "c"]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
 from threading import Barrier
 from threading import enumerate as threads
 from typing import Any
@@ -17,6 +16,7 @@ from deltacli.errors import PermissionRefused
 from deltacli.storage import Walked
 from deltacli.storage.base import MANY_READS
 from deltacli.storage.s3 import S3Storage
+from deltacli.storage.s3_answers import Entry, ListedPage
 from deltacli.storage.s3_walk import walk
 from tests.storage.test_walking import everything, paths
 from tests.support.s3 import S3Server, page, says
@@ -157,7 +157,6 @@ def test_one_head_a_file_and_denied_is_not_missing(s3: S3Server, bucket: str, st
 
 PARTS = st.sampled_from(["a", "b", "b-", "", "x=1", "."])
 KEYS = st.sets(st.lists(PARTS, min_size=1, max_size=5).map("/".join), max_size=30)
-EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Listing:
@@ -166,7 +165,7 @@ class Listing:
     def __init__(self, keys: set[str], size: int) -> None:
         self._keys, self._size = sorted(keys), size
 
-    def page(self, prefix: str, delimiter: str, token: str) -> tuple[dict[str, Any], str]:
+    def page(self, prefix: str, delimiter: str, token: str) -> ListedPage:
         found: dict[str, bool] = {}
         for key in self._keys:
             if key.startswith(prefix):
@@ -174,9 +173,9 @@ class Listing:
                 found[f"{prefix}{head}/" if delimiter and slash else key] = bool(delimiter and slash)
         entries = list(found.items())[int(token or 0) :]
         shown = entries[: self._size]
-        objects = [{"Key": name, "Size": 1, "LastModified": EPOCH} for name, is_prefix in shown if not is_prefix]
-        answer = {"Contents": objects, "CommonPrefixes": [{"Prefix": name} for name, is_prefix in shown if is_prefix]}
-        return answer, str(int(token or 0) + len(shown)) if len(entries) > len(shown) else ""
+        objects = [Entry(name, 1, 0) for name, is_prefix in shown if not is_prefix]
+        following = str(int(token or 0) + len(shown)) if len(entries) > len(shown) else ""
+        return ListedPage(objects, [name for name, is_prefix in shown if is_prefix], following)
 
 
 @given(KEYS, st.integers(1, 4), st.sets(PARTS, max_size=2))

@@ -87,6 +87,10 @@ class S3Server:
         """Answer the next requests of a method, whose path holds `part`, by these faults, one each."""
         self._faults += [(method, part, fault) for fault in faults]
 
+    def forget_faults(self) -> None:
+        """Answer everything as it should be from now on."""
+        self._faults.clear()
+
     def answer(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """What moto says. It looks for the key first and puts it later: without the lock several writers would win.
 

@@ -1,0 +1,185 @@
+"""Repeat calls of a store that failed temporarily, within a budget of time, and note on stderr why a run is waiting.
+
+Only calls that are harmless to repeat belong here: reads, deletes, and writes that replace. A conditional create never
+does: the second request would meet the first and take it for another writer's.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread
+from typing import NamedTuple, TypeVar
+
+Answer = TypeVar("Answer")
+
+DEFAULT_BUDGET_SECONDS = 60.0
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 5.0
+_QUIET_SECONDS = 5.0
+"""Faults that end within this time are not noted."""
+_SLOW_SECONDS = 15.0
+"""A single request that runs longer is noted."""
+_NOTE_INTERVAL = 30.0
+_TICK = 1.0
+_SLICE = 0.25
+
+
+class _Flight(NamedTuple):
+    """A request under way: its host, and when it was sent."""
+
+    host: str
+    began: float
+
+
+class Retry:
+    """The retry policy of one run, shared by all of its stores and threads.
+
+    `budget_seconds` counts from the first fault of a call. `is_explicit` means that the user chose the budget; it then
+    overrides the limits of attempts in the environment. `note` receives one line of text; without it nothing is noted
+    and no thread is started. `is_stopping` returns True once the run was interrupted; nothing is repeated from then on.
+    `clock` returns seconds, `pause` waits for so many.
+    """
+
+    def __init__(
+        self,
+        budget_seconds: float = DEFAULT_BUDGET_SECONDS,
+        *,
+        is_explicit: bool = False,
+        note: Callable[[str], None] | None = None,
+        is_stopping: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] | None = None,
+        is_watching: bool = True,
+    ) -> None:
+        self.budget_seconds = budget_seconds
+        self.is_explicit = is_explicit
+        self._note = note
+        self._is_stopping = is_stopping
+        self._clock = clock
+        self._wait = pause or self._wait_in_slices
+        self._is_watching = is_watching and note is not None
+        self._lock = Lock()
+        self._flights: dict[int, _Flight] = {}
+        self._sent = 0
+        self._watcher: Thread | None = None
+        self._trouble_since: float | None = None
+        self._last_fault = 0.0
+        self._noted_at: float | None = None
+
+    def pause(self, seconds: float) -> None:
+        """Wait for so many seconds, or until the run is interrupted."""
+        self._wait(seconds)
+
+    def call(
+        self,
+        send: Callable[[], Answer],
+        *,
+        host: str,
+        faults: tuple[type[Exception], ...],
+        passing: Callable[[Exception], str | None],
+        max_attempts: int | None = None,
+    ) -> Answer:
+        """Return what `send` returns; repeat it while it raises one of `faults` for which `passing` returns a cause.
+
+        Raises the last fault, with the number of attempts as its note, when the budget or the attempts are used up.
+        """
+        attempts, first_fault = 0, 0.0
+        while True:
+            attempts += 1
+            try:
+                with self.watched(host):
+                    return send()
+            except faults as fault:
+                cause, now = passing(fault), self._clock()
+                if cause is None:
+                    raise
+                first_fault = first_fault if attempts > 1 else now
+                wait = _backoff(attempts)
+                is_last = attempts == max_attempts or now + wait - first_fault > self.budget_seconds
+                if is_last or self._is_stopping():
+                    fault.add_note(_tried(attempts, now - first_fault))
+                    raise
+                self._note_fault(host, cause, now)
+            self._wait(wait)
+
+    @contextmanager
+    def watched(self, host: str) -> Iterator[None]:
+        """Note a request that takes long while it is under way."""
+        if not self._is_watching:
+            yield
+            return
+        with self._lock:
+            self._sent += 1
+            number = self._sent
+            self._flights[number] = _Flight(host, self._clock())
+            if self._watcher is None:
+                self._watcher = Thread(target=self._keep_looking, name="deltacli-waiting", daemon=True)
+                self._watcher.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._flights[number]
+
+    def look(self) -> None:
+        """Note the request that has been under way for the longest time, if that is long."""
+        now = self._clock()
+        with self._lock:
+            oldest = min(self._flights.values(), key=lambda flight: flight.began, default=None)
+        if oldest is not None and now - oldest.began >= _SLOW_SECONDS:
+            self._say(f"a request to {oldest.host} has been under way for {now - oldest.began:.0f} s", now)
+
+    def _note_fault(self, host: str, cause: str, now: float) -> None:
+        with self._lock:
+            if self._trouble_since is None or now - self._last_fault > _NOTE_INTERVAL:
+                self._trouble_since = now
+            self._last_fault = now
+            is_lasting = now - self._trouble_since >= _QUIET_SECONDS
+        if is_lasting:
+            self._say(f"{host}: {cause}; retrying each request for up to {self.budget_seconds:g} s", now)
+
+    def _say(self, text: str, now: float) -> None:
+        with self._lock:
+            if self._noted_at is not None and now - self._noted_at < _NOTE_INTERVAL:
+                return
+            self._noted_at = now
+        if self._note is not None:
+            self._note(f"note: {text}")
+
+    def _keep_looking(self) -> None:
+        idle, ticking = 0, Event()
+        while idle < _QUIET_SECONDS:
+            ticking.wait(_TICK)
+            self.look()
+            idle = 0 if self._flights else idle + 1
+        with self._lock:
+            self._watcher = None
+
+    def _wait_in_slices(self, seconds: float) -> None:
+        """Never wait in one long sleep: a worker thread does not receive signals."""
+        end = self._clock() + seconds
+        while (left := end - self._clock()) > 0 and not self._is_stopping():
+            time.sleep(min(left, _SLICE))
+
+
+def tried(fault: BaseException) -> dict[str, str]:
+    """Return the attempts at a call whose last fault this is, as facts of an error; empty where there was one."""
+    notes = [note for note in getattr(fault, "__notes__", ()) if note.startswith(_TRIED)]
+    return {"tried": notes[-1].removeprefix(_TRIED)} if notes else {}
+
+
+_TRIED = "tried: "
+
+
+def _tried(attempts: int, seconds: float) -> str:
+    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s"
+    return f"{_TRIED}{times}"
+
+
+def _backoff(attempts: int) -> float:
+    """Return a random wait that doubles with the attempts: many threads must not come back at one moment."""
+    longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(attempts, 20))
+    return random.SystemRandom().uniform(longest / 2, longest)

@@ -1,0 +1,141 @@
+"""What the answers of S3 must hold. Something between may answer in its place: a proxy, a captive portal, another
+server. Such an answer is an error and never an empty listing, a missing file or a created object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from deltacli.errors import StorageFailed
+from deltacli.storage.base import FileStat
+
+Fields = Mapping[str, Any]  # Any: botocore has no types
+
+_RANGE = re.compile(r"bytes (\d{1,19})-(\d{1,19})/(\d{1,19})")
+_OF_A_LISTING = {"Contents", "CommonPrefixes", "IsTruncated", "KeyCount", "MaxKeys", "Name", "Prefix"}
+
+
+class Entry(NamedTuple):
+    """An object of a listing."""
+
+    key: str
+    size_bytes: int
+    modified_ms: int
+
+
+class ListedPage(NamedTuple):
+    """A page of a listing: objects, the prefixes below it, and the token of the next page ('' at the end)."""
+
+    entries: list[Entry]
+    prefixes: list[str]
+    token: str
+
+
+def unexpected(place: str, what: str, seen: str, endpoint: str = "") -> StorageFailed:
+    """Return the error for an answer that S3 does not give; `what` could not be done to `place`."""
+    return StorageFailed(
+        f"{place} cannot be {what}: the answer is not one that S3 gives",
+        code="storage.unexpected-answer",
+        facts={"seen": seen, "expected": "S3, and no proxy or login page that answers in its place"}
+        | ({"endpoint": endpoint} if endpoint else {}),
+        hint="check AWS_ENDPOINT_URL and the proxy settings, or --storage-option endpoint_url=URL",
+    )
+
+
+def page_of(answer: Fields, place: str, prefix: str) -> ListedPage:
+    """Return a page of the listing below `prefix`."""
+    if not _OF_A_LISTING & answer.keys():
+        raise unexpected(place, "listed", _described(answer))
+    entries = [_entry(found, place, prefix) for found in _dictionaries(answer, "Contents", place)]
+    prefixes = [_below(found.get("Prefix"), place, prefix) for found in _dictionaries(answer, "CommonPrefixes", place)]
+    token = str(answer.get("NextContinuationToken") or "") if answer.get("IsTruncated") else ""
+    if answer.get("IsTruncated") and not token:
+        raise unexpected(place, "listed", "a page that is not the last one, without the token of the next")
+    return ListedPage(entries, prefixes, token)
+
+
+def stat_of(answer: Fields, place: str) -> FileStat:
+    """Return what a HEAD answers about an object."""
+    require_object(answer, place, "read")
+    size, modified = answer.get("ContentLength"), answer.get("LastModified")
+    if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
+        raise unexpected(place, "read", _described(answer))
+    return FileStat(place.rsplit("/", 1)[-1], size, _milliseconds(modified))
+
+
+def require_object(answer: Fields, place: str, what: str) -> None:
+    """Raise StorageFailed where an answer has nothing that belongs to an object."""
+    if not answer.get("ETag") and not isinstance(answer.get("LastModified"), datetime):
+        raise unexpected(place, what, _described(answer))
+
+
+def is_stored(answer: Fields) -> bool:
+    """Return True where the answer to a PUT has the tag of the object that was stored."""
+    return bool(answer.get("ETag"))
+
+
+def part_of(data: bytes, answer: Fields, place: str, offset: int, length: int) -> bytes:
+    """Return the bytes that were asked for; fewer only where the file ends."""
+    span = answer.get("ContentRange")
+    if span is None:
+        return data[offset : offset + length]  # the store ignores ranges
+    start, end, size = _range(span, data, place)
+    is_whole = len(data) == length or end + 1 == size
+    if start != offset or len(data) > length or not is_whole:
+        raise unexpected(place, "read", f"the range {str(span)[:80]} for {length} bytes from {offset}")
+    return data
+
+
+def size_by_tail(data: bytes, answer: Fields, place: str) -> int:
+    """Return the size of a file out of the answer that brought its end."""
+    span = answer.get("ContentRange")
+    if span is None:
+        return len(data)  # the store ignores ranges: this is the whole file
+    _, end, size = _range(span, data, place)
+    if end + 1 != size:
+        raise unexpected(place, "read", f"the range {str(span)[:80]} for the end of the file")
+    return size
+
+
+def _range(span: object, data: bytes, place: str) -> tuple[int, int, int]:
+    match = _RANGE.fullmatch(str(span))
+    start, end, size = (int(match[1]), int(match[2]), int(match[3])) if match else (0, -1, -1)
+    if match is None or end - start + 1 != len(data) or end >= size:
+        raise unexpected(place, "read", f"{len(data)} bytes as the range {str(span)[:80]}")
+    return start, end, size
+
+
+def _entry(found: Fields, place: str, prefix: str) -> Entry:
+    key, size, modified = _below(found.get("Key"), place, prefix), found.get("Size"), found.get("LastModified")
+    if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
+        raise unexpected(place, "listed", f"an object without its size or time: {key[:80]!r}")
+    return Entry(key, size, _milliseconds(modified))
+
+
+def _below(key: object, place: str, prefix: str) -> str:
+    if not isinstance(key, str) or not key.startswith(prefix):
+        raise unexpected(place, "listed", f"{str(key)[:80]!r} in a listing of {prefix[:80]!r}")
+    return key
+
+
+def _dictionaries(answer: Fields, name: str, place: str) -> list[Fields]:
+    found = answer.get(name) or []
+    if not isinstance(found, list) or not all(isinstance(entry, dict) for entry in found):
+        raise unexpected(place, "listed", f"{name} is not a list")
+    return found
+
+
+def _milliseconds(moment: datetime) -> int:
+    return int(moment.timestamp() * 1000)
+
+
+def _described(answer: Fields) -> str:
+    """Return status and type of an answer, which tell a web page from S3."""
+    metadata = answer.get("ResponseMetadata", {})
+    headers = metadata.get("HTTPHeaders", {})
+    seen = f"HTTP {metadata.get('HTTPStatusCode', 'without a status')}"
+    kind = str(headers.get("content-type", ""))[:80]
+    return f"{seen}, {kind}" if kind else seen
