@@ -6,11 +6,15 @@ becomes writable when it gets a back end of its own that passes the contract. Cr
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
+from threading import Lock
 from typing import Any, NoReturn, TypeVar
+from urllib.parse import urlsplit
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.errors import FileMissing, UsageError
 from deltacli.storage.base import (
     MANY_READS,
     Capabilities,
@@ -23,8 +27,9 @@ from deltacli.storage.base import (
     Walked,
     no_atomic_create,
 )
+from deltacli.storage.remote_faults import Connect, endpoint_of, passing, require_endpoint, translate
 from deltacli.storage.retry import Retry
-from deltacli.storage.secrets import StoreFault, without_secrets
+from deltacli.storage.secrets import without_secrets
 
 Answer = TypeVar("Answer")
 
@@ -43,24 +48,32 @@ EXTRAS = {
 
 
 class RemoteStorage:
-    """Files below a URI of an fsspec file system, opened without its listing cache."""
+    """Files below a URI of an fsspec file system, opened without its listing cache.
 
-    def __init__(self, uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> None:
+    Nothing is asked of the store, nor of its library, before it is needed. `connect` makes a connection to a host.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, str],
+        *,
+        retry: Retry | None = None,
+        connect: Connect = socket.create_connection,
+    ) -> None:
         import fsspec
 
         self._uri = uri.rstrip("/")
-        scheme, _, rest = self._uri.partition("://")
+        self._options = options
+        self._retry = retry or Retry()
+        self._connect = connect
+        self._lock = Lock()
+        self._made: tuple[Any, str] | None = None
+        self._scheme = self._uri.partition("://")[0]
         try:
-            fsspec.get_filesystem_class(scheme)
+            fsspec.get_filesystem_class(self._scheme)
         except (ImportError, ValueError) as fault:
-            raise scheme_unavailable(scheme) from fault
-        url = f"{scheme}://{rest}"
-        self._root = url
-        self._fs, self._root = self._ask(
-            lambda: fsspec.core.url_to_fs(url, **{"use_listings_cache": False, "skip_instance_cache": True, **options}),
-            url,
-        )
-        self._root = self._root.rstrip("/")
+            raise scheme_unavailable(self._scheme) from fault
 
     @property
     def uri(self) -> str:
@@ -169,8 +182,7 @@ class RemoteStorage:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        scheme = self._uri.partition("://")[0]
-        raise no_atomic_create(self.uri, f"nothing is known of atomic creation on {scheme}:// through fsspec")
+        raise no_atomic_create(self.uri, f"nothing is known of atomic creation on {self._scheme}:// through fsspec")
 
     def _entries(self, place: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self._ask(lambda: self._fs.ls(place, detail=True), place)
@@ -179,21 +191,36 @@ class RemoteStorage:
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}" if path else self._root
 
+    @cached_property
+    def _fs(self) -> Any:  # Any: a file system of fsspec
+        return self._opened()[0]
+
+    @cached_property
+    def _root(self) -> str:
+        return self._opened()[1].rstrip("/")
+
+    def _opened(self) -> tuple[Any, str]:
+        """Return the file system, made on first use, and the path of the root in it."""
+        import fsspec
+
+        chosen = {"use_listings_cache": False, "skip_instance_cache": True, **self._options}
+        with self._lock:
+            if self._made is None:
+                require_endpoint(endpoint_of(self._uri, self._options), self.uri, self._connect)
+                self._made = self._call(lambda: fsspec.core.url_to_fs(self._uri, **chosen), self.uri)
+            return self._made
+
     def _ask(self, call: Callable[[], Answer], place: str) -> Answer:
         """Make one call of the file system and turn its faults into ours."""
-        place = self.uri + place.removeprefix(self._root)
+        return self._call(call, self.uri + place.removeprefix(self._root))
+
+    def _call(self, call: Callable[[], Answer], place: str) -> Answer:
+        host = urlsplit(self.uri).netloc.rpartition("@")[2] or self._scheme
         try:
-            return call()
-        except FileNotFoundError as fault:
-            raise FileMissing(f"{place} does not exist") from StoreFault.of(fault)
-        except PermissionError as fault:
-            said = StoreFault.of(fault)
-            raise PermissionRefused(
-                f"{place} can't be read: the store refuses access", facts={"store says": str(said)}
-            ) from said
-        except (OSError, TimeoutError) as fault:
-            said = StoreFault.of(fault)
-            raise StorageFailed(f"{place} can't be read", facts={"store says": str(said)}) from said
+            return self._retry.call(call, host=host, faults=(Exception,), passing=passing)
+        except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base of their exceptions)
+            error = translate(fault, place, EXTRAS.get(self._scheme))
+            raise error from error.__cause__
 
 
 def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[Walked, list[str]]:

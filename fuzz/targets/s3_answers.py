@@ -73,7 +73,9 @@ def seeds() -> list[bytes]:
     listing += b"<CommonPrefixes><Prefix>t/d/</Prefix></CommonPrefixes></ListBucketResult>"
     page = b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>n</NextContinuationToken>"
     error = _XML + b"<Error><Code>%s</Code><Message>no</Message><Region>eu-north-1</Region></Error>"
-    deleted = _XML + b"<DeleteResult><Deleted><Key>t/a</Key></Deleted><Error><Key>t/b</Key><Code>SlowDown</Code></Error>"
+    deleted = (
+        _XML + b"<DeleteResult><Deleted><Key>t/a</Key></Deleted><Error><Key>t/b</Key><Code>SlowDown</Code></Error>"
+    )
     xml = b"Content-Type: application/xml"
     return [
         _answer(b"200 OK", b"content", tag, time),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import socket
+import sys
 from collections.abc import Callable
 
+import fsspec
 import pytest
 
 from deltacli.errors import NoAtomicCreate, StorageFailed
 from deltacli.storage import Walked
 from deltacli.storage.remote import RemoteStorage
+from deltacli.storage.remote_faults import endpoint_of
+from deltacli.storage.retry import Retry
+from tests.support.clocks import FakeClock
 
 
 class BrokenSystem:
@@ -38,7 +44,7 @@ class BrokenSystem:
 def test_faults_of_a_remote_store_become_ours(
     verb: str, fault: Exception, code: str, exit_code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = RemoteStorage("memory://faults", {})
+    storage = RemoteStorage("memory://faults", {}, retry=Retry(0))
     monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
     calls: dict[str, Callable[[], object]] = {
         "list_from": lambda: list(storage.list_from("")),
@@ -105,3 +111,120 @@ def test_passwords_in_urls_are_not_repeated(monkeypatch: pytest.MonkeyPatch) -> 
     assert "memory://me:…@host/t" == storage.uri
     assert "OSError: no route to sftp://me:…@host/t?sig=…" == raised.value.facts["store says"]
     assert "hunter2" not in f"{raised.value.message}{raised.value.__cause__}"
+
+
+class CredentialUnavailableError(Exception):
+    """Named as in a cloud's library, whose exceptions are no OSError."""
+
+
+class ServiceResponseError(Exception):
+    """The same, of a connection that broke."""
+
+
+class HttpError(Exception):
+    """The same, of an answer."""
+
+    status = 503
+
+
+def raised_from(fault: Exception, cause: Exception) -> Exception:
+    """A library's fault with the system's behind it."""
+    fault.__cause__ = cause
+    return fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (CredentialUnavailableError("no managed identity"), "storage.credentials"),
+        (
+            ValueError("Must provide either a connection_string or account_name with credentials!!"),
+            "storage.credentials",
+        ),
+        (raised_from(RuntimeError("giving up"), socket.gaierror(-2, "Name not known")), "storage.unreachable"),
+        (raised_from(RuntimeError("giving up"), ConnectionRefusedError()), "storage.unreachable"),
+        (KeyError("LastModified"), "storage.failed"),
+    ],
+)
+def test_abfss_and_az_faults_are_errors_of_the_store_and_end_at_once(
+    fault: Exception, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    storage = RemoteStorage("memory://faults", {}, retry=Retry(pause=waits.append))
+    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+
+    with pytest.raises(StorageFailed) as raised:
+        list(storage.list_from("_delta_log"))
+
+    assert (code, 7, []) == (raised.value.code, raised.value.exit_code, waits)
+
+
+@pytest.mark.parametrize(
+    "fault", [ConnectionResetError(), TimeoutError(), HttpError(), raised_from(ServiceResponseError(), OSError())]
+)
+def test_a_passing_fault_of_a_remote_store_is_repeated_within_the_budget(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    storage = RemoteStorage("memory://faults", {}, retry=clock.retry(budget_seconds=60))
+    monkeypatch.setattr(storage, "_fs", BrokenSystem(fault))
+
+    with pytest.raises(StorageFailed) as raised:
+        storage.read("a")
+
+    assert 50 < clock.now <= 60
+    assert raised.value.facts["tried"].endswith("s")
+
+
+@pytest.fixture
+def unmade(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A file system for abfss whose library must not be asked; holds the URIs it was made for."""
+    made: list[str] = []
+
+    class Unmade(fsspec.AbstractFileSystem):  # type: ignore[misc]
+        protocol = "abfss"
+
+        def __init__(self, **options: object) -> None:
+            made.append(str(options))
+            super().__init__()
+
+    monkeypatch.setitem(sys.modules["fsspec.registry"]._registry, "abfss", Unmade)
+    return made
+
+
+@pytest.mark.parametrize("fault", [socket.gaierror(-2, "Name not known"), ConnectionRefusedError()])
+def test_a_host_that_is_not_there_is_told_before_its_library_tries(fault: OSError, unmade: list[str]) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def connect(endpoint: tuple[str, int], _timeout: float) -> object:
+        asked.append(endpoint)
+        raise fault
+
+    storage = RemoteStorage("abfss://box@account.dfs.core.windows.net/t", {}, connect=connect)
+
+    with pytest.raises(StorageFailed) as raised:
+        storage.read("a")
+
+    assert ("storage.unreachable", [("account.blob.core.windows.net", 443)], []) == (raised.value.code, asked, unmade)
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "environment", "endpoint"),
+    [
+        ("abfss://box@account.dfs.core.windows.net/t", {}, {}, ("account.blob.core.windows.net", 443)),
+        ("az://box/t", {"account_name": "mine"}, {}, ("mine.blob.core.windows.net", 443)),
+        ("az://box/t", {}, {"AZURE_STORAGE_ACCOUNT_NAME": "mine"}, ("mine.blob.core.windows.net", 443)),
+        ("az://box/t", {}, {}, None),
+        ("az://box/t", {"account_name": "mine", "connection_string": "x"}, {}, None),
+        ("gs://bucket/t", {}, {}, ("storage.googleapis.com", 443)),
+        ("gs://bucket/t", {}, {"STORAGE_EMULATOR_HOST": "localhost:9023"}, ("localhost", 9023)),
+        ("gs://bucket/t", {}, {"HTTPS_PROXY": "http://proxy:3128"}, None),
+        ("https://me:pw@host/t", {}, {}, ("host", 443)),
+        ("https://host:port/t", {}, {}, None),
+        ("memory://t", {}, {}, None),
+    ],
+)
+def test_where_a_store_will_be_asked(
+    uri: str, options: dict[str, str], environment: dict[str, str], endpoint: tuple[str, int] | None
+) -> None:
+    assert endpoint == endpoint_of(uri, options, environment)

@@ -1,0 +1,177 @@
+"""What file systems behind fsspec raise, in our words. Each cloud's library has a tree of exceptions of its own, which
+cannot be imported here, so faults are judged by what lies behind them: by errors of the system, statuses and names.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed
+from deltacli.storage.retry import tried
+from deltacli.storage.secrets import StoreFault
+
+Connect = Callable[[tuple[str, int], float], Any]  # Any: a socket, which is closed at once
+
+_DEEPEST_CAUSE = 10
+_CONNECT_SECONDS = 10.0
+_NO_WAY = {errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL, errno.ENETDOWN, errno.EHOSTDOWN}
+_PASSING_STATUS = {408, 429, 500, 502, 503, 504}
+_BREAKS = (ConnectionResetError, ConnectionAbortedError, BrokenPipeError, TimeoutError)
+_BREAK_NAMES = {"ServerDisconnectedError", "ClientPayloadError", "ServiceResponseError", "IncompleteReadError"}
+_CREDENTIAL_NAMES = {"CredentialUnavailableError", "DefaultCredentialsError", "RefreshError", "NoCredentialsError"}
+_AUTHENTICATION_NAMES = {"ClientAuthenticationError"}
+_CREDENTIAL_WORDS = ("with credentials", "credentials were not found", "failed to retrieve a token")
+
+_HINTS: Mapping[str, str] = {
+    "azure": "az login, or set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY; "
+    "for public data add --storage-option anon=true",
+    "gcs": "gcloud auth application-default login; for public data add --storage-option token=anon",
+}
+"""Extra -> where its credentials come from."""
+
+_PROXIES = ("https_proxy", "http_proxy", "all_proxy")
+_PORTS = {"sftp": 22, "ssh": 22, "ftp": 21, "http": 80, "https": 443}
+_AZURE = ("abfs", "abfss", "az")
+_AZURE_HOST = "blob.core.windows.net"
+
+
+def translate(fault: BaseException, place: str, extra: str | None) -> StorageFailed:
+    """Return our error for a fault of a file system that the `extra` brings; secrets stay out of it."""
+    said = StoreFault.of(fault)
+    error = _judge(fault, place, extra, said)
+    error.facts |= tried(fault)
+    error.__cause__ = said
+    return error
+
+
+def _judge(fault: BaseException, place: str, extra: str | None, said: StoreFault) -> StorageFailed:
+    facts = {"store says": str(said)}
+    if isinstance(fault, FileNotFoundError):
+        return FileMissing(f"{place} does not exist")
+    if isinstance(fault, PermissionError):
+        return PermissionRefused(f"{place} can't be read: the store refuses access", facts=facts)
+    if _lacks_credentials(fault):
+        return CredentialsMissing(
+            f"{place} can't be read: no usable credentials", facts=facts, hint=_HINTS.get(extra or "")
+        )
+    if any(type(found).__name__ in _AUTHENTICATION_NAMES for found in _behind(fault)):
+        return PermissionRefused(f"{place} can't be read: the store refuses access", facts=facts)
+    if _is_unreachable(fault):
+        return unreachable(place, facts)
+    return StorageFailed(f"{place} can't be read", facts=facts)
+
+
+def unreachable(place: str, facts: Mapping[str, str]) -> StorageFailed:
+    """Return the error for a store whose host is not found or does not accept connections."""
+    return StorageFailed(
+        f"{place} can't be read: the endpoint can't be reached",
+        code="storage.unreachable",
+        facts=facts,
+        hint="check the name of the store, the network and the proxy settings",
+    )
+
+
+def passing(fault: Exception) -> str | None:
+    """Return the cause of a fault that may be over soon; None for one that repeating the call does not end."""
+    if isinstance(fault, FileNotFoundError | PermissionError) or _lacks_credentials(fault) or _is_unreachable(fault):
+        return None
+    for found in _behind(fault):
+        if (status := _status(found)) in _PASSING_STATUS:
+            return f"HTTP {status}"
+        if isinstance(found, TimeoutError):
+            return "no answer in time"
+        if isinstance(found, _BREAKS) or type(found).__name__ in _BREAK_NAMES:
+            return "connection broken"
+    return None
+
+
+def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Connect) -> None:
+    """Raise StorageFailed where a store's host is not found or refuses connections: its library would try for a minute
+    or longer. What only takes long is left to the library.
+    """
+    if endpoint is None:
+        return
+    try:
+        connect(endpoint, _CONNECT_SECONDS).close()
+    except OSError as fault:
+        if _is_unreachable(fault):
+            host, port = endpoint
+            raise unreachable(place, {"endpoint": f"{host}:{port}", "system says": str(fault)}) from fault
+
+
+def endpoint_of(
+    uri: str, options: Mapping[str, str], environment: Mapping[str, str] = os.environ
+) -> tuple[str, int] | None:
+    """Return host and port that a store will be asked at; None where that is not known, or a proxy is asked instead."""
+    if any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
+        return None
+    try:
+        parts = urlsplit(uri)
+        if parts.scheme in _AZURE:
+            account = _azure_account(parts.netloc, options, environment)
+            return (account, 443) if account else None
+        if parts.scheme in ("gs", "gcs"):
+            return _gcs_host(options, environment)
+        port = _PORTS.get(parts.scheme)
+        return (parts.hostname, parts.port or port) if port and parts.hostname else None
+    except ValueError:
+        return None  # a port that is not a number: the file system says so
+
+
+def _azure_account(netloc: str, options: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
+    if options.get("connection_string") or environment.get("AZURE_STORAGE_CONNECTION_STRING"):
+        return None
+    if options.get("account_host"):
+        return options["account_host"]
+    account = options.get("account_name") or environment.get("AZURE_STORAGE_ACCOUNT_NAME") or ""
+    if "@" in netloc:
+        account = netloc.rpartition("@")[2].partition(".")[0]
+    return f"{account}.{_AZURE_HOST}" if account else None
+
+
+def _gcs_host(options: Mapping[str, str], environment: Mapping[str, str]) -> tuple[str, int] | None:
+    given = options.get("endpoint_url") or environment.get("STORAGE_EMULATOR_HOST")
+    if not given:
+        return "storage.googleapis.com", 443
+    parts = urlsplit(given if "://" in given else f"http://{given}")
+    return (parts.hostname, parts.port or _PORTS.get(parts.scheme, 443)) if parts.hostname else None
+
+
+def _behind(fault: BaseException) -> Iterator[BaseException]:
+    """Yield a fault and those behind it, up to a depth."""
+    found: BaseException | None = fault
+    for _ in range(_DEEPEST_CAUSE):
+        if found is None:
+            return
+        yield found
+        inner = getattr(found, "os_error", None)  # aiohttp keeps the system's error so
+        found = inner if isinstance(inner, OSError) else found.__cause__ or found.__context__
+
+
+def _lacks_credentials(fault: BaseException) -> bool:
+    return any(
+        type(found).__name__ in _CREDENTIAL_NAMES or any(word in str(found).lower() for word in _CREDENTIAL_WORDS)
+        for found in _behind(fault)
+    )
+
+
+def _is_unreachable(fault: BaseException) -> bool:
+    return any(
+        isinstance(found, socket.gaierror | ConnectionRefusedError)
+        or (isinstance(found, OSError) and found.errno in _NO_WAY)
+        for found in _behind(fault)
+    )
+
+
+def _status(fault: BaseException) -> int | None:
+    """Return the HTTP status under whichever name a library keeps it."""
+    for name in ("status_code", "status", "code"):
+        value = getattr(fault, name, None)
+        if isinstance(value, int | str) and str(value).isdecimal():
+            return int(value)
+    return None
