@@ -13,6 +13,7 @@ import typer
 from deltacli import __version__
 from deltacli.cli.errors import report_details, report_error, wants_json
 from deltacli.cli.interrupts import Interrupted, signals_raise
+from deltacli.cli.libraries import libraries_muted
 from deltacli.cli.options import CommonFormat, ReaderGoneError, invocation, with_shared_options
 from deltacli.cli.output import PagerQuitError
 from deltacli.cli.render.json import dumps
@@ -117,7 +118,7 @@ def run(argv: Sequence[str]) -> int:
     invocation.begin(arguments)
     choose_allocator()
     try:
-        with signals_raise():
+        with signals_raise(), libraries_muted():
             try:
                 return _run(arguments)
             except Interrupted as interruption:

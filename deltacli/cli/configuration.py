@@ -24,7 +24,7 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
         ) from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
-    known = {"format", "color", "progress", "quiet", "storage_options"}
+    known = {"format", "color", "progress", "quiet", "retry_budget", "storage_options"}
     if unknown := sorted(set(settings) - known):
         raise UsageError(
             f"the configuration {path} has an unknown key: {unknown[0]}",

@@ -108,6 +108,11 @@ def pager_in_front(is_running: Callable[[], bool]) -> Iterator[None]:
         _state.pager_is_running = None
 
 
+def is_interrupted() -> bool:
+    """Return True once a signal asked this run to end."""
+    return _state.first is not None
+
+
 def _on_signal(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT and _state.pager_is_running is not None and _state.pager_is_running():
         return
@@ -139,7 +144,9 @@ def _leave_at_once(number: int) -> NoReturn:
 def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
     """An interruption that fell into a destructor is lost there; send it once more, when the destructor is over."""
     if not isinstance(unraisable.exc_value, Interrupted):
-        sys.__unraisablehook__(unraisable)
+        from deltacli.cli.libraries import on_unraisable
+
+        on_unraisable(unraisable)
         return
     _state.first = None
     _state.is_sending_again = True

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_hints
 
@@ -22,9 +22,10 @@ from deltacli.cli.term import Terminal, close_live_line, detect_terminal, say
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.quantities import parse_timestamp
+from deltacli.quantities import parse_duration, parse_timestamp
 
 if TYPE_CHECKING:
+    from deltacli.cli.stores import Stores
     from deltacli.storage import Storage
 
 DEFAULT_LIMIT = 20
@@ -169,6 +170,15 @@ _SHARED: Mapping[str, Any] = {  # Any: annotations
             show_default=False,
         ),
     ],
+    "retry_budget": Annotated[
+        str | None,
+        typer.Option(
+            "--retry-budget",
+            metavar="DURATION",
+            help="How long a request to a store is repeated; 0s = never.  [default: 60s]",
+            show_default=False,
+        ),
+    ],
     "table_format": Annotated[
         TableFormat | None,
         typer.Option("--table-format", metavar="delta|paimon", help="Do not detect the format.", show_default=False),
@@ -219,6 +229,7 @@ TAKES_VALUE: Mapping[str, bool] = {
     "--output": True,
     "--now": True,
     "--storage-option": True,
+    "--retry-budget": True,
     "--table-format": True,
     "--config": True,
     "--color": True,
@@ -239,10 +250,11 @@ class Invocation:
 
     arguments: Sequence[str] = ()
     log_is_json: bool | None = None
+    verbosity: int = 0
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Forget the one before."""
-        self.arguments, self.log_is_json = arguments, None
+        self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
 
 
 invocation = Invocation()
@@ -268,6 +280,8 @@ class Run:
     progress_is_asked_for: bool = False
     log_is_json: bool = False
     is_paged: bool = True
+    retry_budget_ms: int | None = None
+    _stores: list[Stores] = field(default_factory=list)
 
     def note(self, text: str) -> None:
         """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
@@ -278,21 +292,27 @@ class Run:
         else:
             say(text)
 
-    def open(self, table: str) -> Storage:
-        """Open the store of a table. Raises UsageError, also where the table's format is in doubt and was not given."""
-        from deltacli.operations.log import require_delta
-        from deltacli.storage import open_storage
+    def open(self, table: str, *, writes: bool = False) -> Storage:
+        """Open the store of a table, which the command `writes` to or only reads.
 
-        storage = open_storage(table, self.storage_options)
+        Raises UsageError, also where the table's format is in doubt and was not given, and NoAtomicCreate, before
+        anything is asked of the store, where a command writes to a store that is read-only.
+        """
+        from deltacli.operations.log import require_delta
+
+        storage = self.open_other(table, writes=writes)
         if not self.format_is_given:
             require_delta(storage)
         return storage
 
-    def open_other(self, uri: str) -> Storage:
-        """Open the store of something that is no table, as a backup. Raises UsageError."""
-        from deltacli.storage import open_storage
+    def open_other(self, uri: str, *, writes: bool = False) -> Storage:
+        """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""
+        from deltacli.cli.stores import Stores
 
-        return open_storage(uri, self.storage_options)
+        if not self._stores:
+            note = None if self.quiet else self.note
+            self._stores.append(Stores(self.storage_options, self.retry_budget_ms, note))
+        return self._stores[0].open(uri, writes=writes)
 
     def sink(self, *, content: OutputFormat | None = None) -> AbstractContextManager[BinaryIO]:
         """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps.
@@ -352,6 +372,7 @@ def make_run(
     output: str | None,
     now: str | None,
     storage_option: list[str] | None,
+    retry_budget: str | None,
     table_format: TableFormat | None,
     config: str | None,
     colour: ColourChoice | None,
@@ -379,11 +400,12 @@ def make_run(
         or ProgressChoice.AUTO
     )
     logs = log_format or (LogFormat.JSON if wished in ("json", "ndjson") else LogFormat.TEXT)
-    invocation.log_is_json = logs is LogFormat.JSON
+    invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, verbose
     if output is not None:
         require_target(output, "--output")
         _require_directory(output)
     is_quiet = quiet or settings.get("quiet") is True
+    budget = retry_budget or os.environ.get("DELTACLI_RETRY_BUDGET") or settings.get("retry_budget")
     return Run(
         format=chosen,
         output=output,
@@ -400,6 +422,7 @@ def make_run(
         progress_is_asked_for=shows is not ProgressChoice.AUTO,
         log_is_json=logs is LogFormat.JSON,
         is_paged=not no_pager,
+        retry_budget_ms=None if budget is None else parse_duration(str(budget)),
     )
 
 

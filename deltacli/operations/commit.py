@@ -33,8 +33,8 @@ from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeU
 from deltacli.operations.log import list_log
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
-from deltacli.storage import Created, Existed, Storage, Unknown
-from deltacli.storage.base import no_atomic_create
+from deltacli.storage import Created, Existed, Unknown
+from deltacli.storage.base import require_writable
 from deltacli.work.commits import stream_commit
 
 ENGINE_INFO = f"deltacli/{__version__}"
@@ -107,7 +107,7 @@ def commit(
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
-    _require_creating(storage)
+    require_writable(storage)
     sender = _Sender(table, new_txn_id(), pause)
     made: _Made | None = None
     lost: _Lost | None = None
@@ -255,16 +255,11 @@ class _Sender:
         )
 
 
-def _require_creating(storage: Storage) -> None:
-    if not storage.capabilities.atomic_create:
-        raise no_atomic_create(storage.uri, "nothing is known of atomic creation there")
-
-
 def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
     """Raise Refused where a request could not be committed after a version, NoAtomicCreate where the store is
     read-only; for plans that commit nothing.
     """
-    _require_creating(snapshot.table.storage)
+    require_writable(snapshot.table.storage)
     require_allowed(request, _base(snapshot, request))
 
 

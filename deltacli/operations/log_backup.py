@@ -33,7 +33,7 @@ from deltacli.operations.log_files import (
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.quantities import format_ranges, format_timestamp
 from deltacli.storage import Existed, Storage, is_inside
-from deltacli.storage.base import no_atomic_create
+from deltacli.storage.base import require_writable
 
 _NAMED = 5
 
@@ -129,8 +129,7 @@ def plan_backup(
     Raises UsageError, NotATable, and Refused where the destination holds something else.
     """
     _require_apart(storage, destination)
-    if not destination.capabilities.atomic_create:
-        raise no_atomic_create(destination.uri, "nothing is known of atomic creation there")
+    require_writable(destination)
     hint = _read_hint(storage)
     files = list_whole_log(storage, progress=progress)
     if not files:

@@ -35,7 +35,7 @@ from deltacli.operations.log_files import (
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.quantities import format_ranges, format_timestamp
 from deltacli.storage import Storage
-from deltacli.storage.base import no_atomic_create
+from deltacli.storage.base import require_writable
 
 _NAMED = 5
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
@@ -144,8 +144,7 @@ def plan_restore(
     result would not be one log.
     """
     listed = _require_complete(source)
-    if not storage.capabilities.atomic_create:
-        raise no_atomic_create(storage.uri, "nothing is known of atomic creation there")
+    require_writable(storage)
     log = list_whole_log(storage, progress=progress)
     present = log or {}
     sizes = (file.size_bytes for file in listed.files.values())

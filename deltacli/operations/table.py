@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.version import Snapshot, read_state
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import Storage, open_storage
+from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:
     from deltacli.operations.changes import Changes
@@ -32,14 +34,21 @@ def open_table(
     uri: str,
     *,
     storage_options: Mapping[str, str] | None = None,
+    retry_budget: timedelta = timedelta(minutes=1),
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
     """Return the table at a path or URI; nothing is read before it is asked for. `progress` is told how far it is.
+    `retry_budget` limits how long a request to a store is repeated; zero: never.
 
     Raises UsageError for a scheme nobody knows or an extra that is not installed.
     """
-    open_other = partial(open_storage, options=storage_options)
+    retry = None
+    if "://" in uri:
+        from deltacli.storage.retry import Retry
+
+        retry = Retry(retry_budget.total_seconds(), is_explicit=retry_budget != timedelta(minutes=1))
+    open_other = partial(open_storage, options=storage_options, retry=retry)
     return Table(open_other(uri), clock=clock, progress=progress, open_other=open_other)
 
 
@@ -170,6 +179,7 @@ class Table:
         """
         from deltacli.operations.checkpoint import make_request, plan_checkpoint, write_checkpoint
 
+        self._require_writable(dry_run=dry_run)
         request = make_request(
             version=version,
             layout=layout,
@@ -200,6 +210,7 @@ class Table:
         """
         from deltacli.operations.widen_type import WidenRequest, execute_widen_type
 
+        self._require_writable()
         request = WidenRequest(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
         return execute_widen_type(self, request)
 
@@ -239,6 +250,7 @@ class Table:
         from deltacli.operations.vacuum.planning import plan_vacuum
         from deltacli.operations.vacuum.request import make_request
 
+        self._require_writable(dry_run=dry_run)
         request = make_request(
             retention_ms=retention_ms,
             allowed_below_ms=allow_retention_below_ms,
@@ -272,6 +284,7 @@ class Table:
         """
         from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
 
+        self._require_writable(dry_run=dry_run)
         edits = PropertyEdits(put=dict(values), force=force)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
@@ -279,6 +292,7 @@ class Table:
         """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
         from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
 
+        self._require_writable(dry_run=dry_run)
         edits = PropertyEdits(drop=tuple(keys))
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
@@ -289,6 +303,7 @@ class Table:
         """
         from deltacli.operations.table_features import add_features, plan_addition
 
+        self._require_writable(dry_run=dry_run)
         return plan_addition(self, names) if dry_run else add_features(self, names)
 
     def rebuild(
@@ -309,6 +324,11 @@ class Table:
             # A listing that began at the hint does not show older starts, nor all that can be read.
             listing = list_log(self.storage, progress=self.progress)
             return self._rebuild(log._replace(listing=listing), version, rejected)
+
+    def _require_writable(self, *, dry_run: bool = False) -> None:
+        """Raise NoAtomicCreate, before anything is asked of the store, where it is known to be read-only."""
+        if not dry_run:
+            require_writable(self.storage)
 
     def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
         first_fault: CheckpointUnreadable | None = None

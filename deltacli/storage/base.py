@@ -116,6 +116,12 @@ def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
     )
 
 
+def require_writable(storage: Storage) -> None:
+    """Raise NoAtomicCreate for a store that is known to be read-only; nothing is asked of it."""
+    if not storage.capabilities.atomic_create:
+        raise no_atomic_create(storage.uri, "nothing is known of atomic creation there")
+
+
 class Draft(Protocol):
     """A file in the making. Nobody sees it before `publish`, and what is not published leaves nothing behind.
 

@@ -96,7 +96,7 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     client |= {name: _truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
         client["verify"] = _TRUTH.get(given["verify"].lower(), given["verify"])  # or a file of certificates
-    config = {"max_pool_connections": 2 * MANY_READS, "connect_timeout": _CONNECT_SECONDS}
+    config: dict[str, Any] = {"max_pool_connections": 2 * MANY_READS, "connect_timeout": _CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
         # Stores that only speak S3 often don't know the newer checksum trailers, and every request is signed anyway.

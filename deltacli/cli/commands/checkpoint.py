@@ -132,7 +132,7 @@ def checkpoint(
     from deltacli.operations.table import Table
 
     _require_not_negative({"--version": version, "--if-behind": if_behind})
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table, writes=not (verify or dry_run)), clock=run.clock, progress=run.progress)
     if verify:
         _require_nothing_to_write(
             {

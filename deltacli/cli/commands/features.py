@@ -50,7 +50,7 @@ def features(
     """
     from deltacli.operations.table import Table
 
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
         if dry_run or yes:
             raise UsageError("nothing is to be changed: --dry-run and --yes go with add")

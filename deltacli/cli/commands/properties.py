@@ -57,7 +57,7 @@ def properties(
     """
     from deltacli.operations.table import Table
 
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
         if force or dry_run or yes:
             raise UsageError("nothing is to be changed: --force, --dry-run and --yes go with set or unset")

@@ -95,7 +95,8 @@ def vacuum(
     require_one_errand(asked, save=save_plan, apply=apply, explain=explain)
     request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
     how = _Execution(threads, files_a_second, not no_log_entries)
-    errand = _Errand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files)
+    writes = not dry_run and save_plan is None and explain is None
+    errand = _Errand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files, writes=writes)
     errand.carry_out(request, save=save_plan, apply=apply, explain=explain)
 
 
@@ -122,11 +123,11 @@ class _Errand:
 
     @classmethod
     def begin(
-        cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool
+        cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool, writes: bool
     ) -> _Errand:
         from deltacli.operations.table import Table
 
-        table = Table(run.open(name), clock=run.clock, progress=run.progress, open_other=run.open_other)
+        table = Table(run.open(name, writes=writes), clock=run.clock, progress=run.progress, open_other=run.open_other)
         return cls(run, name, table, execution, dry_run, yes, with_files)
 
     def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:

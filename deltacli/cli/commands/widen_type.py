@@ -66,7 +66,12 @@ def widen_type(
     from deltacli.operations.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
 
     request = WidenRequest.parse(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other)
+    opened = Table(
+        run.open(table, writes=not (dry_run or check)),
+        clock=run.clock,
+        progress=run.progress,
+        open_other=run.open_other,
+    )
     if yes and not (dry_run or check):
         with telling_commit():
             outcome = execute_widen_type(opened, request)

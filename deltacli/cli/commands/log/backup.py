@@ -47,7 +47,7 @@ def backup(
     from deltacli.operations.log_backup import execute_backup, plan_backup
     from deltacli.operations.log_files import Journal
 
-    storage, destination, engine = run.open(table), run.open_other(dest), EmbeddedEngine()
+    storage, destination, engine = run.open(table), run.open_other(dest, writes=True), EmbeddedEngine()
     plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)
     journal = Journal()
     try:

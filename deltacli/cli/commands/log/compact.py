@@ -40,7 +40,7 @@ def compact(
     from deltacli.operations.compact_log import compact_log
     from deltacli.operations.table import Table
 
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
     found = compact_log(opened, first, last, dry_run=dry_run)
     content = found.as_json()
     columns = ("path", "sizeBytes")

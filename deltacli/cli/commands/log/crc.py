@@ -43,7 +43,7 @@ def crc(
 
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
     report = check_or_write_checksum(opened, version, dry_run=dry_run)
     content = report.as_json()
     columns = ("version", "path", "status", "differences")

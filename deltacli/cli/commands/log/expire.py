@@ -80,7 +80,7 @@ def expire(
         () if keep_versions is None else parse_versions(keep_versions, "--keep-versions"),
         None if allow_below is None else parse_duration(allow_below),
     )
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
     plan = plan_expiry(opened, request)
     for note in plan.notes:
         run.note(f"note: {note}")

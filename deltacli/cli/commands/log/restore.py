@@ -54,7 +54,7 @@ def restore(
     from deltacli.operations.log_restore import plan_restore
     from deltacli.operations.restoring import execute_restore
 
-    storage, source, engine = run.open(table), run.open_other(src), EmbeddedEngine()
+    storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), EmbeddedEngine()
     plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
 
     def show(*, as_done: bool) -> None:
