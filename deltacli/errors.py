@@ -15,7 +15,8 @@
 # ├── StorageFailed                7   network, permission, credentials, throttling, no space
 # │   ├── FileMissing                  a file that something names is not there
 # │   ├── PermissionRefused            access denied
-# │   └── CredentialsMissing           nothing to ask for access with
+# │   ├── CredentialsMissing           nothing to ask for access with
+# │   └── NoSpace                      the disk, or the quota, is full
 # ├── MemoryExhausted              7   memory, or the address space that a limit allows, is used up
 # └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
 """One tree of errors: the class is the fact, the branch is the exit code."""
@@ -178,6 +179,12 @@ class CredentialsMissing(StorageFailed):
     """No link of the cloud's credential chain has anything to sign with."""
 
     code = "storage.credentials"
+
+
+class NoSpace(StorageFailed):
+    """The disk, or the user's share of it, is full."""
+
+    code = "storage.no-space"
 
 
 class MemoryExhausted(DeltacliError):

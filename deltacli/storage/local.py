@@ -6,11 +6,11 @@ import errno
 import os
 import shlex
 import stat as stat_module
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
-from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
+from deltacli.errors import FileMissing, NoSpace, PermissionRefused, StorageFailed
 from deltacli.storage.base import (
     Capabilities,
     Creation,
@@ -28,6 +28,8 @@ from deltacli.storage.base import (
 
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
+_LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 
@@ -37,6 +39,7 @@ class LocalStorage:
 
     def __init__(self, root: str) -> None:
         self.root = os.path.abspath(root)
+        self._swept: set[str] = set()
 
     @property
     def uri(self) -> str:
@@ -188,7 +191,7 @@ class LocalStorage:
 
         place = self._at(path)
         try:
-            return create(place, data, modified_ms)
+            return create(place, data, modified_ms, swept=self._sweep)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
@@ -197,12 +200,12 @@ class LocalStorage:
 
         place = self._at(path)
         try:
-            replace(place, data, modified_ms)
+            replace(place, data, modified_ms, swept=self._sweep)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def draft(self, path: str) -> Draft:
-        return _LocalDraft(self._at(path))
+        return _LocalDraft(self._at(path), self._sweep)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
@@ -222,6 +225,16 @@ class LocalStorage:
             return Failed(_reason(fault)) if os.path.lexists(place) else Missing()
         return Deleted()
 
+    def _sweep(self, directory: str, now_ns: int) -> None:
+        """Remove what killed writers left, in the log and where something is written now, once in each directory."""
+        from deltacli.storage.drafts import sweep
+        from deltacli.storage.local_write import DRAFT_PREFIX
+
+        for place in (directory, *(self._at(log) for log in _LOG_DIRECTORIES)):
+            if place not in self._swept:
+                self._swept.add(place)
+                sweep(place, DRAFT_PREFIX, now_ns)
+
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
 
@@ -229,11 +242,11 @@ class LocalStorage:
 class _LocalDraft:
     """A draft beside its target, whose faults are ours."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, swept: Callable[[str, int], None]) -> None:
         from deltacli.storage.local_write import LocalDraft
 
         self._target = target
-        self._draft = LocalDraft(target)
+        self._draft = LocalDraft(target, swept)
 
     @property
     def place(self) -> str:
@@ -314,6 +327,9 @@ def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> S
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
         return PermissionRefused(f"{place} can't be {what}: {_reason(fault)}", hint=f"ls -ld {shlex.quote(where)}")
+    if fault.errno in _NO_SPACE:
+        where = _visible(os.path.dirname(place))
+        return NoSpace(f"{place} can't be {what}: {_reason(fault)}", hint=f"df -h {shlex.quote(where)}")
     return StorageFailed(f"{place} can't be {what}: {_reason(fault)}")
 
 

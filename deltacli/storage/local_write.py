@@ -9,30 +9,34 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any, Self
-from uuid import uuid4
 
-from deltacli import leftovers
 from deltacli.storage.base import Created, Creation, Existed, Unknown, no_atomic_create
+from deltacli.storage.drafts import Draft
 
+DRAFT_PREFIX = "."
 _NO_LINKS = {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _NO_RENAME = {errno.EINVAL, errno.EOPNOTSUPP, errno.ENOSYS}
 _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
-def create(place: str, data: bytes, modified_ms: int | None = None) -> Creation:
+Swept = Callable[[str, int], None]
+"""Receives a directory that a draft was made in, and the time of its file system in nanoseconds."""
+
+
+def create(place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None) -> Creation:
     """Return whether the file was created; raises OSError, or NoAtomicCreate, with nothing left behind."""
-    with LocalDraft(place) as draft:
+    with LocalDraft(place, swept) as draft:
         draft.write(data, modified_ms)
         return draft.publish()
 
 
-def replace(place: str, data: bytes, modified_ms: int | None = None) -> None:
+def replace(place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None) -> None:
     """Put a file in place of what was there; raises OSError. A fault after the rename says so by raising, too."""
-    with LocalDraft(place) as draft:
+    with LocalDraft(place, swept) as draft:
         draft.write(data, modified_ms)
         draft.publish(replace=True)
 
@@ -40,25 +44,24 @@ def replace(place: str, data: bytes, modified_ms: int | None = None) -> None:
 class LocalDraft:
     """An empty file beside the target, gone at the end whatever happens. Raises OSError, or NoAtomicCreate."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, swept: Swept | None = None) -> None:
         self._target = target
         self._directory = os.path.dirname(target)
-        self.place = f"{self._directory}/.{uuid4().hex}.tmp"
+        self._swept = swept
+        self._draft: Draft | None = None
+        self.place = ""
 
     def __enter__(self) -> Self:
         _make_directories(self._directory)
-        leftovers.remember(Path(self.place))
-        try:
-            os.close(os.open(self.place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666))
-        except BaseException:
-            self.__exit__()
-            raise
+        self._draft = Draft(self._directory, DRAFT_PREFIX)
+        self.place = self._draft.place
+        if self._swept is not None:
+            self._swept(self._directory, self._draft.changed_ns)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):  # renamed away, never made, or stuck: harmless either way
-            os.unlink(self.place)
-        leftovers.forget(Path(self.place))
+        if self._draft is not None:
+            self._draft.close()
 
     def write(self, data: bytes, modified_ms: int | None = None) -> None:
         """Fill the file, and set when it was last written."""

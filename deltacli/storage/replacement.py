@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from deltacli import leftovers
 from deltacli.errors import StorageFailed
 
 
@@ -21,20 +20,21 @@ def replacement(output: str) -> Iterator[BinaryIO]:
     On any fault nothing is left of it. Raises StorageFailed (`output.unwritable`). What is no regular file must not
     come here: it would be replaced by one.
     """
-    from uuid import uuid4
+    from deltacli.storage.drafts import Draft, sweep
 
     target = os.path.realpath(output)
     directory, name = os.path.split(target)
-    temporary = Path(directory, f".{name[:100]}.{uuid4().hex}.tmp")
+    prefix = f".{name[:100]}."
     try:
         if os.path.lexists(target) and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        draft = Draft(directory, prefix)
     except OSError as fault:
         raise unwritable(output, fault) from fault
-    leftovers.remember(temporary)
+    temporary = Path(draft.place)
     try:
-        with os.fdopen(descriptor, "wb") as sink:
+        sweep(directory, prefix, draft.changed_ns)
+        with temporary.open("wb") as sink:
             yield sink
             sink.flush()
             os.fsync(sink.fileno())
@@ -44,8 +44,7 @@ def replacement(output: str) -> Iterator[BinaryIO]:
     except OSError as fault:
         raise unwritable(output, fault) from fault
     finally:
-        temporary.unlink(missing_ok=True)
-        leftovers.forget(temporary)
+        draft.close()
 
 
 def unwritable(output: str, fault: OSError) -> StorageFailed:

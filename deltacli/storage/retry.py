@@ -175,7 +175,7 @@ _TRIED = "tried: "
 
 
 def _tried(attempts: int, seconds: float) -> str:
-    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s"
+    times = "once" if attempts == 1 else f"{attempts} times in {seconds:.0f} s (--retry-budget)"
     return f"{_TRIED}{times}"
 
 

@@ -101,6 +101,10 @@ _CAUSES = {
 }
 
 
+_NO_RETRIES = " (reached max retries: 0)"
+"""What the library adds, which repeats nothing: its caller does."""
+
+
 class Sent(Enum):
     """What became of a request to create an object if nobody else has."""
 
@@ -184,7 +188,7 @@ def _judge(
     fault: BaseException, place: str, what: str, options: S3Options, client: Any, said: StoreFault
 ) -> StorageFailed | UsageError:
     failed, code, bucket = f"{place} can't be {what}", code_of(fault), place.split("/")[2]
-    facts = {"store says": str(said), **_where(client)}
+    facts = {"store says": str(said).replace(_NO_RETRIES, ""), **_where(client)}
     if is_absent(fault):
         return FileMissing(f"{place} does not exist")
     if isinstance(fault, _NO_CREDENTIALS):

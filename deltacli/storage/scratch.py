@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
-from pathlib import Path
 from typing import Self
 
-from deltacli import leftovers
 from deltacli.errors import StorageFailed
 from deltacli.storage.base import Creation
+from deltacli.storage.drafts import Draft, sweep
+
+_PREFIX = "deltacli-"
 
 
 class ScratchDraft:
@@ -21,23 +20,24 @@ class ScratchDraft:
         """`send` takes the local path, and whether to replace what is there."""
         self._send = send
         self.place = ""
+        self._draft: Draft | None = None
 
     def __enter__(self) -> Self:
         try:
-            descriptor, self.place = tempfile.mkstemp(prefix="deltacli-", suffix=".tmp")
-            leftovers.remember(Path(self.place))
+            directory = tempfile.gettempdir()
+            self._draft = Draft(directory, _PREFIX, mode=0o600)
+            self.place = self._draft.place
+            sweep(directory, _PREFIX, self._draft.changed_ns)
         except OSError as fault:
             raise StorageFailed(
                 f"no temporary file can be made: {(fault.strerror or str(fault)).lower()}",
                 hint="set TMPDIR to a directory with room",
             ) from fault
-        os.close(descriptor)
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(OSError):
-            os.unlink(self.place)
-        leftovers.forget(Path(self.place))
+        if self._draft is not None:
+            self._draft.close()
 
     def publish(self, *, replace: bool = False) -> Creation:
         """Send the file."""

@@ -173,7 +173,7 @@ def test_a_passing_fault_of_a_remote_store_is_repeated_within_the_budget(
         storage.read("a")
 
     assert 50 < clock.now <= 60
-    assert raised.value.facts["tried"].endswith("s")
+    assert "(--retry-budget)" in raised.value.facts["tried"]
 
 
 @pytest.fixture

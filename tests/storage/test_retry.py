@@ -57,7 +57,7 @@ def test_a_call_that_is_never_answered_ends_with_the_budget() -> None:
         send(clock.retry(60), flaky)
 
     assert 50 < clock.now <= 60
-    assert [f"tried: {flaky.sent} times in {clock.now:.0f} s"] == raised.value.__notes__
+    assert [f"tried: {flaky.sent} times in {clock.now:.0f} s (--retry-budget)"] == raised.value.__notes__
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_reads_of_s3_are_repeated_within_the_budget(verb: str, s3: S3Server) -> 
 
     s3.forget_faults()
     assert 50 < clock.now <= 60
-    assert "s" == raised.value.facts["tried"][-1]
+    assert "(--retry-budget)" in raised.value.facts["tried"]
 
 
 @pytest.mark.parametrize("fault", [_BUSY, breaks], ids=["503", "reset"])

@@ -14,7 +14,7 @@ from deltacli.clock import system_clock
 from deltacli.delta.commit import CommitRequest
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
-from deltacli.errors import DeltacliError, PartlyDone, Refused, StorageFailed, Unreadable
+from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.operations.commit import Committed, commit
 from deltacli.operations.log import list_log
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
@@ -168,7 +168,14 @@ def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits) -> int:
             {"numFilesToDelete": plan.files, "sizeOfDataToDelete": plan.size_bytes},
         )
 
-    made = commit(table, make)
+    try:
+        made = commit(table, make)
+    except NoSpace as fault:
+        raise NoSpace(
+            f"nothing was deleted, because VACUUM START could not be committed: {fault.message}",
+            facts={"frees space": "--no-log-entries deletes the same files and commits nothing"},
+            hint="deltacli vacuum {table} --no-log-entries --yes",
+        ) from fault
     assert isinstance(made, Committed)  # `make` always asks for something
     return made.version
 

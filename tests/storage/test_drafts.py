@@ -1,0 +1,193 @@
+"""Drafts of writers that were killed: which are removed, and which never."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from deltacli.storage import Created, LocalStorage
+from deltacli.storage.drafts import OLD_NS, Draft, Lock, is_abandoned, sweep
+from deltacli.storage.replacement import replacement
+from deltacli.storage.scratch import ScratchDraft
+from tests.cli.support import ROOT
+
+_LOG = "_delta_log"
+_HERE, _ELSEWHERE, _UNKNOWN = "a" * 12, "b" * 12, "0" * 12
+_KILLED = """
+import os, signal, sys, tempfile
+from deltacli.storage import LocalStorage
+from deltacli.storage.replacement import replacement
+from deltacli.storage.scratch import ScratchDraft
+root = sys.argv[1]
+drafts = {
+    "log": lambda: LocalStorage(root).draft("_delta_log/1.json"),
+    "sidecars": lambda: LocalStorage(root).draft("_delta_log/_sidecars/1.parquet"),
+    "output": lambda: replacement(root + "/out.csv"),
+    "scratch": lambda: ScratchDraft(lambda *_: None),
+}
+with drafts[sys.argv[2]]():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def hidden(place: Path) -> list[str]:
+    return sorted(path.name for path in place.rglob("*.tmp"))
+
+
+def kill_a_writer(root: Path, what: str) -> None:
+    """Let a process die while it holds a draft."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(root)}
+    done = subprocess.run([sys.executable, "-c", _KILLED, str(root), what], env=environment, check=False)
+    assert -9 == done.returncode
+
+
+def write_output(root: Path) -> None:
+    with replacement(str(root / "out.csv")) as sink:
+        sink.write(b"x")
+
+
+def send_scratch(root: Path) -> None:
+    with ScratchDraft(lambda *_: Created()) as draft:
+        draft.publish()
+
+
+_WRITES: dict[str, Callable[[Path], object]] = {
+    "log": lambda root: LocalStorage(str(root)).put_if_absent(f"{_LOG}/2.json", b""),
+    "sidecars": lambda root: LocalStorage(str(root)).put(f"{_LOG}/2.json", b""),
+    "output": write_output,
+    "scratch": send_scratch,
+}
+
+
+@pytest.mark.parametrize("what", _WRITES)
+def test_the_drafts_of_killed_writers_go_with_the_next_write(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for _ in range(3):
+        kill_a_writer(tmp_path, what)
+    left = hidden(tmp_path)
+
+    _WRITES[what](tmp_path)
+
+    assert 1 <= len(left) <= 3
+    assert [] == hidden(tmp_path)
+
+
+@pytest.mark.parametrize("what", ["put", "publish"])
+def test_a_draft_that_is_being_written_stays(what: str, tmp_path: Path) -> None:
+    mine, other = LocalStorage(str(tmp_path)), LocalStorage(str(tmp_path))
+
+    with mine.draft(f"{_LOG}/1.json") as draft:
+        other.put(f"{_LOG}/2.json", b"")
+        with other.draft(f"{_LOG}/3.json") as second:
+            second.publish()
+        Path(draft.place).write_bytes(b"whole")
+        outcome = draft.publish()
+
+    assert Created() == outcome
+    assert b"whole" == mine.read(f"{_LOG}/1.json")
+    assert [] == hidden(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".00000000000000000003.json.9c1f.tmp",
+        "._commit_1.json.tmp",
+        f".{'a' * 31}.tmp",
+        f".{'A' * 32}.tmp",
+        f".{'a' * 32}.tmp.crc",
+        f"{'a' * 32}.tmp",
+        f".{'a' * 32}.{'b' * 11}.tmp",
+        f".{'a' * 32}.probe",
+        "00000000000000000001.json",
+    ],
+)
+def test_what_is_not_named_as_our_drafts_stays_however_old(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"")
+
+    assert 0 == sweep(str(tmp_path), ".", 1 << 62)
+    assert [name] == os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("lock", "tag", "age_ns", "is_gone"),
+    [
+        (Lock.TAKEN, _HERE, 0, True),
+        (Lock.TAKEN, _ELSEWHERE, OLD_NS - 1, False),
+        (Lock.TAKEN, _ELSEWHERE, OLD_NS, True),
+        (Lock.TAKEN, None, OLD_NS - 1, False),
+        (Lock.TAKEN, None, OLD_NS, True),
+        (Lock.UNSUPPORTED, _HERE, OLD_NS - 1, False),
+        (Lock.UNSUPPORTED, _HERE, OLD_NS, True),
+        (Lock.HELD, _HERE, OLD_NS * 1_000, False),
+        (Lock.HELD, None, OLD_NS * 1_000, False),
+        (Lock.TAKEN, _HERE, -OLD_NS, True),
+        (Lock.TAKEN, None, -OLD_NS, False),
+    ],
+)
+def test_a_draft_is_abandoned_when_its_process_is_provably_gone_or_nobody_touched_it_for_a_day(
+    lock: Lock, tag: str | None, age_ns: int, is_gone: bool
+) -> None:
+    assert is_gone == is_abandoned(lock, tag, _HERE, age_ns)
+
+
+def test_where_the_kernel_is_not_known_age_alone_decides() -> None:
+    assert not is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS - 1)
+    assert is_abandoned(Lock.TAKEN, _UNKNOWN, _UNKNOWN, OLD_NS)
+
+
+def test_an_old_modification_time_that_a_writer_set_does_not_make_a_draft_old(tmp_path: Path) -> None:
+    place = tmp_path / f".{'a' * 32}.tmp"
+    place.write_bytes(b"")
+    os.utime(place, ns=(0, 0))
+
+    assert 0 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS - 1)
+    assert 1 == sweep(str(tmp_path), ".", place.stat().st_ctime_ns + OLD_NS)
+
+
+def test_links_and_directories_with_the_name_of_a_draft_stay(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"rows")
+    (tmp_path / f".{'a' * 32}.tmp").symlink_to(precious)
+    (tmp_path / f".{'b' * 32}.tmp").mkdir()
+
+    assert 0 == sweep(str(tmp_path), ".", 1 << 62)
+    assert b"rows" == precious.read_bytes()
+
+
+def test_a_draft_whose_file_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = os.open
+    first: list[str] = []
+
+    def open_and_lose(place: str, *arguments: int) -> int:
+        descriptor = made(place, *arguments)
+        if str(place).endswith(".tmp") and not first:
+            first.append(place)
+            os.unlink(place)
+        return descriptor
+
+    monkeypatch.setattr(os, "open", open_and_lose)
+
+    draft = Draft(str(tmp_path), ".")
+
+    assert [Path(draft.place).name] == hidden(tmp_path)
+    assert first != [draft.place]
+    draft.close()
+    assert [] == hidden(tmp_path)
+
+
+def test_the_name_of_a_draft_tells_nothing_of_the_machine(tmp_path: Path) -> None:
+    draft = Draft(str(tmp_path), ".")
+
+    assert re.fullmatch(r"\.[0-9a-f]{32}\.[0-9a-f]{12}\.tmp", Path(draft.place).name)
+    draft.close()
