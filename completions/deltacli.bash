@@ -22,6 +22,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -47,6 +48,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -77,6 +79,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -99,6 +102,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -124,6 +128,7 @@ again;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -150,6 +155,7 @@ restore;-;again;Put back what a backup has and the log of a table lacks.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -170,6 +176,7 @@ restore;-;again;Put back what a backup has and the log of a table lacks.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -192,6 +199,7 @@ once;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -216,6 +224,7 @@ once;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -238,6 +247,7 @@ once;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -263,6 +273,7 @@ once;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -286,6 +297,7 @@ once;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -310,6 +322,7 @@ once;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -338,6 +351,7 @@ again;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -367,6 +381,7 @@ again;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -407,6 +422,7 @@ again;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -441,6 +457,7 @@ again;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -467,6 +484,7 @@ again;TEXT
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.

@@ -20,6 +20,7 @@ MEANINGS = {
     "LESS": "options of the pager `less`; where it is unset, deltacli chooses them",
     "NO_COLOR": "where it is set and not empty: no colour unless `--color always`",
     "PAGER": "the program that shows long results on a terminal",
+    "STORAGE_EMULATOR_HOST": "the endpoint of `gs://`, as the clients of Google Cloud read it",
     "TERM": "`dumb`: no colour unless `--color always`, no pager, and no progress unless it is asked for",
 }
 """What a variable means that is not simply the default of an option; only those that are read are written anywhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -14,7 +15,7 @@ from deltacli.arrow_parquet import ParquetReader
 from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
-from deltacli.errors import StorageFailed
+from deltacli.errors import NoSpace, StorageFailed
 from deltacli.memory import stop_if_exhausted
 from deltacli.work.flights import PATIENCE, Flights
 
@@ -237,7 +238,8 @@ def _disk_faults(place: str) -> Iterator[None]:
         yield
     except OSError as fault:
         reason = " ".join(str(fault).split())[:200]
-        raise StorageFailed(f"{place} can't be written: {reason}") from fault
+        kind = NoSpace if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StorageFailed
+        raise kind(f"{place} can't be written: {reason}") from fault
 
 
 def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:

@@ -4,6 +4,7 @@ FAILED, and a rerun does the rest.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.interrupts import Interrupted, signals_raise
-from deltacli.errors import ConflictLost, DeltacliError, OutcomeUnknown, PartlyDone, Refused, StorageFailed
+from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
@@ -459,3 +460,24 @@ with interrupts.signals_raise():
     check_table(place)
     assert isinstance(execute(MortalStorage(LocalStorage(str(place)))), VacuumOutcome)
     assert set(NEEDED) == files_of(place)
+
+
+def test_a_full_disk_at_start_names_the_way_to_free_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def take_nothing(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write_table(tmp_path)
+    table = open_at(LocalStorage(str(tmp_path)))
+    plan = plan_vacuum(table, vacuum_request())
+    monkeypatch.setattr("deltacli.storage.local_write.LocalDraft.write", take_nothing)
+
+    with pytest.raises(NoSpace) as raised:
+        execute_vacuum(table, plan)
+    before = set(files_of(tmp_path))
+    outcome = execute_vacuum(table, plan, ExecuteOptions(log_entries=False))
+
+    assert ("storage.no-space", 7) == (raised.value.code, raised.value.exit_code)
+    assert raised.value.hint is not None
+    assert "--no-log-entries" in raised.value.hint
+    assert set(GARBAGE) <= before
+    assert outcome.deleted.files == plan.files > 0
