@@ -52,6 +52,8 @@ class LogListing:
     start_version: int = 0
     problems: tuple[tuple[int, str], ...] = field(default=())
     """(version, rule id) of checkpoints that can't be used."""
+    checksums: tuple[int, ...] = ()
+    """The versions that have a checksum file, ascending."""
 
     @property
     def is_empty(self) -> bool:
@@ -98,6 +100,7 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
     commits: dict[int, LogFile] = {}
     instances: list[CheckpointInstance] = []
     problems: list[tuple[int, str]] = []
+    checksums: list[int] = []
     parts: dict[tuple[int, int], dict[int, LogFile]] = {}
     for file in files:
         kind = file.path.kind
@@ -110,6 +113,8 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
                 parts.setdefault((file.version, file.path.parts), {})[file.path.part] = file
             else:
                 instances.append(CheckpointInstance(file.version, kind, (file,)))
+        elif kind is LogFileKind.CHECKSUM:
+            checksums.append(file.version)
         elif kind is LogFileKind.UNPADDED:
             problems.append((-1, "log.name-not-padded"))
     for (version, count), present in parts.items():
@@ -118,7 +123,8 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
             instances.append(CheckpointInstance(version, LogFileKind.MULTI_PART_CHECKPOINT, files_in_order))
         else:
             problems.append((version, "checkpoint.multipart-incomplete"))
-    return LogListing(commits, tuple(instances), start_version, tuple(sorted(set(problems))))
+    noted = tuple(sorted(set(problems)))
+    return LogListing(commits, tuple(instances), start_version, noted, tuple(sorted(checksums)))
 
 
 def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:

@@ -39,7 +39,7 @@ stays        live      120 files, 5.0 GiB
                        and 5 more
              hidden    2, names that begin with _ or .
              links     1, never followed
-             unproven  3, the log does not say when they were removed
+             unproven  3, the log does not prove that no version needs them
 nested       2 tables of their own, left alone
              archive/orders
              tmp/x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,15 @@ def commit_to(storage: Storage, version: int, *lines: Line | bytes, modified_ms:
     """Another writer commits a version."""
     data = b"".join(line if isinstance(line, bytes) else to_bytes([line]) for line in lines)
     storage.put(commit_path(version), data, modified_ms=modified_ms)
+
+
+def inventory_of(place: Path, *paths: str) -> str:
+    """Write an inventory of files beside the table, that calls all of them old."""
+    rows = [f"{path},10,{OLD_MS // 1000}" for path in paths]
+    inventory = place.with_name("inventory.csv")
+    inventory.write_text("\n".join(["path,size,modified", *rows, ""]))
+    os.utime(inventory, ns=(NOW_MS * 1_000_000,) * 2)
+    return str(inventory)
 
 
 class Meanwhile:

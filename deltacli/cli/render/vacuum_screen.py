@@ -101,7 +101,7 @@ def _stays(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
         (
             ("hidden", kept.hidden, "names that begin with _ or ."),
             ("links", kept.links, "never followed"),
-            ("unproven", kept.unproven, "the log does not say when they were removed"),
+            ("unproven", kept.unproven, "the log does not prove that no version needs them"),
             ("not selected", kept.outside_selection, "outside of what this run is limited to"),
         )
     )

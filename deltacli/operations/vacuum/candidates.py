@@ -5,7 +5,7 @@ Spec: Data Files (hidden names); Add File and Remove File.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -58,6 +58,8 @@ class Judge:
     """The listing may show a file more than once, as an inventory does."""
     hits: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
     """Hashes of listed files that are needed."""
+    lost: Any = None  # Any: an int64 array
+    """Hashes of listed files that are kept because the log contradicts itself; None before `choose`."""
     young: list[Any] = field(default_factory=list)
     hidden: int = 0
     listed: int = 0
@@ -168,7 +170,7 @@ class Judge:
         """Of the removals that the log knows, whether the file was listed and stays."""
         import pyarrow as pa
 
-        survivors = pa.concat_arrays([self.needed, *self.young])
+        survivors = pa.concat_arrays([self.needed, *self.young, *([] if self.lost is None else [self.lost])])
         return is_among(self.references.removed.hashes, survivors)
 
     @property
@@ -192,6 +194,8 @@ class Choice:
     selector: PartitionSelector | None = None
     proven_only: bool = False
     """The log does not tell of every removal within the retention: only what it proves to be old enough goes."""
+    find_lost: Callable[[Any], Any] | None = None  # Any: hashes (int64) in, a boolean array out
+    """Finds the files that the newest version lacks though the log adds and never removes them."""
 
 
 class Candidates(NamedTuple):
@@ -204,6 +208,9 @@ class Candidates(NamedTuple):
     unproven: int
     outside_selection: int
     in_nested: int
+    lost: pyarrow.Table
+    """The files that are kept because the log contradicts itself, a part of `unproven`; columns as `choose` has them.
+    """
 
 
 def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: Choice) -> Candidates:
@@ -220,6 +227,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
         )
         rows = pc.filter(rows, pc.invert(is_foreign))
     before = rows.num_rows
+    rows, lost = _without_lost(rows, choice)
     if choice.proven_only:
         rows = pc.filter(rows, rows.column("isKnown"))
     if references.unknown_vector is not None:
@@ -235,7 +243,15 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     paths = rows.column("path").combine_chunks()
     rows = rows.select(["path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion"])
     rows = rows.append_column("partition", partition_of(paths))
-    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested)
+    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested, lost)
+
+
+def _without_lost(rows: pyarrow.Table, choice: Choice) -> tuple[pyarrow.Table, pyarrow.Table]:
+    """The rows that the newest version may lack, and those that it lost."""
+    if choice.find_lost is None or not rows.num_rows:
+        return rows, rows.slice(0, 0)
+    is_lost = choice.find_lost(rows.column("hash").combine_chunks())
+    return pc.filter(rows, pc.invert(is_lost)), pc.filter(rows, is_lost)
 
 
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:

@@ -12,6 +12,7 @@ from deltacli.delta.stored_paths import locate_all
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
+from deltacli.operations.file_history import RULE
 from deltacli.operations.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles, choose
 from deltacli.operations.vacuum.links import spare_linked
@@ -128,6 +129,12 @@ def _verdict(
         return "kept", _why_needed(setting, judge, commits)
     if judge.young_files:
         return "kept", "it is younger than the retention: a writer may be about to commit it"
+    if found.lost.num_rows:
+        version = setting.snapshot.version
+        return (
+            "kept",
+            f"the log adds it and never removes it, but version {version} lacks it: a checkpoint lost it [{RULE}]",
+        )
     if found.foreign.files:
         return "kept", "it is nothing that a Delta table consists of; --include-foreign would delete it"
     if found.outside_selection:

@@ -17,12 +17,22 @@ from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
 from deltacli.operations.log import list_log
 from deltacli.operations.vacuum.candidates import outside_of
+from deltacli.operations.vacuum.contradictions import lost_files
 from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.links import is_live_by_links
 from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
-from deltacli.operations.vacuum.planning import Setting, common_refusals, log_notes, make_plan, own_formats, prepare
+from deltacli.operations.vacuum.planning import (
+    Setting,
+    common_refusals,
+    contradiction_refusals,
+    log_notes,
+    lost_notes,
+    make_plan,
+    own_formats,
+    prepare,
+)
 from deltacli.operations.vacuum.reach import reach_of
 from deltacli.quantities import format_ranges
 
@@ -54,6 +64,8 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     stays = pc.or_(pc.or_(is_live, is_retained), is_hidden)
     if references.unknown_vector is not None:
         stays = pc.or_(stays, pc.equal(removals.column("reason"), Reason.VECTOR.value))
+    is_lost = pc.and_not(lost_files(setting, _flat(removals.column("hash"))), stays)
+    stays = pc.or_(stays, is_lost)
     retained = pc.filter(removals, pc.and_not(stays, pc.or_(is_live, is_passed_over)))
     free = pc.filter(removals, pc.invert(stays))
     found, young = _on_disk(setting, free)
@@ -61,21 +73,34 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     tables = tables_above(table, _flat(found.column("path")))
     nested = sorted(directory for directory in tables if directory)
     rows = outside_of(found, nested)
-    stay = [retained, young, linked, *([found] if rows.num_rows < found.num_rows else [])]
+    lost, _ = _on_disk(setting, pc.filter(removals, is_lost))
+    stay = [retained, young, linked, lost, *([found] if rows.num_rows < found.num_rows else [])]
     kept_from = pc.min(_whole([_flat(part.column("removedAtVersion")) for part in stay])).as_py()
     refusals = (
         *shared_refusals(tables.items(), own_formats(setting)),
         *nested_refusals(request, nested, found.num_rows - rows.num_rows),
+        *contradiction_refusals(setting, rows),
     )
     hidden = pc.sum(is_passed_over).as_py() or 0
     kept = Kept(
-        retained=retained.num_rows + linked.num_rows, young=young.num_rows, hidden=hidden, nested_tables=tuple(nested)
+        retained=retained.num_rows + linked.num_rows,
+        young=young.num_rows,
+        hidden=hidden,
+        unproven=lost.num_rows,
+        nested_tables=tuple(nested),
     )
-    return _plan(setting, rows, kept, refusals, kept_from, begun)
+    notes = tuple(lost_notes(setting, lost.column("path")))
+    return _plan(setting, rows, kept, refusals, kept_from, begun, notes)
 
 
 def _plan(
-    setting: Setting, rows: Any, kept: Kept, refusals: Sequence[Refusal], kept_from: int | None, begun: float
+    setting: Setting,
+    rows: Any,
+    kept: Kept,
+    refusals: Sequence[Refusal],
+    kept_from: int | None,
+    begun: float,
+    notes: tuple[str, ...],
 ) -> VacuumPlan:
     """`kept_from` is the oldest version that removed something that stays; Any: an Arrow table."""
     references = setting.references
@@ -96,7 +121,7 @@ def _plan(
             *refusals,
             *limit_refusals(setting.request, amount, live),
         ),
-        notes=tuple(log_notes(setting)),
+        notes=(*notes, *log_notes(setting)),
         reach=reach_of(setting, _lost_before(setting), newest, _flat(rows.column("hash"))),
         horizon=None if horizon is None or horizon < 0 else horizon,
         looked_at=begun,

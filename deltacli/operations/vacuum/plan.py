@@ -73,7 +73,7 @@ class Kept:
     """Files with hidden names, and hidden directories, which are not looked into."""
     links: int = 0
     unproven: int = 0
-    """Files that may have been removed within the retention: the log does not reach back that far."""
+    """Files that a version may need: the log does not reach back to the cutoff, or contradicts itself about them."""
     outside_selection: int = 0
     """Candidates that `--where` does not select."""
     nested_tables: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,6 +34,12 @@ from deltacli.operations.vacuum.candidates import (
     choose,
     kept_files,
     rows_at_once,
+)
+from deltacli.operations.vacuum.contradictions import (
+    checksum_refusals,
+    lost_files,
+    lost_note,
+    retention_contradictions,
 )
 from deltacli.operations.vacuum.guards import (
     allows_below,
@@ -145,7 +152,12 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
     above = {} if inventory is None else tables_above(table, old.column("path").combine_chunks())
     tables = judge.tables | walk.tables | above
     found = choose(old, _below(tables), setting.references, choice_of(setting))
-    notes = [*log_notes(setting), *(inventory.notes() if inventory is not None else ())]
+    judge.lost = found.lost.column("hash").combine_chunks()
+    notes = [
+        *lost_notes(setting, found.lost.column("path")),
+        *log_notes(setting),
+        *(inventory.notes() if inventory is not None else ()),
+    ]
     plan = _plan(setting, judge, walk, found, tables, notes)
     return replace(plan, by_inventory=inventory is not None, looked_at=begun)
 
@@ -284,7 +296,14 @@ def choice_of(setting: Setting) -> Choice:
         include_foreign=request.include_foreign,
         selector=selector,
         proven_only=not setting.is_proven,
+        find_lost=partial(lost_files, setting),
     )
+
+
+def lost_notes(setting: Setting, paths: Any) -> Iterator[str]:  # Any: a binary array
+    """What is kept because the log contradicts itself."""
+    if len(paths):
+        yield lost_note(setting, len(paths), paths[0].as_py().decode("utf-8", "replace"))
 
 
 def log_notes(setting: Setting) -> Iterator[str]:
@@ -323,6 +342,7 @@ def _plan(
     refusals: list[Refusal] = [
         *common_refusals(setting),
         *listing_refusals(judge.listed, expected, live),
+        *contradiction_refusals(setting, found.rows),
         *shared_refusals({*judge.tables.items(), *tables.items()}, own),
         *nested_refusals(request, _below(tables), found.in_nested),
         *limit_refusals(request, amount, live),
@@ -375,6 +395,13 @@ def common_refusals(setting: Setting) -> Iterator[Refusal]:
     yield from log_refusals(setting.references)
     yield from clock_refusals(setting.snapshot, setting.references, setting.now_ms)
     yield from outer_refusals(tables_around(setting.table), _protected(setting))
+
+
+def contradiction_refusals(setting: Setting, rows: Any) -> Iterator[Refusal]:  # Any: an Arrow table
+    """What contradicts the state where something would be deleted."""
+    if rows.num_rows:
+        yield from retention_contradictions(setting)
+        yield from checksum_refusals(setting)
 
 
 def _protected(setting: Setting) -> set[str]:

@@ -15,10 +15,11 @@ from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.delta.segment import LogFile, LogListing
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
+from deltacli.operations.file_history import FileHistory, NamedKeys, logical_keys
 from deltacli.operations.log import list_log
 from deltacli.operations.replay import read_contents
 from deltacli.operations.time_travel import last_commit_before
-from deltacli.operations.vacuum.plan import Reason
+from deltacli.operations.vacuum.plan import Amount, Reason
 from deltacli.operations.vacuum.protecting import made_absolute, of_protected
 from deltacli.work.checkpoints import FileBatch
 from deltacli.work.commits import is_large
@@ -90,6 +91,10 @@ class References:
     """The paths of a few live files, decoded and as the log writes them."""
     unlisted: pyarrow.Array
     """Files that were added after the listing was made."""
+    history: FileHistory
+    """What the commits add and remove, to find files that the newest version lost."""
+    live_count: Amount
+    """Every live file, wherever it lies, and the bytes by the log."""
 
 
 def removal_schema() -> pyarrow.Schema:
@@ -136,9 +141,16 @@ class Collector:
     """Collects what must stay and what is known, source by source."""
 
     def __init__(
-        self, keys: PathKeys, window: Window, removals_since: int | None = None, unlisted_since: int | None = None
+        self,
+        keys: PathKeys,
+        window: Window,
+        removals_since: int | None = None,
+        unlisted_since: int | None = None,
+        last_run: int = 0,
     ) -> None:
         self._keys, self._window = keys, window
+        self.history = FileHistory(last_run)
+        self.live_count = Amount()
         self._removals_since, self._unlisted_since = removals_since, unlisted_since
         self.unlisted = _Heap()
         self.removals: list[Any] = []  # Any: record batches
@@ -165,6 +177,9 @@ class Collector:
             self.some_live += [(_text(key), _text(written)) for key, written in zip(*some, strict=True)]
         self.live.add(hashes)
         self.protected.add(pc.filter(found.hashes, pc.and_(pc.is_valid(found.hashes), pc.invert(is_here))))
+        every = self.live_count
+        size_bytes = pc.sum(adds.column("size")).as_py() or 0
+        self.live_count = Amount(every.files + adds.num_rows, every.size_bytes + size_bytes)
         sizes = pc.filter(adds.column("size"), is_here)
         self.sizes.add(pc.if_else(pc.less(sizes, 0), 0, sizes))
         self.protected.add(found.spare)
@@ -210,13 +225,26 @@ class Collector:
             is_new = pc.greater_equal(part.version, self._unlisted_since)
             self.unlisted.add(pc.drop_null(pc.filter(found.hashes, is_new)))
         hashes = pc.drop_null(found.hashes)
-        if is_protected:
+        if part.kind == "add":
+            vectors = self._take_added(part, found)
+            (self.protected if is_protected else self.named).add(hashes, found.spare, vectors)
+        elif is_protected:
             self.protected.add(hashes, found.spare, self._take_vectors(part.vector))
-        elif part.kind == "cdc":
+        else:
             self.changes.add(hashes)
             self.change_versions.add(pc.filter(part.version, pc.is_valid(found.hashes)))
-        else:
-            self.named.add(hashes, found.spare, self._take_vectors(part.vector))
+
+    def _take_added(self, part: FileReferences, found: LogKeys) -> Any:  # Any: an int64 array
+        """Note added files in the history, and return the hashes of the files of their deletion vectors."""
+        rows = NamedKeys(found.hashes, logical_keys(found.hashes, part.vector), part.version)
+        self.history.take_adds(rows)
+        self.history.take_other_spellings(found.spare, are_added=True)
+        has_vector = pc.not_equal(part.vector, "")
+        if not pc.any(has_vector).as_py():
+            return rows.files.slice(0, 0)
+        vectors = self._vector_files(pc.filter(part.vector, has_vector))
+        self.history.take_vectors(rows.where(has_vector)._replace(files=vectors))
+        return pc.drop_null(vectors)
 
     def _take_removals(self, rows: FileReferences, since: int) -> None:
         """Keep what commits from a version on removed, with their paths: data files and vectors, or change data."""
@@ -247,6 +275,12 @@ class Collector:
         import pyarrow as pa
 
         found = self._of_log(paths)
+        keys = logical_keys(found.hashes, _flat(vectors))
+        if versions is None:
+            self.history.take_tombstones(keys)
+        else:
+            self.history.take_removes(NamedKeys(found.hashes, keys, versions))
+        self.history.take_other_spellings(found.spare, are_added=False)
         is_here = pc.is_valid(found.hashes)
         hashes = pc.filter(found.hashes, is_here)
         known = pa.nulls(len(paths), pa.int64()) if versions is None else versions
@@ -314,7 +348,8 @@ def collect_references(
 
     table = snapshot.table
     listing = list_log(table.storage, progress=table.progress)
-    heap = Collector(keys, window, removals_since, unlisted_since)
+    runs = listing.commit_runs
+    heap = Collector(keys, window, removals_since, unlisted_since, runs[-1][0] if runs else 0)
     faults: list[CommitCorrupt] = []
     metadata: list[Action] = []
     for rows in named_files(table, listing, faults, metadata):
@@ -351,6 +386,8 @@ def collect_references(
         removals=pa.Table.from_batches(heap.removals, removal_schema()),
         some_live=tuple(heap.some_live),
         unlisted=heap.unlisted.whole(),
+        history=heap.history,
+        live_count=heap.live_count,
     )
 
 

@@ -25,6 +25,7 @@ from tests.support.vacuum_hazards import (
     OLD_MS,
     ago,
     goes,
+    inventory_of,
     open_at,
     paths_of,
     plan_of,
@@ -49,15 +50,6 @@ def convert(place: Path, *names: str) -> None:
     (place / LOG).mkdir(parents=True)
     log = to_bytes([protocol(), metadata(), *(add(name, size=10) for name in names)])
     (place / LOG / "00000000000000000000.json").write_bytes(log)
-
-
-def inventory_of(place: Path, *paths: str) -> str:
-    """Write an inventory of files beside the table, that calls all of them old."""
-    rows = [f"{path},10,{OLD_MS // 1000}" for path in paths]
-    inventory = place.with_name("inventory.csv")
-    inventory.write_text("\n".join(["path,size,modified", *rows, ""]))
-    os.utime(inventory, ns=(NOW_MS * 1_000_000,) * 2)
-    return str(inventory)
 
 
 # Links

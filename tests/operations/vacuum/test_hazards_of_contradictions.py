@@ -1,0 +1,177 @@
+"""A file that the log adds and never removes stays, whatever a wrong checkpoint makes of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deltacli.operations.vacuum.explain import explain_file
+from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.storage import LocalStorage
+from tests.support.actions import Line, add, commit_info, remove
+from tests.support.builder import EPOCH_MS, LOG, TableBuilder
+from tests.support.damage import head_cleaned
+from tests.support.small_vectors import vector_path
+from tests.support.vacuum_hazards import (
+    ID,
+    OLD_MS,
+    OTHER_ID,
+    goes,
+    inventory_of,
+    open_at,
+    plan_of,
+    refusals,
+    saved,
+    table_of,
+    vacuum,
+    vector_of,
+    with_files,
+)
+
+LOST = "p=1/lost.parquet"
+
+
+def path_of(line: Line) -> Any:  # Any: a JSON value
+    return next(iter(line.values())).get("path")
+
+
+def checkpointed_without(table: TableBuilder, *paths: str) -> TableBuilder:
+    """Write a checkpoint of the newest version that lacks the adds of these paths."""
+    lines = [line for line in table.states[-1].actions() if not ("add" in line and path_of(line) in paths)]
+    return table.checkpoint(actions=lines)
+
+
+def lossy() -> TableBuilder:
+    """A table whose checkpoint lacks one of two files of version 0; an orphan and an old tombstone are garbage."""
+    table = with_files(table_of("live.parquet", LOST, "gone.parquet"), "orphan.parquet", "p=1/orphan.parquet")
+    table.commit(remove("gone.parquet", deleted_ms=OLD_MS)).commit(commit_info())
+    return checkpointed_without(table, LOST)
+
+
+def test_a_file_that_a_checkpoint_lost_is_kept_and_told() -> None:
+    plan = plan_of(lossy())
+
+    assert {"gone.parquet", "orphan.parquet", "p=1/orphan.parquet"} == goes(lossy())
+    assert 1 == plan.kept.unproven
+    assert LOST in plan.notes[0]
+    assert "[checkpoint.missing-add]" in plan.notes[0]
+
+
+@pytest.mark.parametrize("options", [{"mode": "full"}, {"prefix": "p=1"}, {"where": "p = 1"}])
+def test_a_file_that_a_checkpoint_lost_survives_every_kind_of_run(options: dict[str, Any]) -> None:
+    columns: list[dict[str, Any]] = [  # Any: JSON values
+        {"name": name, "type": "integer", "nullable": True, "metadata": {}} for name in ("id", "p")
+    ]
+    schema = json.dumps({"type": "struct", "fields": columns})
+    table = table_of(add("p=2/live.parquet", partitionValues={"p": "2"}), partition_columns=["p"], schema_string=schema)
+    table.commit(add(LOST, partitionValues={"p": "1"}, size=10)).commit(commit_info())
+    storage = checkpointed_without(with_files(table, LOST, "p=1/orphan.parquet", "p=2/live.parquet"), LOST).in_memory()
+
+    vacuum(storage, **options)
+
+    assert storage.stat(LOST)
+    assert storage.kind_of("p=1/orphan.parquet").value == "missing"
+
+
+def test_a_file_that_a_checkpoint_lost_survives_a_run_by_inventory(tmp_path: Path) -> None:
+    storage = LocalStorage(str(lossy().write(tmp_path / "t")))
+    inventory = inventory_of(tmp_path / "t", "live.parquet", LOST, "orphan.parquet")
+
+    plan = plan_of(storage, inventory=inventory)
+
+    assert {"orphan.parquet"} == goes(storage, inventory=inventory)
+    assert 1 == plan.kept.unproven
+
+
+def test_lite_keeps_a_file_that_was_added_again_and_lost() -> None:
+    table = table_of("a.parquet").commit(remove("a.parquet", deleted_ms=OLD_MS)).commit(add("a.parquet", size=10))
+    storage = checkpointed_without(table.commit(commit_info()), "a.parquet").in_memory()
+
+    plan = plan_of(storage, mode="lite")
+
+    assert 0 == plan.files
+    assert 1 == plan.kept.unproven
+    assert "[checkpoint.missing-add]" in plan.notes[0]
+
+
+def test_a_file_that_only_got_another_vector_is_not_a_removed_one() -> None:
+    vectors = vector_of(), vector_of(offset=40)
+    table = table_of("a.parquet", "b.parquet", has_vectors=True)
+    for path, fields in zip(("a.parquet", "b.parquet"), vectors, strict=True):
+        table.commit(remove(path, deleted_ms=OLD_MS), add(path, size=10, vector=fields))
+    table.commit(remove("a.parquet", vector=vector_of(), deleted_ms=OLD_MS))
+    with_files(table, vector_path(ID), vector_path(OTHER_ID))
+
+    plan = plan_of(checkpointed_without(table, "b.parquet"))
+
+    assert {"a.parquet", vector_path(OTHER_ID)} == goes(checkpointed_without(table, "b.parquet"))
+    assert 2 == plan.kept.unproven
+
+
+def test_a_file_that_only_an_older_checkpoint_has_is_kept() -> None:
+    table = with_files(table_of("live.parquet", "lost.parquet"), "orphan.parquet")
+    table.commit(commit_info()).checkpoint().commit(commit_info()).damaged(head_cleaned(1))
+
+    plan = plan_of(checkpointed_without(table, "lost.parquet"))
+
+    assert 1 == plan.kept.unproven
+    assert "lost.parquet" in plan.notes[0]
+
+
+def test_what_was_removed_behind_a_gap_is_known_by_its_tombstone() -> None:
+    table = table_of("live.parquet", "gone.parquet").commit(remove("gone.parquet", deleted_ms=OLD_MS))
+    table.commit(commit_info()).checkpoint()
+    del table.files[f"{LOG}/{1:020d}.json"]
+
+    assert {"gone.parquet"} == goes(table)
+
+
+def test_explain_agrees_with_a_plan_that_keeps_a_lost_file() -> None:
+    found = explain_file(open_at(lossy()), VacuumRequest(), LOST)
+
+    assert "kept" == found.verdict
+    assert "checkpoint.missing-add" in found.why
+
+
+def test_a_saved_plan_spares_a_lost_file(tmp_path: Path) -> None:
+    plan = plan_of(lossy())
+
+    read = saved(plan, tmp_path / "plan.parquet")
+
+    assert plan.kept == read.kept
+    assert plan.notes == read.notes
+
+
+def checksum(table: TableBuilder, version: int, files: int, size_bytes: int) -> TableBuilder:
+    text = b'{"numFiles":%d,"tableSizeBytes":%d,"numMetadata":1,"numProtocol":1}' % (files, size_bytes)
+    return table.file(f"{LOG}/{version:020d}.crc", text, modified_ms=EPOCH_MS)
+
+
+def test_a_checksum_that_counts_the_lost_file_is_explained_by_it() -> None:
+    assert [] == refusals(checksum(lossy(), 2, 2, 20))
+
+
+@pytest.mark.parametrize(("files", "size_bytes", "code"), [(3, 30, "crc.num-files"), (2, 21, "crc.table-size")])
+def test_a_checksum_that_contradicts_the_state_is_refused(files: int, size_bytes: int, code: str) -> None:
+    """
+    Also that of an older version, as long as the same checkpoint holds it.
+    """
+    table = with_files(table_of("a.parquet", "b.parquet"), "orphan.parquet").commit(commit_info())
+
+    assert [code] == refusals(checksum(table, 1, files, size_bytes))
+    assert [code] == refusals(checksum(table, 0, files, size_bytes).commit(commit_info()))
+    assert [] == refusals(checksum(table, 1, 2, 20).commit(commit_info()))
+
+
+def test_a_checkpoint_that_shortens_the_retention_is_refused() -> None:
+    own = {"delta.deletedFileRetentionDuration": "interval 60 days"}
+    table = with_files(table_of("a.parquet", configuration=own), "orphan.parquet").commit(commit_info())
+    lines = [
+        {"metaData": {**line["metaData"], "configuration": {}}} if "metaData" in line else line
+        for line in table.states[-1].actions()
+    ]
+
+    assert ["checkpoint.metadata-differs"] == refusals(table.checkpoint(actions=lines))
