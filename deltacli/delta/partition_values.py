@@ -5,10 +5,11 @@ A timestamp without a zone is taken as UTC. An empty text is null, whatever the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.commit_lines import Action
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
@@ -46,6 +47,39 @@ def partition_columns(actions: pyarrow.RecordBatch, regime: Regime, wanted: Sequ
             raise _unparsable(actions, field, texts, pc.indices_nonzero(wrong)[0].as_py())
         found[field.name] = values
     return found
+
+
+def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the partition columns (physical names) whose values a remove does not have, in whatever case."""
+    known = remove.get("partitionValues") or {}
+    return tuple(name for name in names if not places_of(name, known))
+
+
+def are_lacking_values_null(remove: Action) -> bool:
+    """Return whether values that a remove lacks are certainly null.
+
+    Some writers leave null values out of the map. With `extendedFileMetadata` the rest of the map is all there is;
+    without it the remove may have none although the file has some. Spec: Add File and Remove File.
+    """
+    return remove.get("extendedFileMetadata") is True and remove.get("partitionValues") is not None
+
+
+def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str | None] | None) -> Action:
+    """Return a remove with a value for each partition column: its own, else that of the file's add, else null.
+
+    Without any map, and without an add, there is nothing to conclude from: the remove comes back as it is.
+    """
+    own = remove.get("partitionValues")
+    if own is None and of_add is None:
+        return remove
+    known = of_add or {}
+    found = {name: next((known[key] for key in _alike(name, known)), None) for name in lacking_values(remove, names)}
+    return {**remove, "partitionValues": {**(own or {}), **found}}
+
+
+def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
+    keys = list(known)
+    return [keys[place] for place in places_of(name, keys)]
 
 
 class _KeysOf:

@@ -8,6 +8,7 @@ Spec: Add CDC File; Change Data Files; Reader Requirements for AddCDCFile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
@@ -17,7 +18,8 @@ from deltacli import arrow_compute as pc
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.deletion_vector import unique_id
 from deltacli.delta.file_actions import action_schemas, whole_actions
-from deltacli.delta.paths import canonical
+from deltacli.delta.partition_values import are_lacking_values_null, lacking_values, with_values
+from deltacli.delta.paths import canonical, canonical_column
 from deltacli.delta.properties import is_true
 from deltacli.delta.protocol import require_readable
 from deltacli.delta.readable_rows import require_readable_rows
@@ -26,7 +28,7 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.segment import LogListing
 from deltacli.delta.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.timestamps import MAX_TIME_MS, file_times, is_representable
-from deltacli.errors import CommitCorrupt, UsageError, VersionAbsent
+from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.operations.log import list_log
 from deltacli.operations.scan import Selection, data_files, first_rows, stream_files
 from deltacli.work.commits import stream_commit
@@ -296,23 +298,31 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
 
 
 def _with_partition_values(table: Table, commit: Commit, removes: list[Action]) -> list[Action]:
-    """Removes with their partition values: writers may leave them out, and then the add before has them."""
-    lacking = [remove for remove in removes if remove.get("partitionValues") is None]
-    if not lacking or not commit.before.partition_columns:
+    """Removes with a value for each partition column: what they lack is null, or stands in the add before."""
+    names = tuple(commit.before.partition_columns)
+    lacking = [remove for remove in removes if lacking_values(remove, names)]
+    if not lacking:
         return removes
+    unsure = [remove for remove in lacking if not are_lacking_values_null(remove)]
+    known = _values_of_adds(table, commit.version - 1, {canonical(str(remove.get("path"))) for remove in unsure})
+    return [with_values(remove, names, known.get(canonical(str(remove.get("path"))))) for remove in removes]
+
+
+def _values_of_adds(table: Table, version: int, paths: set[str]) -> dict[str, Any]:  # Any: partition values
+    """The partition values of live files of a version, by canonical path."""
+    if not paths or version < 0:
+        return {}
     import pyarrow as pa
 
-    paths = pa.array([remove["path"] for remove in lacking], pa.string())
+    wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in sorted(paths)], pa.binary())
 
     def values_of(adds: pyarrow.RecordBatch) -> dict[str, Any]:
-        found = pc.filter(adds, pc.is_in(adds.column("path"), value_set=paths))
+        found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
         maps = found.column("partitionValues").to_pylist(maps_as_pydicts="strict")
-        return dict(zip(found.column("path").to_pylist(), maps, strict=True))
+        return dict(zip(map(canonical, found.column("path").to_pylist()), maps, strict=True))
 
-    known: dict[str, Any] = {}  # Any: partition values
-    for found in table.snapshot(version=commit.version - 1).map_actions("add", values_of):
-        known |= found
-    return [
-        remove if remove.get("partitionValues") is not None else remove | {"partitionValues": known.get(remove["path"])}
-        for remove in removes
-    ]
+    known: dict[str, Any] = {}
+    with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: what removes say themselves is all there is
+        for found in table.snapshot(version=version).map_actions("add", values_of):
+            known |= found
+    return known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -138,6 +139,42 @@ def test_changes_read_removed_files_by_what_partitioned_the_table_before(tmp_pat
         changes = open_table(str(table.root)).changes(from_version=first, columns=["a", "b"])
         rows = [tuple(row.values()) for batch in changes for row in batch.to_pylist()]
         assert [("x", "y", "delete"), ("v", "w", "insert")] == [row[:3] for row in rows if row[3] == 2]
+
+
+@pytest.mark.parametrize("has_details", [True, False])
+@pytest.mark.parametrize(
+    ("logged", "told", "value"),
+    [
+        ({"q": "1"}, {"q": "1"}, None),
+        ({}, {}, None),
+        ({"q": "1"}, {}, None),
+        ({"p": "x", "q": "1"}, {"q": "1"}, "x"),
+        ({"p": "x", "q": "1"}, None, "x"),
+        ({"p": "x", "q": "1"}, {"P": "x", "q": "1"}, "x"),
+    ],
+)
+def test_a_key_that_a_remove_lacks_is_null_or_that_of_the_add(
+    logged: dict[str, str], told: dict[str, str] | None, value: str | None, has_details: bool, tmp_path: Path
+) -> None:
+    """
+    Spark leaves null partition values out of removes. Only without `extendedFileMetadata` the add has more to tell.
+    """
+    table = new_table(
+        tmp_path, column("id", "long", 1), column("p", "string", 2), column("q", "long", 3), partition=(2, 3)
+    )
+    texts = {2: logged.get("p"), 3: logged.get("q")}
+    table.append([file := table.new_file([{1: 1}], texts=texts)])
+    table.replace_files([file.path], [], data_change=True)
+    commit = table.root / "_delta_log" / f"{2:020d}.json"
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    details = {"partitionValues": told, "extendedFileMetadata": has_details}
+    edited = [{"remove": line["remove"] | details} if "remove" in line else line for line in lines]
+    commit.write_text("".join(json.dumps(line) + "\n" for line in edited))
+
+    changes = open_table(str(table.root)).changes(from_version=2, columns=["p"])
+
+    is_told_null = has_details and told is not None and "P" not in told
+    assert [None if is_told_null else value] == [row["p"] for batch in changes for row in batch.to_pylist()]
 
 
 # -- names and ids ----------------------------------------------------------------------------------------------------
