@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
-from deltacli.quantities import format_ranges, ranges_of
+from deltacli.quantities import format_ranges, plural, ranges_of
 
 
 class LogFile(NamedTuple):
@@ -41,6 +41,22 @@ class CheckpointInstance(NamedTuple):
         """Highest wins at equal version: UUID, then classic, then multi-part (Problems with multi-part checkpoints)."""
         rank = {LogFileKind.UUID_CHECKPOINT: 2, LogFileKind.CLASSIC_CHECKPOINT: 1}.get(self.kind, 0)
         return (self.version, rank, self.files[0].name)
+
+    @property
+    def is_v1(self) -> bool:
+        """True for a classic or a multi-part checkpoint by name."""
+        return self.kind is not LogFileKind.UUID_CHECKPOINT
+
+    @property
+    def form(self) -> str:
+        """What tells checkpoints of one version apart, in words."""
+        match self.kind:
+            case LogFileKind.MULTI_PART_CHECKPOINT:
+                return plural(len(self.files), "part")
+            case LogFileKind.UUID_CHECKPOINT:
+                return "V2"
+            case _:
+                return "classic"
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from deltacli.delta.checkpoint.content import Columns
-from deltacli.delta.checkpoint.layout import Layout, TopFile, choose_layout, classic_path
+from deltacli.delta.checkpoint.layout import (
+    READERS_THAT_FAIL,
+    SEVERAL_FORMS,
+    Layout,
+    TopFile,
+    choose_layout,
+    classic_path,
+)
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.properties import is_true
@@ -75,7 +82,7 @@ class CheckpointPlan:
     behind: int
     """Commits since the newest complete checkpoint at or below the version."""
     present: CheckpointInstance | None
-    """A complete checkpoint of this version and layout."""
+    """A complete checkpoint of this version and layout; where no layout was asked for, of any form before V2."""
     notes: tuple[str, ...]
 
     @property
@@ -192,11 +199,16 @@ def _plan_of(
         )
     layout = choose_layout(snapshot.protocol, snapshot.properties, request.layout)
     _require_fitting(request, layout)
+    forms = _Forms.of(snapshot, listing, request, layout)
+    if forms.present is not None:
+        layout = next(one for one in Layout if one.file_kind is forms.present.kind)
     regime = Regime(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
     columns, notes = _columns(snapshot, regime, request.stats, was_parsed=was_parsed)
     usable = [found for found in listing.checkpoints if found.files[0].name not in snapshot.set_aside]
-    older = [found.version for found in usable if found.version <= version]
-    present = [found for found in usable if (found.version, found.kind) == (version, layout.file_kind)]
+    behind = version - max((found.version for found in usable if found.version <= version), default=-1)
+    is_written = request.force or (forms.present is None and behind >= request.if_behind)
+    if is_written:
+        notes += forms.notes(version, layout, force=request.force)
     return CheckpointPlan(
         snapshot,
         listing,
@@ -206,10 +218,63 @@ def _plan_of(
         Encoding.of(snapshot.properties),
         regime,
         snapshot.table.clock(),
-        version - max(older, default=-1),
-        present[0] if present else None,
+        behind,
+        forms.present,
         notes,
     )
+
+
+class _Forms(NamedTuple):
+    """The checkpoints of a version, seen from one that is to be written: `present` is the same, `others` are complete
+    V1 checkpoints of another form.
+    """
+
+    present: CheckpointInstance | None
+    others: tuple[CheckpointInstance, ...]
+    is_usable: bool
+    """Whether one of the others can be read."""
+
+    @staticmethod
+    def of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
+        found = [one for one in listing.checkpoints if one.version == snapshot.version]
+        usable = [one for one in found if one.files[0].name not in snapshot.set_aside]
+        same = [one for one in usable if _is_form(one, request, layout)]
+        is_v1 = layout is not Layout.V2
+        others = tuple(one for one in found if is_v1 and one.is_v1 and not _is_form(one, request, layout))
+        others_usable = [one for one in others if one in usable]
+        if not same and request.layout is None and not request.force:
+            same = others_usable
+        return _Forms(same[0] if same else None, others, bool(others_usable))
+
+    def notes(self, version: int, layout: Layout, *, force: bool) -> tuple[str, ...]:
+        """Warn of a second form. Raises Refused for one that nobody insisted on."""
+        if not self.others:
+            return ()
+        there = " and ".join(one.form for one in self.others)
+        if self.is_usable and not force:
+            raise Refused(
+                f"version {version} has a complete checkpoint in another form ({there}): beside a second form some "
+                "readers fail",
+                code=SEVERAL_FORMS,
+                facts={"readers that fail": READERS_THAT_FAIL, "to write it nevertheless": "--force"},
+                hint="deltacli checkpoint {table}",
+            )
+        note = (
+            f"version {version} gets a {layout.value} checkpoint beside another form ({there}): {READERS_THAT_FAIL}, "
+            f"fail until a newer version has a checkpoint or one form is deleted [{SEVERAL_FORMS}]"
+        )
+        return (note,)
+
+
+def _is_form(found: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
+    """True if a checkpoint has the form that a request leads to. Complete parts are never written again: whatever is
+    written beside them with --force has another number of parts.
+    """
+    if found.kind is not layout.file_kind:
+        return False
+    if layout is not Layout.MULTI_PART:
+        return True
+    return not request.force and request.parts in (None, len(found.files))
 
 
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:

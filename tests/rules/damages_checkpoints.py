@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.rules.damages import damage
 from tests.rules.table_builder import (
@@ -321,6 +323,20 @@ def parts_of_two_checkpoints() -> TableBuilder:
     table = in_parts(2).derive(hint=False)
     table.edit_files(lambda root: _rename(root / part_name(2, 2), root / part_name(2, 3)))
     return table
+
+
+@damage("checkpoint.several-forms")
+def classic_beside_parts() -> TableBuilder:
+    table = in_parts(2)
+    table.edit_files(_join_parts)
+    return table
+
+
+def _join_parts(root: Path) -> None:
+    """Write the classic checkpoint that has the rows of both parts."""
+    parts = [pq.read_table(root / part_name(part, 2)) for part in (1, 2)]
+    pq.write_table(pa.concat_tables(parts), root / CHECKPOINT)
+    shutil.copystat(root / part_name(1, 2), root / CHECKPOINT)
 
 
 @damage("checkpoint.multipart-forbidden")

@@ -21,6 +21,9 @@ BY_READERS = {
 }
 """Rules that the readers of lines and checkpoints report themselves, on their way."""
 
+ADDED = {"checkpoint.several-forms": (Severity.WARNING, Level.LOG)}
+"""Rules that the reference does not have."""
+
 PROVEN_OTHERWISE = {"commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them"}
 
 load_all()
@@ -54,6 +57,7 @@ def test_the_catalogue_is_the_reference() -> None:
     letters = {"E": Severity.ERROR, "W": Severity.WARNING, "I": Severity.INFO}
     expected = {rule: (letters[severity], Level(level)) for rule, severity, level in rows if rule not in LEFT_OUT}
 
-    assert 405 == len(rows) == len(RULES) + len(LEFT_OUT)
+    assert 405 == len(rows) == len(RULES) - len(ADDED) + len(LEFT_OUT)
     assert set() == set(LEFT_OUT) & set(RULES)
-    assert expected == {rule.id: (rule.severity, rule.level) for rule in RULES.values()}
+    assert set() == set(ADDED) & set(expected)
+    assert expected | ADDED == {rule.id: (rule.severity, rule.level) for rule in RULES.values()}

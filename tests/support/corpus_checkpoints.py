@@ -80,8 +80,13 @@ def plan(
     stats: StatsForm = StatsForm.KEEP,
     now_ms: int = BEFORE_ALL_MS,
 ) -> CheckpointPlan:
-    """Plan a checkpoint in one form; by force where the version has one of that layout, never over its parts."""
+    """Plan a checkpoint in one form; by force where the version has one before V2, or a V2 one, as this is; never over
+    its parts.
+    """
     names = [file.name for file in (place / LOG).glob(f"{version:020d}.checkpoint.*")]
+    kinds = (
+        {form.layout.file_kind} if form.layout is Layout.V2 else {CLASSIC.layout.file_kind, Layout.MULTI_PART.file_kind}
+    )
     request = CheckpointRequest(
         version=version,
         layout=form.layout,
@@ -89,7 +94,7 @@ def plan(
         rows_per_file=ROWS_A_SIDECAR if form.layout is Layout.V2 else None,
         top=form.top,
         stats=stats,
-        force=any(parse_log_path(name).kind is form.layout.file_kind for name in names),
+        force=any(parse_log_path(name).kind in kinds for name in names),
     )
     return plan_checkpoint(open_copy(place, now_ms=now_ms), request)
 

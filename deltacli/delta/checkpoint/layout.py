@@ -14,6 +14,12 @@ from deltacli.errors import Refused
 
 CHECKPOINT_POLICY = "delta.checkpointPolicy"
 
+SEVERAL_FORMS = "checkpoint.several-forms"
+"""The rule that reports V1 checkpoints of one version in several forms: classic, or different numbers of parts."""
+
+READERS_THAT_FAIL = "DuckDB 1.5.5 and other readers built on delta-kernel-rs, in about half of their starts"
+"""Measured: such a reader takes any of the forms, and fails where `_last_checkpoint` has another number of parts."""
+
 
 class Layout(StrEnum):
     """The content of a checkpoint."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS
 from deltacli.delta.log_path import LogFileKind
 from deltacli.delta.properties import parse_integer
 from deltacli.delta.rules import checkpoint_columns, checkpoint_state, checkpoint_v2
@@ -26,7 +27,7 @@ from deltacli.delta.rules.checkpoint_rows import (
     is_in_force,
 )
 from deltacli.delta.rules.views import ListingView
-from deltacli.delta.segment import LogFile
+from deltacli.delta.segment import CheckpointInstance, LogFile
 from deltacli.quantities import format_ranges, plural
 
 __all__ = [
@@ -105,6 +106,20 @@ MULTIPART_ONE = AREA.rule(
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000001.parquet",
+)
+
+SEVERAL = AREA.rule(
+    SEVERAL_FORMS,
+    Severity.WARNING,
+    Level.LOG,
+    "A version has complete V1 checkpoints in several forms: classic and multi-part, or different numbers of parts.",
+    spec="Checkpoints; Problems with multi-part checkpoints",
+    fix=Fix(
+        broken=f"{READERS_THAT_FAIL}, fail: `_last_checkpoint` describes another form than the one they chose",
+        mend="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.parquet beside both parts of a checkpoint of version 10",
 )
 
 ZERO_LENGTH = AREA.rule(
@@ -254,6 +269,24 @@ def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
                 f"{name} is a multi-part checkpoint of one part",
                 seen=name,
                 expected=f"{instance.version:020d}.checkpoint.parquet",
+            )
+
+
+@AREA.check(ListingView, SEVERAL)
+def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
+    """The protocol allows several; readers built on delta-kernel-rs fail on them. Spec: Checkpoints."""
+    found: dict[int, list[CheckpointInstance]] = {}
+    for instance in view.listing.checkpoints:
+        if instance.is_v1:
+            found.setdefault(instance.version, []).append(instance)
+    for version, instances in found.items():
+        if len(instances) > 1:
+            forms = " and ".join(sorted(instance.form for instance in instances))
+            yield SEVERAL.at(
+                view.place(instances[0].files[0].name, version),
+                f"version {version} has complete checkpoints in {len(instances)} forms: {forms}",
+                seen=forms,
+                expected="one form",
             )
 
 
