@@ -5,6 +5,7 @@ Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property, partial
@@ -16,7 +17,7 @@ from deltacli.delta.partition_values import partition_columns
 from deltacli.delta.readable_rows import require_readable_rows
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats import num_records_column
@@ -49,19 +50,19 @@ class Selection(NamedTuple):
     @classmethod
     def make(cls, schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
         """Look up the columns and parse the condition. Raises UsageError (`usage.column`, `usage.where`)."""
-        chosen = schema.fields if columns is None else tuple(find_column(schema, name) for name in columns)
+        chosen = schema.fields if columns is None else _find_columns(schema, columns)
         if not chosen and columns is not None:
             raise UsageError("no column is asked for", code="usage.column", facts={"columns": _names(schema)})
-        repeated = [column.name for index, column in enumerate(chosen) if column in chosen[:index]]
-        if repeated:
-            raise UsageError(f"column {repeated[0]} is asked for twice", code="usage.column")
+        if repeated := _first_repeated(column.name for column in chosen):
+            raise UsageError(f"column {repeated} is asked for twice", code="usage.column")
         if where is None:
             return cls(chosen, chosen, None)
         from deltacli.delta.predicate import parse_predicate
 
         predicate = parse_predicate(where, schema)
         looked_at = {path[0] for path in predicate.columns}
-        others = [field for field in schema.fields if field.name in looked_at and field not in chosen]
+        given_out = {field.name for field in chosen}
+        others = [field for field in schema.fields if field.name in looked_at and field.name not in given_out]
         return cls(chosen, (*chosen, *others), predicate)
 
     def rows_wanted(self, regime: Regime) -> RowsWanted:
@@ -210,9 +211,14 @@ def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Ite
         left -= batch.num_rows
 
 
-def find_column(schema: StructType, name: str) -> StructField:
-    """The top-level column of a name, in whatever case where no name is exactly this. Raises UsageError."""
-    alike = places_of(name, [column.name for column in schema.fields])
+def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:
+    """Return the top-level columns of some names: exact matches first, else regardless of case. Raises UsageError."""
+    index = NameIndex(column.name for column in schema.fields)
+    return tuple(_find_column(schema, index, name) for name in names)
+
+
+def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField:
+    alike = index.places_of(name)
     if len(alike) == 1:
         return schema.fields[alike[0]]
     near = get_close_matches(name, [column.name for column in schema.fields], n=1)
@@ -222,6 +228,10 @@ def find_column(schema: StructType, name: str) -> StructField:
         facts={"did you mean": near[0]} if near else {"columns": _names(schema)},
         hint="deltacli snapshot {table} --schema",
     )
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
 
 
 def _names(schema: StructType) -> str:

@@ -5,7 +5,7 @@ Spec: Deletion Vectors; Column Mapping; Partition Value Serialization.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,18 +108,18 @@ class _Reader:
             return groups  # the statistics in the log are as good as those of one row group
         from deltacli.delta.predicate.row_groups import kept_row_groups
 
-        leaves = {path: self._leaf(path) for path in predicate.columns}
+        columns = {column.name: column for column in self._wanted.columns}
+        leaves = {path: self._leaf(_fields_along(columns, path)) for path in predicate.columns}
         kept = set(kept_row_groups(predicate, self._opened.parquet.metadata, leaves, read_footer(self._opened.source)))
         return [group for group in groups if group in kept]
 
-    def _leaf(self, path: Sequence[str]) -> FileLeaf:
-        """Where a column of the condition is in the file."""
+    def _leaf(self, fields: Sequence[StructField]) -> FileLeaf:
+        """Where a column of the condition is in the file; `fields` are those along its path."""
         from deltacli.delta.predicate.row_groups import FileLeaf
 
-        fields = _fields_at(self._wanted.columns, path)
         kind = fields[-1].data_type
-        if path[0] in self._file.constants:
-            return FileLeaf(None, None, kind, constant=self._file.constants[path[0]])
+        if fields[0].name in self._file.constants:
+            return FileLeaf(None, None, kind, constant=self._file.constants[fields[0].name])
         found = self._wanted.file_columns.leaf(self._opened.schema, fields)
         return FileLeaf(None, None, kind, absent=True) if found is None else FileLeaf(*found, kind)
 
@@ -190,7 +190,8 @@ class _Columns:
                 self._found[column.name] = find_beside(wanted, column, opened.schema)
         present = [column for column in self._found.values() if column is not None]
         self._leaves = sorted({leaf for column in present for leaf in column.leaves})
-        self._positions = sorted({column.position for column in present})
+        positions = sorted({column.position for column in present})
+        self._place = {position: place for place, position in enumerate(positions)}
 
     def raw_batches(self, group: int, size: int, rows: int) -> Iterator[pyarrow.RecordBatch]:
         """Yield a row group as it is in the file, `size` rows at a time. Raises DataUnreadable, naming the column."""
@@ -230,7 +231,7 @@ class _Columns:
         column: FileColumn | None = self._found[field.name]
         if column is None:
             return absent(raw.num_rows, raw.num_rows, field, field.name)
-        values = raw.column(self._positions.index(column.position))
+        values = raw.column(self._place[column.position])
         return values if column.convert is None else column.convert(values)
 
     def _damaged(self, group: int, fault: Exception) -> DataUnreadable:
@@ -307,10 +308,10 @@ def _first_numbers(count: int) -> Any:  # Any: an Arrow array
     return pa.array(range(count), pa.int64())
 
 
-def _fields_at(columns: Sequence[StructField], path: Sequence[str]) -> list[StructField]:
-    """The fields along a path of logical names, from the top-level column on."""
-    found: list[StructField] = []
-    for name in path:
-        found.append(next(column for column in columns if column.name == name))
-        columns = found[-1].data_type.fields if isinstance(found[-1].data_type, StructType) else ()
+def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
+    """Return the fields along a path of logical names, from the top-level column on; `columns` are those by name."""
+    found = [columns[path[0]]]
+    for name in path[1:]:
+        inside = found[-1].data_type.fields if isinstance(found[-1].data_type, StructType) else ()
+        found.append(next(column for column in inside if column.name == name))
     return found

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.schema.names import NameIndex
+from deltacli.delta.schema.types import StructField, parse_schema
 from deltacli.errors import DataUnreadable, UsageError
 from deltacli.operations.table import Table, open_table
 from deltacli.storage import Storage, open_storage
@@ -359,3 +360,28 @@ def test_pages_that_hold_fewer_rows_than_the_footer_says_are_no_end() -> None:
         with pytest.raises(DataUnreadable) as refused:
             rows_of(table_of({"part-0.parquet": bytes(data)}, schema_of(rows)), where=where)
         assert "0" == refused.value.facts["row group"]
+
+
+def test_columns_are_found_by_name_and_never_compared_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"c{number}" for number in range(300)]
+    table = pa.table({name: pa.array([1], pa.int64()) for name in names})
+    snapshot = open_at(table_of({"a.parquet": parquet_bytes(table)}, schema_of(table)).in_memory()).snapshot()
+    condition = " AND ".join(f"{name} = 1" for name in names)
+    compared, indexes = [], []
+    monkeypatch.setattr(StructField, "__eq__", lambda self, _: compared.append(self.name))
+    make_index = NameIndex.__init__
+    monkeypatch.setattr(NameIndex, "__init__", lambda self, names: indexes.append(1) or make_index(self, names))  # type: ignore[func-returns-value]
+
+    scans = [snapshot.scan(), snapshot.scan(columns=names), snapshot.scan(columns=["c9"], where=condition)]
+    rows = [sum(batch.num_rows for batch in scan) for scan in scans]
+
+    assert [1, 1, 1] == rows
+    assert [] == compared
+    assert len(indexes) < 10
+
+
+def test_a_column_asked_for_twice_is_refused_in_whatever_case() -> None:
+    builder = table_of({"a.parquet": parquet_bytes(ROWS)}, schema_of(ROWS))
+
+    with pytest.raises(UsageError, match="column id is asked for twice"):
+        rows_of(builder, columns=["id", "name", "ID"])

@@ -9,7 +9,7 @@ from typing import Any
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
-from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 from deltacli.delta.stats_schema import decimal_parts
 
@@ -103,14 +103,16 @@ class ColumnFinder:
         self._schema = schema
         self.found: dict[ColumnPath, Column] = {}
         self._collated: set[ColumnPath] = set()
+        self._indexes: dict[ColumnPath, NameIndex] = {}
 
     def find(self, names: Sequence[str], position: int) -> Column:
         """The column at a path of names. Raises UsageError where there is none, or more than one."""
-        fields, path, found = self._schema.fields, [], None
+        fields, found = self._schema.fields, None
+        path: list[str] = []
         for depth, name in enumerate(names):
             if found is not None:
                 fields = self._fields_below(found, ".".join(names[:depth]), name, position)
-            found = self._field(fields, name, names[:depth], position)
+            found = self._field(fields, name, tuple(path), position)
             path.append(found.name)
         assert found is not None
         column = Column(tuple(path), found.data_type)
@@ -136,8 +138,11 @@ class ColumnFinder:
             raise refuse_column(self._text, position, reason, (column.name for column in self._schema.fields))
         return parent.data_type.fields
 
-    def _field(self, fields: tuple[StructField, ...], name: str, above: Sequence[str], position: int) -> StructField:
-        alike = [fields[index] for index in places_of(name, [one.name for one in fields])]
+    def _field(self, fields: tuple[StructField, ...], name: str, above: ColumnPath, position: int) -> StructField:
+        index = self._indexes.get(above)
+        if index is None:
+            index = self._indexes[above] = NameIndex(one.name for one in fields)
+        alike = [fields[place] for place in index.places_of(name)]
         if len(alike) == 1:
             return alike[0]
         place = f" in {'.'.join(above)}" if above else ""
