@@ -24,6 +24,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "any": ("any", 1, None),
     "ascii_is_decimal": ("ascii_is_decimal", 1, None),
     "ascii_lpad": ("ascii_lpad", 1, "PadOptions"),
+    "ascii_rpad": ("ascii_rpad", 1, "PadOptions"),
     "binary_join": ("binary_join", 2, None),
     "binary_join_element_wise": ("binary_join_element_wise", -1, None),
     "binary_length": ("binary_length", 1, None),

@@ -33,6 +33,7 @@ CALLS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "any": ((TRUTH,), {}),
     "ascii_is_decimal": ((TEXT,), {}),
     "ascii_lpad": ((TEXT, 4), {"padding": "0"}),
+    "ascii_rpad": ((TEXT, 4), {"padding": "0"}),
     "binary_join": ((LISTS, ","), {}),
     "binary_join_element_wise": ((TEXT, "x", TEXT, "-"), {}),
     "binary_length": ((TEXT,), {}),

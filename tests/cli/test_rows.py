@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from deltacli.cli.options import OutputFormat, Run
 from deltacli.cli.output import open_sink
-from deltacli.cli.render import parquet, rows
+from deltacli.cli.render import parquet
+from deltacli.cli.render import pieces as render_pieces
 from deltacli.cli.render.rows import Rows, Written, write_rows
 from deltacli.cli.term import Terminal
 from deltacli.clock import fixed_clock
@@ -146,8 +147,8 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 ) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
-    monkeypatch.setattr(rows, "_ROWS_A_PIECE", pieces[0])
-    monkeypatch.setattr(rows, "_BYTES_A_PIECE", pieces[1])
+    monkeypatch.setattr(render_pieces, "_ROWS_A_PIECE", pieces[0])
+    monkeypatch.setattr(render_pieces, "_BYTES_A_PIECE", pieces[1])
 
     for form in ("ndjson", "csv"):
         assert whole[form] == write(form, *many)

@@ -14,7 +14,8 @@ from deltacli.errors import UsageError
 
 Row = TypeVar("Row")
 
-_GAP = "  "
+GAP = "  "
+"""What stands between two columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +158,10 @@ def exact_line(value: object) -> str:
 
 def _heading(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> str:
     titles = [
-        _pad(shorten(column.heading(), width), width, right=column.right)
+        pad(shorten(column.heading(), width), width, right=column.right)
         for column, width in zip(columns, widths, strict=True)
     ]
-    return terminal.paint(_GAP.join(titles).rstrip(), Style.HEADING)
+    return terminal.paint(GAP.join(titles).rstrip(), Style.HEADING)
 
 
 def _line(
@@ -168,12 +169,13 @@ def _line(
 ) -> str:
     parts = []
     for column, width, text in zip(columns, widths, texts, strict=True):
-        padded = _pad(text, width, right=column.right)
+        padded = pad(text, width, right=column.right)
         parts.append(terminal.paint(padded, column.style(row)) if column.style and terminal.colour else padded)
-    return _GAP.join(parts).rstrip()
+    return GAP.join(parts).rstrip()
 
 
-def _pad(text: str, width: int, *, right: bool) -> str:
+def pad(text: str, width: int, *, right: bool) -> str:
+    """Return a text with blanks up to a width in terminal cells."""
     blanks = " " * max(width - cells(text), 0)
     return blanks + text if right else text + blanks
 
@@ -199,12 +201,12 @@ def _fit(
     ]
     chosen: list[int] = []
     for index in sorted(filled, key=lambda i: columns[i].priority):
-        least = sum(min(natural[i], columns[i].least) for i in [*chosen, index]) + len(_GAP) * len(chosen)
+        least = sum(min(natural[i], columns[i].least) for i in [*chosen, index]) + len(GAP) * len(chosen)
         if least <= width or not chosen:
             chosen.append(index)
     chosen.sort()
     widths = {index: min(natural[index], columns[index].least, width) for index in chosen}
-    spare = width - sum(widths.values()) - len(_GAP) * (len(chosen) - 1)
+    spare = width - sum(widths.values()) - len(GAP) * (len(chosen) - 1)
     for index in sorted(chosen, key=lambda i: columns[i].priority):
         extra = min(spare, natural[index] - widths[index])
         widths[index] += max(extra, 0)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Column, unknown_column, write_csv, write_table
+from deltacli.cli.render.aligned import ROWS_A_SCREEN, write_aligned
+from deltacli.cli.render.columns import Column, unknown_column, write_table
 from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
 from deltacli.cli.term import Style
 from deltacli.errors import UsageError
@@ -19,7 +20,9 @@ if TYPE_CHECKING:
     from deltacli.cli.options import Run
     from deltacli.operations.version import Snapshot
 
-_ROWS_A_SCREEN = 1_000
+
+Encode = Callable[[str, Any], EncodedItems]
+"""The kind of action and a batch in, their rows as bytes out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,21 +55,28 @@ def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: Fi
 
     cutter = _Cutter(limit)
     batches = cutter.cut(_batches(snapshot, listing))
+
+    def blocks(encode: Encode) -> Iterator[EncodedItems]:
+        return _blocks(snapshot, listing, batches if limit else None, encode)
+
     match run.format:
         case OutputFormat.NDJSON:
-            blocks = _blocks(snapshot, listing, batches if limit else None, end="}\n")
-            write_encoded_lines(sink, blocks, was_cut=lambda: cutter.was_cut)
+            write_encoded_lines(sink, blocks(partial(_json_block, end="}\n")), was_cut=lambda: cutter.was_cut)
         case OutputFormat.JSON:
-            blocks = _blocks(snapshot, listing, batches if limit else None, end="},\n")
             document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
             if listing.columns is not None:
                 document["columns"] = list(listing.columns)
-            write_document_with_items(sink, document, blocks, was_cut=lambda: cutter.was_cut)
+            items = blocks(partial(_json_block, end="},\n"))
+            write_document_with_items(sink, document, items, was_cut=lambda: cutter.was_cut)
         case OutputFormat.CSV:
-            columns = _exact_columns(listing)
-            write_csv(sink, columns, (row for kind, batch in batches for row in _rows(kind, batch)))
+            from deltacli.cli.render.csv import csv_header
+
+            names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
+            sink.write(csv_header(names))
+            for block in blocks(partial(_csv_block, names)):
+                sink.write(block.data)
         case OutputFormat.TABLE:
-            _write_screens(sink, run, listing, batches)
+            _write_table(sink, run, listing, batches)
     return cutter.was_cut
 
 
@@ -101,19 +111,19 @@ class _Cutter:
 
 
 def _blocks(
-    snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, *, end: str
+    snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, encode: Encode
 ) -> Iterator[EncodedItems]:
-    """The rows as JSON: of the given batches, or of the whole listing, which the threads that read it encode."""
+    """Yield the encoded rows: of the given batches, or of the whole listing, which the threads that read it encode."""
     if batches is not None:
-        yield from (_encode(kind, batch, end=end) for kind, batch in batches)
+        yield from (encode(kind, batch) for kind, batch in batches)
         return
     for kind in listing.kinds:
-        encode = partial(_encode_chosen, listing, kind, end=end)
-        yield from (block for block in snapshot.map_actions(kind, encode) if block.count)
+        work = partial(_encode_chosen, listing, kind, encode)
+        yield from (block for block in snapshot.map_actions(kind, work) if block.count)
 
 
-def _encode_chosen(listing: FileListing, kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
-    return _encode(kind, _chosen(listing, batch), end=end) if batch.num_rows else EncodedItems(0, memoryview(b""))
+def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: Any) -> EncodedItems:  # Any: RecordBatch
+    return encode(kind, _chosen(listing, batch)) if batch.num_rows else EncodedItems(0, memoryview(b""))
 
 
 def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
@@ -130,23 +140,42 @@ def _chosen(listing: FileListing, batch: Any) -> Any:  # Any: RecordBatch
     return batch.select([name for name in listing.columns if name in batch.schema.names])
 
 
-def _encode(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
+def _json_block(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
     """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
+    from deltacli.cli.render.pieces import block_of
     from deltacli.delta.arrow_json import json_lines
 
-    lines = json_lines(batch, f'{{"type":"{kind}"', end)
-    first, last = memoryview(lines.buffers()[1]).cast("i")[lines.offset : lines.offset + len(lines) + 1 : len(lines)]
-    return EncodedItems(len(lines), memoryview(lines.buffers()[2])[first:last])
+    return block_of(json_lines(batch, f'{{"type":"{kind}"', end))
+
+
+def _csv_block(names: Sequence[str], kind: str, batch: Any) -> EncodedItems:  # Any: RecordBatch
+    """Encode a batch in columns, one line per row."""
+    from deltacli.cli.render.csv import csv_block
+
+    return csv_block([_values(kind, batch, name) for name in names], batch.num_rows)
+
+
+def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
+    """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
+    import pyarrow as pa
+
+    from deltacli import arrow_compute as pc
+    from deltacli.delta.stats import num_records_column
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    if name == "type":
+        return pa.repeat(kind, batch.num_rows)
+    if name == "records" and "stats" in batch.schema.names:
+        return num_records_column(batch.column("stats"))
+    if name == "deletedRows" and "deletionVector" in batch.schema.names:
+        return pc.struct_field(batch.column("deletionVector"), ["cardinality"])
+    return pa.nulls(batch.num_rows)
 
 
 def _rows(kind: str, batch: Any) -> Iterator[dict[str, Any]]:  # Any: RecordBatch
     for row in batch.to_pylist(maps_as_pydicts="lossy"):
         yield {"type": kind, **row}
-
-
-def _exact_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
-    names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
-    return [_exact_column(name) for name in names]
 
 
 def _exact_column(name: str) -> Column[dict[str, Any]]:
@@ -209,15 +238,35 @@ def _deleted(row: dict[str, Any]) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _write_screens(sink: BinaryIO, run: Run, listing: FileListing, batches: Iterator[tuple[str, Any]]) -> None:
+def _write_table(sink: BinaryIO, run: Run, listing: FileListing, batches: Iterator[tuple[str, Any]]) -> None:
+    """Write rows for a terminal, or in columns into a pipe."""
+    columns = _screen_columns(listing)
+    if run.terminal.width is None and not run.terminal.colour:
+        texts = (_texts(columns, kind, batch) for kind, batch in batches)
+        write_aligned(sink, columns, texts, keep_empty=False)
+    else:
+        _write_screens(sink, run, columns, batches)
+
+
+def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any: RecordBatches
+    import pyarrow as pa
+
+    from deltacli.cli.render.values import text_column
+
+    texts = [text_column(_values(kind, batch, column.name)) for column in columns]
+    return pa.RecordBatch.from_arrays(texts, [column.name for column in columns])
+
+
+def _write_screens(
+    sink: BinaryIO, run: Run, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
+) -> None:
     """Write rows in screens of a thousand, each aligned by itself, the heading once."""
-    columns: Sequence[Column[dict[str, Any]]] = _screen_columns(listing)
     held: list[dict[str, Any]] = []
     first = True
     for kind, batch in batches:
-        for start in range(0, batch.num_rows, _ROWS_A_SCREEN):
-            held += _rows(kind, batch.slice(start, _ROWS_A_SCREEN))
-            if len(held) >= _ROWS_A_SCREEN:
+        for start in range(0, batch.num_rows, ROWS_A_SCREEN):
+            held += _rows(kind, batch.slice(start, ROWS_A_SCREEN))
+            if len(held) >= ROWS_A_SCREEN:
                 write_table(sink, run.terminal, columns, held, heading=first)
                 held, first = [], False
     if held or first:

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.cli.render.aligned import ROWS_A_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, write_table
 from deltacli.cli.render.json import dumps, end_line, envelope, write_document_with_items
-from deltacli.cli.render.rows import Written, cut, json_blocks, write_csv_columns
+from deltacli.cli.render.rows import Written, cut, json_blocks
 from deltacli.cli.render.state import Section, write_sections
 from deltacli.cli.term import Style
 from deltacli.quantities import format_count, format_size, plural
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from deltacli.operations.scan import Scan
 
 _NAMES = ("path", "sizeBytes", "records", "kept", "reason")
-_ROWS_A_SCREEN = 1_000
 
 
 @dataclass(slots=True)
@@ -102,6 +102,8 @@ def write_scan_files(sink: BinaryIO, run: Run, uri: str, scan: Scan, *, limit: i
 
             write_document_with_items(sink, document, blocks, was_cut=lambda: written.was_cut, after=after)
         case OutputFormat.CSV:
+            from deltacli.cli.render.csv import write_csv_columns
+
             write_csv_columns(sink, _NAMES, batches)
         case OutputFormat.PARQUET:
             from deltacli.cli.render.parquet import write_parquet
@@ -137,13 +139,19 @@ def _write_screens(
         *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
     ]
     write_sections(sink, run.terminal, sections)
+    columns = _columns()
+    if run.terminal.width is None and not run.terminal.colour:
+        if batches:
+            sink.write(b"\n")
+            write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
+        return
     heading = True
     for batch in batches:
-        for start in range(0, batch.num_rows, _ROWS_A_SCREEN):
-            rows = batch.slice(start, _ROWS_A_SCREEN).to_pylist()
+        for start in range(0, batch.num_rows, ROWS_A_SCREEN):
+            rows = batch.slice(start, ROWS_A_SCREEN).to_pylist()
             if heading:
                 sink.write(b"\n")
-            write_table(sink, run.terminal, _columns(), rows, heading=heading, keep_empty=True)
+            write_table(sink, run.terminal, columns, rows, heading=heading, keep_empty=True)
             heading = False
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.render.aligned import ROWS_A_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import (
     EncodedItems,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _NAMES = ("path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion")
 _ROWS_A_PIECE = 32_768
-_ROWS_A_SCREEN = 1_000
 
 Row = dict[str, Any]  # Any: values of a candidate
 
@@ -106,15 +106,15 @@ def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedIte
 
 def _write_csv(sink: BinaryIO, plan: VacuumPlan) -> None:
     """Write a header line and a line a candidate; names of files have the bytes they have on the store."""
-    from deltacli.cli.render.rows import write_csv_columns
+    from deltacli.cli.render.csv import csv_block
 
     sink.write(",".join(_NAMES).encode() + b"\n")
     for piece, is_text in _pieces(plan):
-        written = io.BytesIO()
         if is_text:
-            write_csv_columns(written, _NAMES, [piece])
-        else:
-            write_csv(written, [_exact(name) for name in _NAMES], _rows(piece))
+            sink.write(csv_block(piece.columns, piece.num_rows).data)
+            continue
+        written = io.BytesIO()
+        write_csv(written, [_exact(name) for name in _NAMES], _rows(piece))
         sink.write(written.getbuffer()[written.getvalue().index(b"\n") + 1 :])
 
 
@@ -125,8 +125,11 @@ def _exact(name: str) -> Column[Row]:
 def _write_screens(sink: BinaryIO, run: Run, plan: VacuumPlan) -> None:
     """Write every candidate in screens of a thousand, each aligned by itself, the heading once."""
     columns = _screen_columns()
+    if run.terminal.width is None and not run.terminal.colour and all(is_text for _, is_text in _pieces(plan)):
+        write_aligned(sink, columns, (texts_of(columns, piece) for piece, _ in _pieces(plan)), keep_empty=True)
+        return
     heading = True
-    for piece, _ in _pieces(plan, _ROWS_A_SCREEN):
+    for piece, _ in _pieces(plan, ROWS_A_SCREEN):
         write_table(sink, run.terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True)
         heading = False
 

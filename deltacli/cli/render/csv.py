@@ -1,0 +1,133 @@
+"""CSV by RFC 4180, a column at a time: a header line, LF line ends; null is nothing, an empty text is `""`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import orjson
+
+from deltacli import arrow_compute as pc
+from deltacli.cli.render.json import EncodedItems
+from deltacli.cli.render.pieces import block_of, pieces
+from deltacli.delta.arrow_json import characters, escaped, escaped_objects, map_parts
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MUST_BE_QUOTED = '[",\\r\\n]'
+_BACKSLASH_AS_QUOTE = bytes(ord('"') if byte == ord("\\") else byte for byte in range(256))
+_FIRST_PRINTED = ord(" ")
+
+
+def write_csv_columns(sink: BinaryIO, names: Sequence[str], batches: Iterable[pyarrow.RecordBatch]) -> None:
+    """Write a header line, then a line per row.
+
+    Where there is one column, null is `""` as well: readers skip an empty line.
+    """
+    sink.write(csv_header(names))
+    for piece in pieces(batches):
+        sink.write(csv_block(piece.columns, piece.num_rows).data)
+
+
+def csv_header(names: Sequence[str]) -> memoryview:
+    """Return the header line."""
+    import pyarrow as pa
+
+    return csv_block([pa.array([name], pa.string()) for name in names], 1).data
+
+
+def csv_block(columns: Sequence[pyarrow.Array], rows: int) -> EncodedItems:
+    """Return one line per row of columns, end to end."""
+    import pyarrow as pa
+
+    nothing = pa.scalar('""' if len(columns) == 1 else "")
+    parts: list[Any] = []  # Any: texts that all rows share, and columns
+    shared = ""
+    for column in columns:
+        if len(columns) > 1 and column.null_count == len(column):
+            shared += ","
+            continue
+        opening, text, closing = _field(column)
+        parts += [shared + opening, text if text.null_count == 0 else pc.coalesce(text, nothing)]
+        shared = closing + ","
+    ending = (shared[:-1] if columns else "") + "\n"
+    if not parts:
+        return block_of(pa.repeat(ending, rows))
+    return block_of(pc.binary_join_element_wise(*parts, ending, ""))
+
+
+def _field(column: pyarrow.Array) -> tuple[str, pyarrow.Array, str]:
+    """Return values as fields of CSV in three: what each begins with, what differs, what each ends with."""
+    import pyarrow as pa
+
+    from deltacli.cli.render.values import text_column
+
+    if pa.types.is_map(column.type) and column.null_count == 0 and (found := _map_of_one_key(column)):
+        return found
+    text = text_column(column)
+    if not _may_hold_text(column.type):
+        return "", text, ""
+    must_be_quoted = _must_be_quoted(text)
+    if must_be_quoted is None:
+        return "", text, ""
+    if text.null_count == 0 and pc.all(must_be_quoted).as_py():
+        inner = escaped_objects(text, by=_double_quotes) if _has_only_quotes_to_escape(text) else None
+        return ('"', _doubled(text), '"') if inner is None else ('"{', inner, '}"')
+    quoted = pc.binary_join_element_wise('"', _doubled(text), '"', "")
+    return "", pc.if_else(must_be_quoted, quoted, text), ""
+
+
+def _map_of_one_key(column: pyarrow.MapArray) -> tuple[str, pyarrow.Array, str] | None:
+    """Return maps of texts as a field in three where all hold the same one key, as most partition values do."""
+    opening, text, closing = map_parts(column)
+    if isinstance(text, str) or '"' not in opening:
+        return None
+    return '"' + opening.replace('"', '""'), _doubled(text), closing.replace('"', '""') + '"'
+
+
+def _must_be_quoted(text: pyarrow.Array) -> pyarrow.Array | None:
+    """Return which texts must stand in quotes, null where they are null; None where no text must."""
+    raw = characters(text)
+    has_mark = any(mark in raw for mark in '",\r\n')
+    has_empty = pc.min(pc.binary_length(text)).as_py() == 0
+    if not has_mark:
+        return pc.equal(text, "") if has_empty else None
+    found = pc.match_substring_regex(text, _MUST_BE_QUOTED)
+    return pc.or_(found, pc.equal(text, "")) if has_empty else found
+
+
+def _doubled(text: pyarrow.Array) -> pyarrow.Array:
+    """Return the texts with each quote twice."""
+    if '"' not in characters(text):
+        return text
+    if not _has_only_quotes_to_escape(text):
+        return pc.replace_substring(text, '"', '""')
+    return escaped(text, by=_double_quotes)
+
+
+def _double_quotes(raw: str) -> bytes:
+    """Return a text in which JSON escapes only quotes as a field of CSV.
+
+    Its `\\"` becomes `""` by exchanging one byte: a third of the time that Arrow takes to replace text by text.
+    """
+    return orjson.dumps(raw).translate(_BACKSLASH_AS_QUOTE)
+
+
+def _has_only_quotes_to_escape(text: pyarrow.Array) -> bool:
+    import pyarrow as pa
+
+    ends = memoryview(text.buffers()[1]).cast("i")
+    first, last = ends[text.offset], ends[text.offset + len(text)]
+    if first == last:
+        return True
+    codes = pa.Array.from_buffers(pa.uint8(), last - first, [None, text.buffers()[2]], offset=first)
+    return pc.min(codes).as_py() >= _FIRST_PRINTED and "\\" not in characters(text)
+
+
+def _may_hold_text(kind: Any) -> bool:  # Any: an Arrow type
+    """False for types whose values are never empty and hold no quotes, commas or line ends."""
+    import pyarrow as pa
+
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return not (is_number or pa.types.is_boolean(kind) or pa.types.is_temporal(kind) or pa.types.is_null(kind))

@@ -1,0 +1,112 @@
+"""Lists of files: written a column at a time, with the same text as row by row."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from deltacli.cli.render import file_list
+from deltacli.cli.render.columns import exact, write_csv, write_table
+from deltacli.cli.render.csv import csv_block
+from deltacli.cli.render.file_list import FileListing, write_file_listing
+from deltacli.operations.version import Snapshot
+from tests.cli.test_rows import PIPE, make_run
+from tests.support.actions import add, deletion_vector, metadata, protocol, remove
+from tests.support.builder import TableBuilder
+from tests.support.reading import open_built
+
+FEATURES = ["deletionVectors"]
+BOTH = FileListing(("add", "remove"), None)
+STATS = '{"numRecords":7,"minValues":{"a":"x, \\"y\\""}}'
+
+
+def make_snapshot(count: int) -> Snapshot:
+    """Files with every kind of field, as many plain ones, and one with a deletion vector among the oldest."""
+    builder = TableBuilder().commit(
+        protocol(3, 7, reader_features=FEATURES, writer_features=FEATURES),
+        metadata(partition_columns=["p"]),
+        add("a\x07\u65e5.parquet", stats=STATS, partition_values={"p": None}, tags={"k": 'v"'}),
+        add("a,b.parquet", stats='{"numRecords":1}', partition_values={"p": 'x"'}),
+        add("z.parquet", vector=deletion_vector(offset=None, rows=2), records=9),
+        remove("gone\n.parquet", deleted_ms=None),
+        remove("gone too.parquet", deleted_ms=5, size=3),
+    )
+    builder.commit(*(add(f"part-{number}.parquet", records=number) for number in range(count)))
+    return open_built(builder).snapshot()
+
+
+def listed(form: str, snapshot: Snapshot, listing: FileListing = BOTH, *, limit: int = 0) -> bytes:
+    sink = io.BytesIO()
+    write_file_listing(sink, make_run(form), snapshot, listing, limit=limit)
+    return sink.getvalue()
+
+
+def row_by_row(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """The same rows as Python values."""
+    return [
+        row
+        for kind, batches in (("add", snapshot.files()), ("remove", snapshot.tombstones()))
+        for batch in batches
+        for row in file_list._rows(kind, batch)
+    ]
+
+
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
+    form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = make_snapshot(5)
+    names = ("type", *file_list._fields_of(BOTH.kinds))
+    expected = io.BytesIO()
+    if form == "csv":
+        write_csv(expected, [file_list._exact_column(name) for name in names], row_by_row(snapshot))
+    else:
+        write_table(expected, PIPE, file_list._screen_columns(BOTH), row_by_row(snapshot))
+    monkeypatch.setattr(file_list, "_rows", None)
+
+    found = listed(form, snapshot)
+
+    assert expected.getvalue() == found
+
+
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_a_list_of_files_is_cut(form: str) -> None:
+    snapshot = make_snapshot(5)
+
+    whole, part = listed(form, snapshot), listed(form, snapshot, limit=3)
+
+    assert 4 == len(part.splitlines())
+    assert form == "table" or whole.startswith(part)
+
+
+def test_a_value_after_the_first_thousand_files_keeps_its_column() -> None:
+    listing = FileListing(("add",), None)
+
+    heading, *lines = listed("table", make_snapshot(2_500), listing).decode().splitlines()
+
+    assert ["size", "records", "deletedRows", "modificationTime", "path"] == heading.split()
+    assert ["1", "9", "2", "0", "z.parquet"] in [line.split() for line in lines[-3:]]
+    assert 2_503 == len(lines)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ['{"a":1}', '{"b":"}{"}'],
+        ['{"a":"\\u0001\\""}', '{"a":"b\\\\"}'],
+        ['{"a":"\x1f"}', '{"\x7f":"\u65e5"}'],
+        ['{"a":1}', None, "", "plain"],
+        ["[1]", "{}", 'a"b"\n'],
+    ],
+)
+def test_texts_with_quotes_are_read_back_from_csv(texts: list[str | None]) -> None:
+    columns = [pa.array([None, *texts], pa.string()).slice(1), pa.array(range(len(texts)))]
+
+    block = bytes(csv_block(columns, len(texts)).data)
+
+    lines = list(csv.reader(io.StringIO(block.decode(), newline=""), strict=True))
+    assert [[exact(text), str(number)] for number, text in enumerate(texts)] == lines
