@@ -9,7 +9,8 @@
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
-# │   └── NoAtomicCreate               the store can't create a file for one of many writers: it is read-only
+# │   ├── NoAtomicCreate               the store can't create a file for one of many writers: it is read-only
+# │   └── PathExternal                 a file outside the table, below no prefix that was allowed
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
 # ├── StorageFailed                7   network, permission, credentials, throttling, no space
@@ -140,6 +141,12 @@ class NoAtomicCreate(Refused):
     """The store can't promise that of two writers of one file one is refused."""
 
     code = "storage.no-atomic-create"
+
+
+class PathExternal(Refused):
+    """A file that lies outside the table's own root and store, and below no prefix that the user allowed."""
+
+    code = "path.external"
 
 
 class PartlyDone(DeltacliError):

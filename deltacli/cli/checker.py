@@ -226,6 +226,7 @@ class Checker:
                 on_finding=sieve.take,
                 limits=wanted.limits,
                 open_other=self._run.open_other,
+                allowed=self._run.allowed,
             )
         except _SinkFailed as failed:
             raise failed.fault from None

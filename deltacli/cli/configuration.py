@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from deltacli.errors import UsageError
@@ -24,7 +25,7 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
         ) from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
-    known = {"format", "color", "progress", "quiet", "retry_budget", "storage_options"}
+    known = {"format", "color", "progress", "quiet", "retry_budget", "storage_options", "allow_external"}
     if unknown := sorted(set(settings) - known):
         raise UsageError(
             f"the configuration {path} has an unknown key: {unknown[0]}",
@@ -36,7 +37,40 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
     options = settings.get("storage_options", {})
     if not isinstance(options, dict):
         raise UsageError(f"storage_options in {path} is not a table", code="usage.config")
+    _check_prefixes(path, settings.get("allow_external", []))
     return {**settings, "storage_options": {key: str(value) for key, value in options.items()}}
+
+
+def _check_prefixes(path: str, prefixes: object) -> None:
+    """Raise UsageError unless `allow_external` is a list of absolute prefixes, in a file that is not part of a table:
+    whoever made the table must not decide what it may open.
+    """
+    if not isinstance(prefixes, list) or not all(isinstance(prefix, str) for prefix in prefixes):
+        raise UsageError(f"allow_external in {path} is not a list of texts", code="usage.config")
+    for prefix in prefixes:
+        if "://" not in prefix and not prefix.startswith(("/", "~", "file:")):
+            raise UsageError(
+                f"allow_external in {path} has a relative path: {prefix}",
+                code="usage.config",
+                hint=f"allow_external = [{os.path.abspath(prefix)!r}]",
+            )
+    if prefixes and (table := table_around(path)) is not None:
+        raise UsageError(
+            f"allow_external in {path} is refused: the file lies inside a table",
+            code="usage.config",
+            facts={"table": table},
+            hint="move the configuration out of the table, or use --allow-external",
+        )
+
+
+def table_around(path: str) -> str | None:
+    """Return the innermost table directory that holds a file; None where no table does."""
+    directory = os.path.dirname(os.path.realpath(path))
+    while not os.path.isdir(os.path.join(directory, "_delta_log")):
+        if directory == (above := os.path.dirname(directory)):
+            return None
+        directory = above
+    return directory
 
 
 def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`

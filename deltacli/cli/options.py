@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
-from deltacli.cli.configuration import one_of, parse_storage_option, read_configuration
+from deltacli.cli.configuration import one_of, parse_storage_option, read_configuration, table_around
 from deltacli.cli.output import open_sink
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import Terminal, close_live_line, detect_terminal, say
+from deltacli.cli.term import Terminal, close_live_line, detect_terminal, say, say_json
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
@@ -26,7 +26,7 @@ from deltacli.quantities import parse_duration, parse_timestamp
 
 if TYPE_CHECKING:
     from deltacli.cli.stores import Stores
-    from deltacli.storage import Storage
+    from deltacli.storage import Allowed, Storage
 
 DEFAULT_LIMIT = 20
 
@@ -179,6 +179,15 @@ _SHARED: Mapping[str, Any] = {  # Any: annotations
             show_default=False,
         ),
     ],
+    "allow_external": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-external",
+            metavar="PREFIX",
+            help="Open files outside the table below this path or URI. Repeatable.",
+            show_default=False,
+        ),
+    ],
     "table_format": Annotated[
         TableFormat | None,
         typer.Option("--table-format", metavar="delta|paimon", help="Do not detect the format.", show_default=False),
@@ -230,6 +239,7 @@ TAKES_VALUE: Mapping[str, bool] = {
     "--now": True,
     "--storage-option": True,
     "--retry-budget": True,
+    "--allow-external": True,
     "--table-format": True,
     "--config": True,
     "--color": True,
@@ -281,14 +291,26 @@ class Run:
     log_is_json: bool = False
     is_paged: bool = True
     retry_budget_ms: int | None = None
+    allow_external: tuple[str, ...] = ()
     _stores: list[Stores] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> Allowed:
+        """Where files outside a table may be opened. Raises UsageError."""
+        from deltacli.storage import NOTHING
+
+        if not self.allow_external:
+            return NOTHING
+        from deltacli.work.table_files import read_prefixes
+
+        return read_prefixes(self.allow_external)
 
     def note(self, text: str) -> None:
         """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
         if self.quiet:
             return
         if self.log_is_json:
-            say(dumps({"type": "note", "message": text.removeprefix("note: ")}).decode())
+            say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
         else:
             say(text)
 
@@ -311,7 +333,7 @@ class Run:
 
         if not self._stores:
             note = None if self.quiet else self.note
-            self._stores.append(Stores(self.storage_options, self.retry_budget_ms, note))
+            self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note))
         return self._stores[0].open(uri, writes=writes)
 
     def sink(self, *, content: OutputFormat | None = None) -> AbstractContextManager[BinaryIO]:
@@ -373,6 +395,7 @@ def make_run(
     now: str | None,
     storage_option: list[str] | None,
     retry_budget: str | None,
+    allow_external: list[str] | None,
     table_format: TableFormat | None,
     config: str | None,
     colour: ColourChoice | None,
@@ -423,6 +446,7 @@ def make_run(
         log_is_json=logs is LogFormat.JSON,
         is_paged=not no_pager,
         retry_budget_ms=None if budget is None else parse_duration(str(budget)),
+        allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
     )
 
 
@@ -451,13 +475,11 @@ def require_target(output: str, option: str) -> None:
     directory = os.path.dirname(os.path.realpath(output))
     if "_delta_log" in directory.split(os.sep):
         raise UsageError(f"{option} {output} is inside the log of a table, which a result would damage")
-    while not os.path.isdir(os.path.join(directory, "_delta_log")):
-        if directory == (above := os.path.dirname(directory)):
-            return
-        directory = above
+    if (table := table_around(output)) is None:
+        return
     raise UsageError(
         f"{option} {output} is inside a table, whose files a result would mix with or replace",
-        facts={"table": directory},
+        facts={"table": table},
         hint=f"name a file outside of the table after {option}",
     )
 

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deltacli.storage import Storage
+    from deltacli.storage import Allowed, Storage
     from deltacli.storage.retry import Retry
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Opens stores with the options of a run. `retry_budget_ms` None: the default; `note` receives what delays a
-    run.
+    """Opens stores with the options of a run. `allowed`: where links of a local directory may lead besides the
+    directory itself; `retry_budget_ms` None: the default; `note` receives what delays a run.
     """
 
     options: Mapping[str, str]
+    allowed: Allowed
     retry_budget_ms: int | None = None
     note: Callable[[str], None] | None = None
     _policies: list[Retry] = field(default_factory=list)
@@ -31,12 +32,12 @@ class Stores:
         from deltacli.storage.base import require_writable
 
         if "://" not in uri:
-            storage = open_storage(uri, self.options)
+            storage = open_storage(uri, self.options, self.allowed)
         else:
             from deltacli.cli.libraries import capture_logging
 
             capture_logging()
-            storage = open_storage(uri, self.options, retry=self._policy())
+            storage = open_storage(uri, self.options, self.allowed, retry=self._policy())
         if writes:
             require_writable(storage)
         return storage

@@ -134,7 +134,7 @@ class Changes:
 
     @cached_property
     def _files(self) -> TableFiles:
-        return TableFiles(self._table.storage, self._table.open_other)
+        return self._table.files()
 
 
 def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:

@@ -16,6 +16,7 @@ from deltacli.delta.rules.base import Place
 from deltacli.delta.rules.file_views import ChangedVersionView, ChangeFileView, ChangeTypes, FileFault, FileFaultView
 from deltacli.delta.rules.views import Placed
 from deltacli.engine.base import Engine
+from deltacli.errors import PathExternal
 from deltacli.memory import stop_if_exhausted
 from deltacli.operations.file_selection import FileSelection
 from deltacli.operations.findings import Collector
@@ -90,7 +91,7 @@ class ChangeInspector:
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
-        if fault is not None and fault.code != "data.file-missing":
+        if fault is not None and fault.code not in ("data.file-missing", PathExternal.code):
             self.collector.look(FileFaultView(place, fault), place)
         if facts.footer is None or schema is None:
             return None

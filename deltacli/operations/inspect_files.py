@@ -74,7 +74,7 @@ class TableAtHand(NamedTuple):
     """The table whose files are looked at. `sizes`: path of every file below it, not encoded -> bytes."""
 
     storage: Storage
-    open_other: Callable[[str], Storage]
+    files: TableFiles
     regime: Regime
     sizes: Mapping[str, int]
     place: Place
@@ -106,10 +106,11 @@ class FileInspector:
 
     def __post_init__(self) -> None:
         table = self.table
-        self._files = TableFiles(table.storage, table.open_other)
+        self._files = table.files
         self._pool = FooterPool()
         self._footers = FooterFiles(self._files, table.storage, table.sizes, self._pool)
         self._unread = 0
+        self.refused = 0
         self._schemas: dict[bytes, _KnownSchema] = {}
         self._memory: dict[str, Any] = {}  # Any: what checks remember
         self._footer_memory: dict[str, Any] = {}  # Any: as above
@@ -166,10 +167,12 @@ class FileInspector:
         checked, live_files, rows = self.checked
         if rows is not None:
             rows += sum(fact.rows for fact in facts)
-            self._unread += sum(fact.is_unread or fact.footer is None for fact in facts)
-        self.checked = FilesChecked(checked + live.adds.num_rows, live_files, rows)
+            self._unread += sum(fact.is_unread or fact.footer is None for fact in facts if not fact.is_refused)
+        refused = sum(fact.is_refused for fact in facts)
+        self.refused += refused
+        self.checked = FilesChecked(checked + live.adds.num_rows - refused, live_files, rows)
         for fact in facts:
-            if fact.fault is not None:
+            if fact.fault is not None and not fact.is_refused:
                 place = live.place(fact.row)
                 self.collector.look(FileFaultView(place, fact.fault), place)
         footers = [fact.footer for fact in facts]

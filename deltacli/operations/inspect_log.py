@@ -30,13 +30,13 @@ from deltacli.delta.rules.views import (
 )
 from deltacli.delta.segment import CheckpointInstance, LogFile
 from deltacli.engine.base import Engine
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.errors import FileMissing, PathExternal
 from deltacli.memory import stop_if_exhausted
 from deltacli.operations.file_rows import FileRows
 from deltacli.operations.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.inspect_storage import WholeLog
-from deltacli.operations.log_reader import LogReader, Scan
+from deltacli.operations.log_reader import FAULTS, Fault, LogReader, Scan
 from deltacli.operations.regimes import next_regime
 from deltacli.progress import Progress
 from deltacli.storage import Storage
@@ -106,7 +106,7 @@ class LogInspector:
         total = len(self._log.listing.commits)
         with self._progress.step("checking the log", unit="commits", total=total) as step:
             scanned: dict[str, Scan] = {}
-            claims: dict[str, bytes | StorageFailed] = {}
+            claims: dict[str, bytes | Fault] = {}
             for position, version in enumerate(versions):
                 file = self._log.listing.commits.get(version)
                 if file is not None:
@@ -134,11 +134,9 @@ class LogInspector:
         """Report what goes wrong with one file, forget what it would have told, and go on with the others."""
         try:
             yield
-        except StorageFailed as fault:
+        except FAULTS as fault:
             self._reader.require_tolerable(fault)
-            if not isinstance(fault, FileMissing):  # else somebody cleaned the log meanwhile
-                place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
-                self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])
+            self._report_unread(name, version, fault)
         except Exception as fault:  # noqa: BLE001  (one file must not take the findings of all others)
             stop_if_exhausted(fault)
             place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
@@ -199,9 +197,7 @@ class LogInspector:
         self._prefetch(scanned)
         return scanned
 
-    def _read_claims(
-        self, checksums: Mapping[int, LogFile], versions: Sequence[int]
-    ) -> dict[str, bytes | StorageFailed]:
+    def _read_claims(self, checksums: Mapping[int, LogFile], versions: Sequence[int]) -> dict[str, bytes | Fault]:
         chosen = [checksums[version] for version in versions if version in checksums][:_WINDOW_COMMITS]
         return dict(zip([file.name for file in chosen], self._reader.read(chosen), strict=True))
 
@@ -209,7 +205,7 @@ class LogInspector:
         self.files.prefetch(
             placed.action["path"]
             for lines in scanned.values()
-            if not isinstance(lines, StorageFailed)
+            if not isinstance(lines, FAULTS)
             for placed in lines.actions
             if placed.kind in ("add", "remove")
         )
@@ -218,7 +214,7 @@ class LogInspector:
         version = file.version
         if self.version >= 0 and version - 1 > self.version:
             self._forget(f"what follows from the commits {self.version + 1} to {version - 1}, which are missing")
-        if isinstance(lines, StorageFailed):
+        if isinstance(lines, FAULTS):
             self.version = version
             raise lines
         self._collector.take(lines.findings)
@@ -399,9 +395,9 @@ class LogInspector:
         for kind, action, _ in view.small:
             self._take_small_action(kind, action)
 
-    def _take_checksum(self, file: LogFile, data: bytes | StorageFailed) -> None:
-        if isinstance(data, StorageFailed):
-            self._report_unread(file, data)
+    def _take_checksum(self, file: LogFile, data: bytes | Fault) -> None:
+        if isinstance(data, FAULTS):
+            self._report_unread(file.name, None, data)
             return
         expected = self.expected(file.version)
         if expected is not None:
@@ -419,11 +415,15 @@ class LogInspector:
         if sentence not in self.not_checked:
             self.not_checked.append(sentence)
 
-    def _report_unread(self, file: LogFile, fault: StorageFailed) -> None:
-        """Report a file that can't be read; one that somebody cleaned away meanwhile is no fault."""
-        if not isinstance(fault, FileMissing):
-            place = Place(f"{LOG_DIRECTORY}/{file.name}")
-            self._collector.take([FILE_UNREADABLE.at(place, f"{file.name} can't be read: {fault.message}")])
+    def _report_unread(self, name: str, version: int | None, fault: Fault) -> None:
+        """Report a file that could not be read. One that was deleted meanwhile is not a fault; one that lies outside
+        the table is not checked.
+        """
+        if isinstance(fault, PathExternal):
+            self._note(f"{name}: {fault.message}; to open it add --allow-external PREFIX")
+        elif not isinstance(fault, FileMissing):
+            place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
+            self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])
 
     def _take_compactions(self) -> None:
         if not self._collector.looks_at(CompactionView):
@@ -433,8 +433,8 @@ class LogInspector:
                 continue
             with self._guarded(file.name, file.path.last_version):
                 scanned = self._reader.scan([file])[file.name]
-                if isinstance(scanned, StorageFailed):
-                    self._report_unread(file, scanned)
+                if isinstance(scanned, FAULTS):
+                    self._report_unread(file.name, None, scanned)
                     continue
                 self._collector.take(scanned.findings)
                 is_readable = scanned.is_readable and not scanned.broken
@@ -449,7 +449,7 @@ class LogInspector:
         if len(present) < len(files):
             return None
         scanned = self._reader.scan(present).values()
-        sound = [lines for lines in scanned if not isinstance(lines, StorageFailed)]
+        sound = [lines for lines in scanned if not isinstance(lines, FAULTS)]
         if len(sound) < len(files) or not all(lines.is_readable and not lines.broken for lines in sound):
             return None
         return [lines.actions for lines in sound] or None
@@ -460,8 +460,8 @@ class LogInspector:
         file = next(file for file in self._log.files if file.name == HINT_NAME)
         with self._guarded(file.name, self.version):
             (data,) = self._reader.read([file])
-            if isinstance(data, StorageFailed):
-                self._report_unread(file, data)
+            if isinstance(data, FAULTS):
+                self._report_unread(file.name, None, data)
                 return
             view = HintView(data, self._log.listing, self._checkpoints, self._now_ms)
             self._collector.look(view, view.place())

@@ -11,7 +11,8 @@ from deltacli.delta.rules.views import StoredFile
 from deltacli.delta.segment import LogFile, LogListing, make_log_file, read_listing
 from deltacli.errors import FileMissing, NotATable
 from deltacli.progress import Progress, reported
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import PathKind, Storage, leads_outside
+from deltacli.work.table_files import TableFiles
 
 _STAGED_DIRECTORY = "_staged_commits"
 _FILES_A_REPORT = 1_000
@@ -30,10 +31,13 @@ class WholeLog(NamedTuple):
 
 
 class WholeTable(NamedTuple):
-    """Every file below the root but those of the log, and the directories that are tables of their own."""
+    """Every file below the root but those of the log, and the directories that are tables of their own. `unlisted` are
+    links to directories outside the table.
+    """
 
     files: dict[str, StoredFile]
     nested_logs: tuple[str, ...]
+    unlisted: tuple[str, ...] = ()
 
 
 def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
@@ -63,7 +67,7 @@ def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
 
 
 def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[StoredFile, ...]:
-    if name not in directories:
+    if name not in directories or leads_outside(storage, f"{LOG_DIRECTORY}/{name}"):
         return ()
     found = storage.list_from(f"{LOG_DIRECTORY}/{name}")
     return tuple(StoredFile(stat.name, stat.size_bytes, stat.modified_ms) for stat in found)
@@ -71,16 +75,18 @@ def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[
 
 def list_table(storage: Storage, progress: Progress) -> WholeTable:
     """List every file below the root but those of the log; tables inside the table are told, and listed too."""
-    nested: list[str] = []
-    found = _walk(storage, nested)
+    nested, unlisted = list[str](), list[str]()
+    found = _walk(storage, nested, unlisted)
     files = {
         file.path: file for file in reported(found, progress, "listing the table", unit="files", every=_FILES_A_REPORT)
     }
-    return WholeTable(files, tuple(sorted(nested)))
+    return WholeTable(files, tuple(sorted(nested)), tuple(sorted(unlisted)))
 
 
-def _walk(storage: Storage, nested: list[str]) -> Iterator[StoredFile]:
-    """Every file, directory by directory. A link to a directory that was seen is not followed: it may be a circle."""
+def _walk(storage: Storage, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
+    """Every file, directory by directory. A link to a directory that was seen is not followed: it may be a circle. One
+    that leads outside the table is added to `unlisted`.
+    """
     root, real = _real_places(storage)
     seen = {root}
     waiting = [("", root)]
@@ -95,8 +101,12 @@ def _walk(storage: Storage, nested: list[str]) -> Iterator[StoredFile]:
                     nested.append(directory)
                 continue
             inner = real(f"{place}/{name}")
-            if inner not in seen:
-                seen.add(inner)
+            if inner in seen:
+                continue
+            seen.add(inner)
+            if leads_outside(storage, f"{prefix}{name}"):
+                unlisted.append(f"{prefix}{name}")
+            else:
                 waiting.append((f"{prefix}{name}", inner))
 
 
@@ -114,8 +124,10 @@ def _real_places(storage: Storage) -> tuple[str, Callable[[str], str]]:
     return os.path.realpath(decode(storage.uri[len("file://") :])), real
 
 
-def make_exists(storage: Storage) -> Callable[[str], bool | None]:
-    """A function that tells whether an absolute path or URI is there; None for stores other than local disks."""
+def make_exists(storage: Storage, files: TableFiles) -> Callable[[str], bool | None]:
+    """A function that tells whether an absolute path or URI is there; None for stores other than local disks. What may
+    not be looked at counts as there, and `files` remembers it as not checked.
+    """
     is_local = storage.uri.startswith("file:")
 
     def exists(path: str) -> bool | None:
@@ -124,6 +136,6 @@ def make_exists(storage: Storage) -> Callable[[str], bool | None]:
         bare = path[len("file:") :] if path.startswith("file:") else path
         if not is_local or not bare.startswith("/"):
             return None
-        return os.path.exists("/" + decode(bare).lstrip("/"))
+        return not files.may_look(path) or os.path.exists("/" + decode(bare).lstrip("/"))
 
     return exists

@@ -34,7 +34,7 @@ class VectorInspector:
     with_rows: bool
 
     def __post_init__(self) -> None:
-        exists = make_exists(self.table.storage)
+        exists = make_exists(self.table.storage, self.files)
         self._reader = VectorReader(
             self.files,
             self.table.storage,

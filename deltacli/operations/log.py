@@ -9,7 +9,15 @@ from typing import NamedTuple
 from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
 from deltacli.delta.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
 from deltacli.delta.segment import LogListing, make_log_file, read_listing
-from deltacli.errors import DeltacliError, FileMissing, NotATable, PermissionRefused, StorageFailed, UsageError
+from deltacli.errors import (
+    DeltacliError,
+    FileMissing,
+    NotATable,
+    PathExternal,
+    PermissionRefused,
+    StorageFailed,
+    UsageError,
+)
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.storage import PathKind, Storage
 
@@ -83,11 +91,15 @@ def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = S
 
 
 def _hint(storage: Storage) -> Hint | BadHint | None:
-    """Read the hint; one that the store can't read, or that is no hint by its size, costs a listing like any other."""
+    """Read the hint; one that the store can't read, that leads outside the table, or that is no hint by its size, costs
+    a listing like any other.
+    """
     try:
         data = storage.read_range(f"{LOG_DIRECTORY}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
     except FileMissing:
         return None
+    except PathExternal:
+        return BadHint("hint.bad-json")
     except StorageFailed as fault:
         if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
             raise  # the listing would wait for the same fault again

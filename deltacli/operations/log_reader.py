@@ -10,11 +10,16 @@ from deltacli.delta.rules.base import Place
 from deltacli.delta.rules.commit_lines import BAD_JSON
 from deltacli.delta.segment import LogFile
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, FileMissing, PermissionRefused, StorageFailed
+from deltacli.errors import CommitCorrupt, FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage import Storage
 from deltacli.work.commits import is_large, stream_lines
 
-Scan = ScannedLines | StorageFailed
+Fault = StorageFailed | PathExternal
+"""Why a file could not be read."""
+
+FAULTS = (StorageFailed, PathExternal)
+
+Scan = ScannedLines | Fault
 """The lines of a file, or why it could not be read."""
 
 
@@ -37,30 +42,33 @@ class LogReader:
             if data is None:
                 found[file.name] = self._scan_large(file, place)
             else:
-                found[file.name] = data if isinstance(data, StorageFailed) else self.scanner.scan(data, place)
+                found[file.name] = data if isinstance(data, FAULTS) else self.scanner.scan(data, place)
         return found
 
-    def read(self, files: Sequence[LogFile]) -> list[bytes | StorageFailed]:
+    def read(self, files: Sequence[LogFile]) -> list[bytes | Fault]:
         """The bytes of files, or why they could not be read."""
         at_once = self._storage.capabilities.parallel_reads
         return list(self._engine.run(self._read_one, files, at_once=at_once))
 
-    def _read_one(self, file: LogFile) -> bytes | StorageFailed:
+    def _read_one(self, file: LogFile) -> bytes | Fault:
         try:
             return self._storage.read(f"{LOG_DIRECTORY}/{file.name}")
-        except StorageFailed as fault:
+        except FAULTS as fault:
             self.require_tolerable(fault)
             return fault
 
-    def require_tolerable(self, fault: StorageFailed) -> None:
+    def require_tolerable(self, fault: Fault) -> None:
         """Raise a fault that every other file would meet too, as a network that is down; not one of a single file."""
-        if not isinstance(fault, FileMissing | PermissionRefused) and not self._storage.capabilities.cheap_listing:
+        if (
+            not isinstance(fault, FileMissing | PermissionRefused | PathExternal)
+            and not self._storage.capabilities.cheap_listing
+        ):
             raise fault
 
     def _scan_large(self, file: LogFile, place: Place) -> Scan:
         try:
             return self.scanner.scan_lines(stream_lines(self._storage, file), place)
-        except StorageFailed as fault:
+        except FAULTS as fault:
             self.require_tolerable(fault)
             return fault
         except CommitCorrupt as corrupt:  # a line that nobody could hold, or a file that became shorter

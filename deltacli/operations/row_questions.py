@@ -18,7 +18,7 @@ from deltacli.delta.rules.statistics_files import STATISTICS
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from deltacli.errors import DataUnreadable, FileMissing, StorageFailed, UsageError
+from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.operations.more_questions import MoreQuestions
 from deltacli.operations.scan import data_files
 from deltacli.operations.statistics_question import question_of_statistics
@@ -104,6 +104,8 @@ class RowQuestions:
             return OnlyFooter(path)  # its partition values are a matter of other rules
         except FileMissing:
             return FileFault("data.file-missing", f"{path} is not there", "no such file")
+        except PathExternal as refusal:
+            return places.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
             return FileFault("data.unreachable", f"{path} can't be read: {fault.message}", fault.message)
 

@@ -109,7 +109,7 @@ class Scan:
 
     @cached_property
     def _files(self) -> TableFiles:
-        return TableFiles(self._snapshot.table.storage, self._snapshot.table.open_other)
+        return self._snapshot.table.files()
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         pieces = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))

@@ -16,7 +16,7 @@ from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Un
 from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.version import Snapshot, read_state
 from deltacli.progress import SILENT, Progress
-from deltacli.storage import Storage, open_storage
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate import Validation
     from deltacli.operations.widen_type import WideningOutcome
+    from deltacli.work.table_files import TableFiles
 
 
 def open_table(
@@ -35,25 +36,33 @@ def open_table(
     *,
     storage_options: Mapping[str, str] | None = None,
     retry_budget: timedelta = timedelta(minutes=1),
+    allow_external: Sequence[str] = (),
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
     """Return the table at a path or URI; nothing is read before it is asked for. `progress` is told how far it is.
     `retry_budget` limits how long a request to a store is repeated; zero: never.
 
-    Raises UsageError for a scheme nobody knows or an extra that is not installed.
+    `allow_external`: paths and URIs below which files outside the table may be opened, as a shallow clone needs; what
+    the table names elsewhere raises PathExternal. Raises UsageError for an unsupported scheme, an extra that is not
+    installed, and a prefix without a directory, host or bucket.
     """
+    from deltacli.work.table_files import read_prefixes
+
     retry = None
     if "://" in uri:
         from deltacli.storage.retry import Retry
 
         retry = Retry(retry_budget.total_seconds(), is_explicit=retry_budget != timedelta(minutes=1))
-    open_other = partial(open_storage, options=storage_options, retry=retry)
-    return Table(open_other(uri), clock=clock, progress=progress, open_other=open_other)
+    allowed = read_prefixes(allow_external) if allow_external else NOTHING
+    open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry)
+    return Table(open_other(uri), clock=clock, progress=progress, open_other=open_other, allowed=allowed)
 
 
 class Table:
-    """A Delta table in one directory of a store; `open_other` opens the stores of files that lie elsewhere."""
+    """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
+    `allowed`.
+    """
 
     def __init__(
         self,
@@ -63,9 +72,11 @@ class Table:
         clock: Clock = system_clock,
         progress: Progress = SILENT,
         open_other: Callable[[str], Storage] = open_storage,
+        allowed: Allowed = NOTHING,
     ) -> None:
         self.storage = storage
         self.open_other = open_other
+        self.allowed = allowed
         self.engine: Engine = engine or EmbeddedEngine()
         self.clock = clock
         self.progress = progress
@@ -74,6 +85,12 @@ class Table:
     def uri(self) -> str:
         """The absolute URI of the table directory."""
         return self.storage.uri
+
+    def files(self) -> TableFiles:
+        """Return what finds the files that the log names."""
+        from deltacli.work.table_files import TableFiles
+
+        return TableFiles(self.storage, self.open_other, self.allowed)
 
     def history(self, *, limit: int = 0, counts: bool = False) -> History:
         """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
@@ -146,6 +163,8 @@ class Table:
             max_findings=max_findings,
             now_ms=self.clock(),
             progress=self.progress,
+            open_other=self.open_other,
+            allowed=self.allowed,
         )
 
     def checkpoint(

@@ -21,7 +21,8 @@ from deltacli.operations.inspect_log import LogInspector
 from deltacli.operations.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
 from deltacli.progress import SILENT, Progress
 from deltacli.quantities import plural
-from deltacli.storage import Storage, open_storage
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.work.table_files import TableFiles
 
 DEFAULT_MOST = 100
 
@@ -75,9 +76,10 @@ def validate_table(
     on_finding: Callable[[Finding], None] | None = None,
     limits: FileLimits | None = None,
     open_other: Callable[[str], Storage] = open_storage,
+    allowed: Allowed = NOTHING,
 ) -> Validation:
     """Check a table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are globs
-    over rule ids, `limits` say which data files are looked into.
+    over rule ids, `limits` say which data files are looked into, `allowed` which of those outside the table.
 
     Works on tables that can't be opened. Raises NotATable only where there is nothing at the path, StorageFailed, and
     UsageError for a condition that is none for this table (`usage.where`).
@@ -91,12 +93,14 @@ def validate_table(
     _look_at_log(collector, log, inspector, state, now_ms)
     files = None
     if level != "log":
-        listed = _look_at_storage(storage, collector, inspector, state, now_ms, progress)
+        at_hand = TableFiles(storage, open_other, allowed)
+        listed = _look_at_storage(storage, at_hand, collector, inspector, state, now_ms, progress)
         if looks_into_files and state is not None and listed is not None:
             sizes = {path: file.size_bytes for path, file in listed.files.items()}
-            table = TableAtHand(storage, open_other, state.regime, sizes, state.place())
+            table = TableAtHand(storage, at_hand, state.regime, sizes, state.place())
             chosen, with_rows = limits or FileLimits(), level == "data"
             files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
+        inspector.not_checked.extend(at_hand.not_checked())
     return Validation(
         storage.uri,
         inspector.version if inspector.version >= 0 else None,
@@ -136,6 +140,7 @@ def _look_at_log(
 
 def _look_at_storage(
     storage: Storage,
+    at_hand: TableFiles,
     collector: Collector,
     inspector: LogInspector,
     state: StateView | None,
@@ -149,6 +154,10 @@ def _look_at_storage(
         inspector.not_checked.append("the table's files were not compared: no version of it can be rebuilt")
         return None
     listed = list_table(storage, progress)
+    inspector.not_checked.extend(
+        f"the files below {directory}, a link that leads outside the table; to list them add --allow-external PREFIX"
+        for directory in listed.unlisted
+    )
     view = StorageView(
         listed.files,
         listed.nested_logs,
@@ -159,7 +168,8 @@ def _look_at_storage(
         inspector.commits,
         storage.uri,
         now_ms,
-        make_exists(storage),
+        make_exists(storage, at_hand),
+        listed.unlisted,
     )
     collector.look(view, Place(""))
     return listed
@@ -192,8 +202,9 @@ def _look_into_files(
     files.run_changes(inspector.cdc, inspector.rows_added)
     inspector.not_checked.extend(files.not_checked)
     checked = files.checked
-    if selection.limits and checked.checked < checked.live:
-        left = f"{checked.live - checked.checked:,} of {plural(checked.live, 'data file')}"
+    left_out = checked.live - checked.checked - files.refused
+    if selection.limits and left_out:
+        left = f"{left_out:,} of {plural(checked.live, 'data file')}"
         inspector.not_checked.append(f"{left}, which {' and '.join(limits.options)} left out")
     return checked
 

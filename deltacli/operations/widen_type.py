@@ -23,7 +23,6 @@ from deltacli.operations.scan import data_files
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
 from deltacli.work.data_files import DataFile, open_data_file
-from deltacli.work.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow
@@ -241,7 +240,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
     """Files that hold a column of the changes in a type that is neither the present one nor a narrower one."""
     columns = list({change.place.column.name: change.place.column for change in changes}.values())
     finder = FileColumns(snapshot.regime.mapping_mode, snapshot.regime.physical_name)
-    files = TableFiles(snapshot.table.storage, snapshot.table.open_other)
+    files = snapshot.table.files()
 
     def look(file: DataFile) -> Refusal | None:
         try:

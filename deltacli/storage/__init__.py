@@ -27,12 +27,15 @@ from deltacli.storage.base import (
     Walked,
     folds_names,
 )
-from deltacli.storage.local import LocalStorage, link_targets
+from deltacli.storage.bounds import NOTHING, Allowed, path_external
+from deltacli.storage.local import LocalStorage, has_link, leads_outside, link_targets, require_inside
 
 if TYPE_CHECKING:
     from deltacli.storage.retry import Retry
 
 __all__ = [
+    "NOTHING",
+    "Allowed",
     "Capabilities",
     "Created",
     "Creation",
@@ -50,9 +53,13 @@ __all__ = [
     "Unknown",
     "Walked",
     "folds_names",
+    "has_link",
     "is_inside",
+    "leads_outside",
     "link_targets",
     "open_storage",
+    "path_external",
+    "require_inside",
 ]
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
@@ -61,9 +68,16 @@ _FILE_URI = re.compile(r"file:(?://(?P<host>[^/]*))?(?=/|$)", re.IGNORECASE)
 _S3_SCHEMES = ("s3", "s3a", "s3n")  # the last two are Hadoop's names for the same store
 
 
-def open_storage(uri: str, options: Mapping[str, str] | None = None, *, retry: Retry | None = None) -> Storage:
-    """Return the store that holds `uri`: a path, a `file:` URI, or any scheme fsspec has a file system for. `retry`
-    decides how long calls over a network are repeated.
+def open_storage(
+    uri: str,
+    options: Mapping[str, str] | None = None,
+    allowed: Allowed = NOTHING,
+    *,
+    retry: Retry | None = None,
+) -> Storage:
+    """Return the store that holds `uri`: a path, a `file:` URI, or any scheme fsspec has a file system for. `allowed`:
+    where links of a local directory may lead besides the directory itself. `retry` decides how long calls over a
+    network are repeated.
 
     Raises UsageError for a scheme nobody knows or an extra that is not installed.
     """
@@ -72,10 +86,10 @@ def open_storage(uri: str, options: Mapping[str, str] | None = None, *, retry: R
     if local := _FILE_URI.match(uri):
         if (local["host"] or "localhost").lower() != "localhost":
             raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then give the path")
-        return LocalStorage(unquote(uri[local.end() :], errors="surrogateescape"))
+        return LocalStorage(unquote(uri[local.end() :], errors="surrogateescape"), allowed)
     scheme = _SCHEME.match(uri)
     if scheme is None:
-        return LocalStorage(os.path.expanduser(uri))
+        return LocalStorage(os.path.expanduser(uri), allowed)
     name, rest = scheme[1].lower(), uri[scheme.end() :]
     if name in _S3_SCHEMES:
         from deltacli.storage.s3 import S3Storage

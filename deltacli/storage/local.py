@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
-from deltacli.errors import FileMissing, NoSpace, PermissionRefused, StorageFailed
+from deltacli.errors import FileMissing, NoSpace, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage.base import (
     Capabilities,
     Creation,
@@ -25,6 +25,7 @@ from deltacli.storage.base import (
     Storage,
     Walked,
 )
+from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
@@ -32,14 +33,20 @@ _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
+_LINK = {errno.ELOOP, errno.EMLINK}  # the second is FreeBSD's
 
 
 class LocalStorage:
-    """Files below a directory of this machine. Names that are no UTF-8 come back with surrogate escapes."""
+    """Files below a directory of this machine. Names that are no UTF-8 come back with surrogate escapes.
 
-    def __init__(self, root: str) -> None:
+    Nothing outside the root is read, written or deleted through links or `..`, except below `allowed` prefixes: that
+    raises PathExternal.
+    """
+
+    def __init__(self, root: str, allowed: Allowed = NOTHING) -> None:
         self.root = os.path.abspath(root)
         self._swept: set[str] = set()
+        self.bounds = LocalBounds(self.root, allowed)
 
     @property
     def uri(self) -> str:
@@ -104,7 +111,7 @@ class LocalStorage:
     def read(self, path: str) -> bytes:
         place = self._at(path)
         try:
-            descriptor = _open(place)
+            descriptor = self._open(path)[0]
             try:
                 # Twice as fast as a file object on ten thousand small commits. One byte more than there should be: an
                 # answer of the right length is the end; else the file changed, or is larger than one read may be.
@@ -121,7 +128,7 @@ class LocalStorage:
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         place = self._at(path)
         try:
-            descriptor = _open(place)
+            descriptor = self._open(path)[0]
             try:
                 data = os.pread(descriptor, length, offset)
                 while len(data) < length and (more := os.pread(descriptor, length - len(data), offset + len(data))):
@@ -137,9 +144,10 @@ class LocalStorage:
 
         place = self._at(path)
         try:
-            os.close(_open(place))
+            descriptor, real = self._open(path)
+            os.close(descriptor)
             # Reads in C without the interpreter lock; a memory map dies with SIGBUS on a cut file.
-            return pyarrow.OSFile(os.fsencode(place), "rb")
+            return pyarrow.OSFile(os.fsencode(real), "rb")
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
 
@@ -191,6 +199,7 @@ class LocalStorage:
 
         place = self._at(path)
         try:
+            self.bounds.directory_of(path)
             return create(place, data, modified_ms, swept=self._sweep)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
@@ -200,16 +209,23 @@ class LocalStorage:
 
         place = self._at(path)
         try:
+            self.bounds.directory_of(path)
             replace(place, data, modified_ms, swept=self._sweep)
         except OSError as fault:
             raise _translate(fault, place, "written") from fault
 
     def draft(self, path: str) -> Draft:
+        self.bounds.directory_of(path)
         return _LocalDraft(self._at(path), self._sweep)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
         for path in paths:
-            yield path, _delete(self._at(path))
+            try:
+                self.bounds.directory_of(path)
+            except PathExternal:
+                yield path, Failed("a link leads outside the table")
+            else:
+                yield path, _delete(self._at(path))
 
     def remove_directory(self, path: str) -> Deletion:
         from deltacli.storage.local_walk import leads_elsewhere
@@ -237,6 +253,18 @@ class LocalStorage:
 
     def _at(self, path: str) -> str:
         return f"{self.root}/{path}" if path else self.root
+
+    def _open(self, path: str) -> tuple[int, str]:
+        """Open a regular file and return it with its place. Raises PathExternal before anything outside is opened."""
+        self.bounds.directory_of(path)
+        place = self._at(path)
+        try:
+            return _open(place, os.O_NOFOLLOW), place
+        except OSError as fault:
+            if fault.errno not in _LINK or not os.path.islink(place):
+                raise
+        real = self.bounds.file(path)
+        return _open(real), real
 
 
 class _LocalDraft:
@@ -287,6 +315,28 @@ def link_targets(storage: Storage, links: Iterable[str]) -> Iterator[tuple[str, 
             yield target[len(inside) :], link
 
 
+def require_inside(storage: Storage, path: str) -> None:
+    """Raise PathExternal where a link on the way to a file leads outside the store and its allowed prefixes."""
+    if isinstance(storage, LocalStorage):
+        storage.bounds.directory_of(path)
+
+
+def leads_outside(storage: Storage, directory: str) -> bool:
+    """Return whether a link on the way to a directory leads outside the store and its allowed prefixes."""
+    try:
+        require_inside(storage, f"{directory}/")
+    except PathExternal:
+        return True
+    return False
+
+
+def has_link(storage: Storage, directory: str, below: str) -> bool:
+    """Return whether a part of `below`, a path relative to `directory`, is a link."""
+    from deltacli.storage.local_walk import leads_elsewhere
+
+    return isinstance(storage, LocalStorage) and leads_elsewhere(f"{storage.root}/{directory}", below)
+
+
 def _is_directory(entry: os.DirEntry[str]) -> bool:
     """True also for a link to a directory. A link in a circle is none, like one that leads nowhere. Raises OSError."""
     try:
@@ -297,9 +347,9 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
         raise
 
 
-def _open(place: str) -> int:
+def _open(place: str, flags: int = 0) -> int:
     """Open a regular file for reading; anything else is refused: a pipe would wait for a writer, a device for ever."""
-    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     if stat_module.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.rules.file_views import FileFault
-from deltacli.errors import DataUnreadable, FileMissing, StorageFailed, UsageError
-from deltacli.storage import Storage
+from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.storage import Storage, require_inside
 from deltacli.work.data_files import DataFile, RowsWanted, open_data_file
 from deltacli.work.row_reader import read_opened
 from deltacli.work.table_files import TableFiles
@@ -40,6 +40,11 @@ class FileFacts(NamedTuple):
     """How many rows were read."""
     is_unread: bool = False
     """True for rows that nobody can read, though there is a footer."""
+
+    @property
+    def is_refused(self) -> bool:
+        """True for a file outside the table that may not be opened."""
+        return self.fault is not None and self.fault.code == PathExternal.code
 
 
 class Asking(Protocol):
@@ -115,11 +120,19 @@ class FooterFiles:
             return read_footer(storage, inner, size, reader)
         except FileMissing:
             return None, FileFault("data.file-missing", f"{path} is not there", "no such file")
+        except PathExternal as refusal:
+            return None, self.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
             return None, FileFault("data.unreachable", f"{path} can't be read: {fault.message}", fault.message)
 
+    def refused(self, path: str, refusal: PathExternal) -> FileFault:
+        """What becomes of a file that may not be opened."""
+        return refused(self._files, path, refusal)
+
     def place(self, path: str) -> tuple[Storage, str, int] | None:
-        """The store, the path in it and the size of a file; None for one of this table that is not there."""
+        """The store, the path in it and the size of a file; None for one of this table that is not there. Raises
+        PathExternal.
+        """
         storage, inner = self._files.locate(path)
         if storage is not self._own or self._sizes is None:
             return storage, inner, storage.stat(inner).size_bytes
@@ -128,8 +141,15 @@ class FooterFiles:
             return storage, inner, size
         other = self._files.as_written(path)
         if other is None or other[1] not in self._sizes:
+            require_inside(storage, inner)
             return None
         return storage, other[1], self._sizes[other[1]]
+
+
+def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
+    """Return what becomes of a file that may not be opened: no rule is about it, and `files` remembers it."""
+    files.refuse(path)
+    return FileFault(refusal.code, refusal.message)
 
 
 def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
@@ -196,6 +216,8 @@ def read_file(
                     own = batch if batch.num_columns == wanted.of_table else batch.select(range(wanted.of_table))
                     for asking in asked.values():
                         asking.take(batch if isinstance(asking, AskingBeside) else own)
+    except PathExternal as refusal:
+        return FileFacts(row, None, refused(files, data_file.path, refusal))
     except DataUnreadable as unreadable:
         fault = (
             fault

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.roaring import NATIVE, DeletedRows
 from deltacli.delta.rules.file_views import VectorFacts
-from deltacli.errors import FileMissing, StorageFailed, UsageError
+from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.quantities import plural
 from deltacli.storage import Storage
 from deltacli.work.deletion_vectors import (
@@ -92,6 +92,8 @@ class VectorReader:
                     by_file.setdefault((id(place.storage), place.path), []).append(((row, descriptor), place))
             except VectorFaultError as fault:
                 found.append(_faulty(row, fault))
+            except PathExternal as refusal:
+                found.append(VectorRead(VectorFacts(row, None, refusal.message, None, None), None))
             except (StorageFailed, UsageError) as fault:
                 found.append(VectorRead(VectorFacts(row, UNREACHABLE, fault.message, None, None), None))
         for of_file in by_file.values():
@@ -120,6 +122,9 @@ class VectorReader:
         except FileMissing:
             was_told = not is_own and self._was_told(vectors[0][1].shown)
             return _unread(vectors, None if was_told else "dv.file-missing", "its file is not there")
+        except PathExternal as refusal:
+            self._files.refuse(vectors[0][1].shown)
+            return _unread(vectors, None, refusal.message)
         except StorageFailed as fault:
             return _unread(vectors, UNREACHABLE, fault.message)
         return found if not version or version[0] == _VERSION else _of_version(found, version[0])

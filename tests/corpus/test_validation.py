@@ -10,7 +10,7 @@ from deltacli.delta.rules.base import Level, Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.findings import CHECK_CRASHED
 from deltacli.operations.validate import validate_table
-from deltacli.storage import open_storage
+from deltacli.storage import Allowed, open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable
 
@@ -100,7 +100,9 @@ def require_explained(table: CorpusTable, level: str) -> None:
     """What the manifest knows is found; other errors, and warnings about data files, stand above with their reason."""
     root = table.path(corpus.unpacked())
 
-    found = validate_table(open_storage(str(Path(root))), EmbeddedEngine(), level=level, now_ms=NOW_MS)
+    found = validate_table(
+        open_storage(str(Path(root))), EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=Allowed(directories=("/",))
+    )
 
     rules = {finding.rule.id for finding in found.findings}
     errors = {finding.rule.id for finding in found.findings if finding.severity is Severity.ERROR}

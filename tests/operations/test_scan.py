@@ -19,6 +19,7 @@ from deltacli.delta.schema.types import StructField, parse_schema
 from deltacli.errors import DataUnreadable, UsageError
 from deltacli.operations.table import Table, open_table
 from deltacli.storage import Storage, open_storage
+from deltacli.work.table_files import read_prefixes
 from tests.operations.test_far_tables import upload
 from tests.support.actions import Action
 from tests.support.builder import LOG, TableBuilder
@@ -189,7 +190,9 @@ def test_files_outside_the_table_are_read_where_they_are(tmp_path: Path) -> None
     del builder.files[outside]
     builder.write(copy)
 
-    assert 10 == sum(batch.num_rows for batch in open_table(str(copy)).snapshot().scan())
+    table = open_table(str(copy), allow_external=[str(source)])
+
+    assert 10 == sum(batch.num_rows for batch in table.snapshot().scan())
 
 
 def test_files_in_another_bucket_are_opened_with_the_options_of_the_table(s3: S3Server) -> None:
@@ -203,7 +206,7 @@ def test_files_in_another_bucket_are_opened_with_the_options_of_the_table(s3: S3
         asked.append(place)
         return open_storage(place)
 
-    table = Table(open_storage(uri), open_other=open_other)
+    table = Table(open_storage(uri), open_other=open_other, allowed=read_prefixes([f"s3://{other}/far"]))
 
     assert 10 == sum(batch.num_rows for batch in table.snapshot().scan())
     assert [f"s3://{other}/far"] == asked

@@ -10,7 +10,7 @@ import pytest
 from deltacli.delta.rules.base import Place
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import Validation, validate_table
-from deltacli.storage import open_storage
+from deltacli.storage import Allowed, open_storage
 from tests.rules.damages import DAMAGES, Damage, load_all
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS, TableBuilder
@@ -19,7 +19,8 @@ load_all()
 
 
 def inspect(root: Path, level: str = "storage") -> Validation:
-    return validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS)
+    everywhere = Allowed(directories=("/",))
+    return validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=everywhere)
 
 
 def rules_of(found: Validation) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -62,14 +63,19 @@ def open_copy(place: Path, *, now_ms: int = BEFORE_ALL_MS) -> Table:
 
 
 def copy_log(table: CorpusTable, root: Path, place: Path, *, with_data: bool = False) -> Path:
-    """Copy the log of a table; with its data as links where an engine wants to see them."""
+    """Copy the log of a table; with its data as hard links where an engine wants to see them."""
     source = table.path(root)
     shutil.copytree(source / LOG, place / LOG)
     if with_data:
-        for entry in source.iterdir():
-            if entry.name != LOG:
-                (place / entry.name).symlink_to(entry)
+        shutil.copytree(source, place, ignore=shutil.ignore_patterns(LOG), copy_function=_link, dirs_exist_ok=True)
     return place
+
+
+def _link(source: str, place: str) -> None:
+    try:
+        os.link(source, place)
+    except OSError:  # another file system
+        shutil.copy2(source, place)
 
 
 def plan(

@@ -70,7 +70,9 @@ def changes(
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other)
+    opened = Table(
+        run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
+    )
     span = find_range(opened, begin, end)
     is_empty = span.first > span.last
     found = opened.changes(

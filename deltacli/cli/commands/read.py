@@ -57,7 +57,9 @@ def read(
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other)
+    opened = Table(
+        run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
+    )
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
     # One more row than is shown: whether there are more is known by that.
     scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)

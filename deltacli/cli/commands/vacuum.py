@@ -127,7 +127,13 @@ class _Errand:
     ) -> _Errand:
         from deltacli.operations.table import Table
 
-        table = Table(run.open(name, writes=writes), clock=run.clock, progress=run.progress, open_other=run.open_other)
+        table = Table(
+            run.open(name, writes=writes),
+            clock=run.clock,
+            progress=run.progress,
+            open_other=run.open_other,
+            allowed=run.allowed,
+        )
         return cls(run, name, table, execution, dry_run, yes, with_files)
 
     def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:

@@ -71,6 +71,7 @@ def widen_type(
         clock=run.clock,
         progress=run.progress,
         open_other=run.open_other,
+        allowed=run.allowed,
     )
     if yes and not (dry_run or check):
         with telling_commit():

@@ -150,6 +150,8 @@ def change_data_against_listing(view: StorageView) -> Iterator[Finding]:
         place = commit.place(placed.line, placed.action["path"])
         stored, size = view.files.get(path), placed.action.get("size")
         if stored is None:
+            if view.may_be_there(path):
+                continue
             committed_ms = commit.in_commit_timestamp if commit.after.has_ict else None
             is_old = (commit.modified_ms if committed_ms is None else committed_ms) < threshold
             message = f"the change data file {path} is not there"

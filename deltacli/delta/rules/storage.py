@@ -98,7 +98,7 @@ class Compared:
     @cached_property
     def absent_rows(self) -> list[int]:
         """Rows of live files that should be in the listing and are not, under no name."""
-        return [row for row, _, other in self._absent if not other]
+        return [row for row, name, other in self._absent if not other and not self.view.may_be_there(name)]
 
     @cached_property
     def absent_names(self) -> set[str]:
@@ -220,7 +220,7 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     live_and_gone = compared.absent_names
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.
-        if path not in view.files and path not in live_and_gone and removed_ms >= threshold:
+        if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
             message = f"the removed file {path} is gone before its retention is over: older versions can't be read"
             seen = f"removed {format_timestamp(removed_ms)}"
             yield rows.FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)

@@ -46,10 +46,10 @@ def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
     """Where the file is, whether it is there (or can't be seen from here), and whether an absolute path leads to it."""
     if kind == "u":
         location = vector_file(text)
-        return (location, location in view.files, False) if location is not None else (text, True, False)
+        return (location, view.may_be_there(location), False) if location is not None else (text, True, False)
     inside = _below_root(view, text)
     if inside is not None:
-        return inside, inside in view.files, True
+        return inside, view.may_be_there(inside), True
     return text, view.exists(text) is not False, False
 
 

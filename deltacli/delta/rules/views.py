@@ -454,3 +454,9 @@ class StorageView:
     now_ms: int
     exists: Callable[[str], bool | None]
     """An absolute path or URI -> whether it is there; None where that can't be known from here."""
+    unlisted: Sequence[str] = ()
+    """Directories below the root whose files are not among `files`: links that lead outside the table."""
+
+    def may_be_there(self, path: str) -> bool:
+        """Return whether a file below the root was listed, or lies where nothing was listed."""
+        return path in self.files or any(path.startswith(f"{directory}/") for directory in self.unlisted)

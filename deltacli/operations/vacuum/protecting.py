@@ -22,7 +22,10 @@ def open_protected(table: Table, uri: str) -> Snapshot:
     """The newest version of another table. Raises also Refused where the protocol keeps deltacli from knowing all that
     it needs.
     """
-    other = Table(table.open_other(uri), clock=table.clock, progress=table.progress, open_other=table.open_other)
+    storage = table.open_other(uri)
+    other = Table(
+        storage, clock=table.clock, progress=table.progress, open_other=table.open_other, allowed=table.allowed
+    )
     with of_protected(other.uri):
         snapshot = other.snapshot()
         require_committable(snapshot.protocol, snapshot.properties, snapshot.version)

@@ -1,0 +1,137 @@
+"""Where files may be opened: below the root of a store, and below the prefixes that the user allows.
+
+A table that comes from somebody else can name any file or host by an absolute path, by `..` or by a symbolic link.
+Spec: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import unquote
+
+from deltacli.errors import PathExternal, UsageError
+
+_MOST_KNOWN = 1 << 16
+"""Directories whose real place is remembered."""
+
+_MOST_ESCAPES = 4
+"""How often a path is decoded in search of hidden `..`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """Prefixes outside a table below which its files may be opened: local directories without symbolic links, and URIs
+    as `deltacli.delta.paths.canonical` spells them.
+    """
+
+    directories: tuple[str, ...] = ()
+    uris: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, prefixes: Iterable[str]) -> Self:
+        """Sort canonical prefixes into local ones, whose links are resolved, and URIs. Raises UsageError for a prefix
+        that names neither a directory nor a host or bucket.
+        """
+        directories, uris = list[str](), list[str]()
+        for prefix in prefixes:
+            scheme, separator, rest = prefix.partition("://")
+            if not separator and prefix:
+                directories.append(os.path.realpath(prefix))
+            elif separator and scheme and rest.strip("/"):
+                uris.append(prefix.rstrip("/"))
+            else:
+                raise UsageError(
+                    f"--allow-external {prefix!r} names no directory, host or bucket",
+                    code="usage.allow-external",
+                    hint="--allow-external s3://BUCKET/PATH",
+                )
+        return cls(tuple(directories), tuple(uris))
+
+    def has_directory(self, real: str) -> bool:
+        """Return whether a local path without links is one of the prefixes or lies below one."""
+        return any(is_below(real, directory) for directory in self.directories)
+
+    def has_uri(self, uri: str) -> bool:
+        """Return whether a canonical URI lies below a prefix. One that climbs once a server decodes it does not."""
+        return any(is_below(uri, prefix) for prefix in self.uris) and not _may_climb(uri)
+
+
+NOTHING = Allowed()
+
+
+def is_below(path: str, prefix: str) -> bool:
+    """Return whether a path is a prefix or lies below it, compared by whole segments."""
+    return path == prefix or path.startswith(f"{prefix.rstrip('/')}/")
+
+
+def _may_climb(uri: str) -> bool:
+    for _ in range(_MOST_ESCAPES):
+        if ".." in uri.replace("\\", "/").split("/"):
+            return True
+        if (decoded := unquote(uri, errors="surrogateescape")) == uri:
+            return False
+        uri = decoded
+    return True
+
+
+class LocalBounds:
+    """The real place of each directory below a local root. Raises PathExternal for what lies outside the root and the
+    allowed prefixes.
+    """
+
+    def __init__(self, root: str, allowed: Allowed) -> None:
+        self.allowed = allowed
+        self._root = root
+        self._real: dict[str, str] = {}
+
+    def directory_of(self, path: str) -> str:
+        """Return the real place of the directory that holds `path`, which is relative to the root."""
+        directory = path.rpartition("/")[0]
+        known = self._real.get(directory)
+        return known if known is not None else self._place(directory, path)
+
+    def file(self, path: str) -> str:
+        """Return the real place of a file, all links on the way resolved."""
+        real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
+        self._require(real, path)
+        return real
+
+    def _place(self, directory: str, path: str) -> str:
+        known = self._real.get("")
+        if known is None:
+            known = self._real[""] = os.path.realpath(self._root)
+        place = known
+        parts = directory.split("/") if directory else []
+        for count, name in enumerate(parts, 1):
+            above = "/".join(parts[:count])
+            if (found := self._real.get(above)) is None:
+                found = f"{place.rstrip('/')}/{name}"
+                if name in ("", ".", "..") or os.path.islink(found):
+                    found = os.path.realpath(found)
+                    self._require(found, path)
+                if len(self._real) >= _MOST_KNOWN:
+                    self._real.clear()
+                self._real[above] = found
+            place = found
+        return place
+
+    def _require(self, real: str, path: str) -> None:
+        root = os.path.realpath(self._root)
+        if is_below(real, root) or self.allowed.has_directory(real):
+            return
+        self._real.clear()  # the root may be a link that leads elsewhere by now
+        raise path_external(f"{self._root}/{path}", self._root, real)
+
+
+def path_external(path: str, root: str, place: str) -> PathExternal:
+    """Return the refusal to open what lies at `place`, outside the table or store at `root`."""
+    prefix = place.rpartition("/")[0] or "/"
+    return PathExternal(
+        f"{path} leads outside {root} and was not opened",
+        facts={"leads to": place, "why": "only files of the table itself are opened, unless a prefix is allowed"},
+        hint=f"if you trust the table, add --allow-external {shlex.quote(prefix)}",
+    )
