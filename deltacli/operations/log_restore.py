@@ -9,7 +9,7 @@ writer, the first one is taken back. Then the rest, newest first; sidecars befor
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.delta.commit_lines import read_actions
-from deltacli.delta.log_path import HINT_NAME, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.segment import LogListing
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
@@ -34,7 +34,7 @@ from deltacli.operations.log_files import (
 )
 from deltacli.progress import SILENT, Progress, reported
 from deltacli.quantities import format_ranges, format_timestamp
-from deltacli.storage import Storage
+from deltacli.storage import Storage, has_link
 from deltacli.storage.base import require_writable
 
 _NAMED = 5
@@ -145,6 +145,7 @@ def plan_restore(
     """
     listed = _require_complete(source)
     require_writable(storage)
+    require_real_directories(storage, listed.files)
     log = list_whole_log(storage, progress=progress)
     present = log or {}
     sizes = (file.size_bytes for file in listed.files.values())
@@ -195,6 +196,20 @@ def _require_complete(source: Storage) -> BackupList:
             facts={"backup": source.uri, "begun": format_timestamp(listed.taken_ms), "of": listed.table},
         )
     return listed
+
+
+def require_real_directories(storage: Storage, names: Iterable[str]) -> None:
+    """Raise Refused where a directory inside the log, in which a file of the backup would be written, is a link: the
+    list of a backup may come from anybody, and the file would land where the link leads.
+    """
+    for directory in sorted({name.rpartition("/")[0] for name in names} - {""}):
+        if has_link(storage, LOG_DIRECTORY, directory):
+            raise Refused(
+                f"{directory} in the log is a symbolic link or lies behind one: files are not restored through links",
+                code="restore.link",
+                facts={"table": storage.uri, "directory": log_location(directory)},
+                hint="replace the link by a directory, then restore again",
+            )
 
 
 def _compare(storage: Storage, source: Storage, present: Mapping[str, StoredFile], file: BackedUp) -> _Compared:

@@ -11,7 +11,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
 from deltacli.operations.backup_list import differing
 from deltacli.operations.log_files import Journal, at_once, digest, list_whole_log, log_location, versioned
-from deltacli.operations.log_restore import Action, RestoreItem, RestorePlan
+from deltacli.operations.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
 from deltacli.progress import SILENT, Progress
 from deltacli.quantities import format_ranges
 from deltacli.storage import Created, Existed, Storage, Unknown
@@ -32,6 +32,7 @@ def execute_restore(
 
     Raises ConflictLost where another writer made a commit that the backup has, or between those that it has.
     """
+    require_real_directories(storage, [item.file.name for item in plan.writes])
     told = journal or Journal()
     read = partial(_read, source)
     contents = engine.run(read, plan.writes, at_once=at_once(source, (item.file.size_bytes for item in plan.writes)))

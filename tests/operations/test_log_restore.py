@@ -430,3 +430,25 @@ def test_few_large_files_are_read_at_a_time() -> None:
     far = RecordingStorage(MemoryStorage(), capabilities=FAR)
 
     assert [16, 16, 4, 1, 1] == [at_once(far, sizes) for sizes in ((), (1, 2), (1, 64 << 20), (200 << 20,), (1 << 40,))]
+
+
+@pytest.mark.parametrize("directory", ["_sidecars", "deep/er"])
+@pytest.mark.parametrize("target", ["outside", "t/data"])
+def test_nothing_is_restored_through_a_linked_directory(target: str, directory: str, tmp_path: Path) -> None:
+    """
+    The list of a backup may come from anybody: it decides in which directories of the log files are written.
+    """
+    table = LocalStorage(str(TableBuilder().commits(2).write(tmp_path / "t")))
+    backup = LocalStorage(str(tmp_path / "backup"))
+    table.put(f"{LOG}/{directory}/evil.parquet", b"evil")
+    back_up(table, backup)
+    first = directory.partition("/")[0]
+    shutil.rmtree(tmp_path / "t" / LOG / first)
+    (tmp_path / target).mkdir()
+    (tmp_path / "t" / LOG / first).symlink_to(tmp_path / target)
+
+    with pytest.raises(Refused) as refused:
+        restore(table, backup)
+
+    assert "restore.link" == refused.value.code
+    assert [] == list((tmp_path / target).iterdir())
