@@ -18,7 +18,7 @@ from deltacli.cli.options import CommonFormat, ReaderGoneError, invocation, with
 from deltacli.cli.output import PagerQuitError
 from deltacli.cli.render.json import dumps
 from deltacli.cli.streams import give_up
-from deltacli.cli.term import close_live_line, say, visible
+from deltacli.cli.term import close_live_line, say, say_json, visible
 from deltacli.cli.tree import (
     COMMANDS,
     GROUPS,
@@ -203,7 +203,7 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
         "details": {"signal": interruption.signal_name},
         "hint": None,
     }
-    say(dumps(document).decode())
+    say_json(dumps(document))
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
@@ -221,7 +221,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
             "details": {},
             "hint": hint,
         }
-        say(dumps(document).decode())
+        say_json(dumps(document))
     else:
         say(visible(f"error: {message}"))
         say(f"hint: {hint}")
@@ -238,9 +238,9 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
             "details": {},
             "hint": None,
         }
-        say(dumps(document).decode())
+        say_json(dumps(document))
     else:
-        say(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}")
+        say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
         say("hint: run it again with -vv and report the traceback, with the names in it made anonymous")
     report_details(error, arguments)
 

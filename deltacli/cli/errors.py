@@ -9,7 +9,7 @@ from itertools import pairwise
 from deltacli.cli.options import invocation
 from deltacli.cli.render.json import dumps
 from deltacli.cli.shell import fill_hint
-from deltacli.cli.term import say, visible
+from deltacli.cli.term import say, say_json, visible
 from deltacli.errors import DeltacliError
 
 
@@ -29,7 +29,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
             "details": error.facts,
             "hint": hint,
         }
-        say(dumps(document).decode())
+        say_json(dumps(document))
     else:
         width = max((len(name) for name in error.facts), default=0)
         say(

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from deltacli.cli.interrupts import Interrupted, pager_in_front
 from deltacli.cli.output import PagerQuitError
-from deltacli.cli.term import CONTROL, cells, close_live_line
+from deltacli.cli.term import CONTROL, cells, close_live_line, escaped_json
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -152,12 +152,8 @@ def open_screen(format_: str, *, is_paged: bool) -> Screen:
         rows=size.lines - 1,
         width=max(size.columns, 1),
         pager=choose_pager(os.environ) if wants_pager else None,
-        clean={"table": None, "csv": _escape_for_eyes}.get(format_, _escape_for_json),
+        clean={"table": None, "csv": _escape_for_eyes}.get(format_, escaped_json),
     )
-
-
-def _escape_for_json(text: str) -> str:
-    return CONTROL.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
 
 
 def _escape_for_eyes(text: str) -> str:

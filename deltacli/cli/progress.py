@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import cells, say, set_live_line, shorten, write_stderr
+from deltacli.cli.term import cells, say, say_json, set_live_line, shorten, write_stderr
 from deltacli.quantities import format_count, format_size
 
 _STOPPING = "interrupted: finishing what is running; Ctrl-C again leaves at once"
@@ -226,7 +226,7 @@ class JsonPainter:
             "unit": step.unit,
             "elapsedMs": int(elapsed * 1000),
         }
-        say(dumps(document).decode())
+        say_json(dumps(document))
 
     def notice(self, text: str) -> None:
         pass

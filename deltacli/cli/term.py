@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 class Style(StrEnum):
@@ -55,6 +55,11 @@ def visible(text: str) -> str:
         if CONTROL.search(text)
         else text
     )
+
+
+def escaped_json(text: str) -> str:
+    """Return a JSON text whose control and direction characters are JSON escapes: its values stay the same."""
+    return CONTROL.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
 
 
 def for_screen(text: str) -> str:
@@ -140,6 +145,11 @@ def say(text: str) -> None:
     line = live_line()
     with nullcontext() if line is None else line.hidden():
         write_stderr(text + "\n")
+
+
+def say_json(document: bytes) -> None:
+    """Write a JSON object as a line on stderr, safe on a terminal."""
+    say(escaped_json(document.decode()))
 
 
 def write_stderr(text: str) -> None:

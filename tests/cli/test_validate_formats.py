@@ -20,7 +20,7 @@ from deltacli.cli.render.findings import write_findings_csv, write_json, write_t
 from deltacli.cli.render.github import write_github
 from deltacli.cli.render.junit import write_junit
 from deltacli.cli.render.sarif import write_sarif
-from deltacli.cli.term import Terminal
+from deltacli.cli.term import CONTROL, Terminal
 from deltacli.delta.rules.base import Finding, Fix, Level, Place, Rule, Severity
 from deltacli.errors import NotATable
 from deltacli.operations.validate import Validation
@@ -29,7 +29,8 @@ from tests.cli.test_documents import validate as assert_valid
 
 SARIF = Draft7Validator(json.loads((ROOT / "tests/support/sarif/sarif-schema-2.1.0.json").read_text(encoding="utf-8")))
 PIPE = Terminal(is_terminal=False, width=None, colour=False)
-NASTY = "100%: a,b\r\n::error::x\x1b[31m \x00 ]]> <&\"' \u202e \ud800 é"
+TRICKS = "\x9b31m\x7f\u202e\u2066\u061c\u2028"
+NASTY = f"100%: a,b\r\n::error::x\x1b[31m \x00 ]]> <&\"' {TRICKS} \ud800 é"
 COMMAND = re.compile(r"::(error|warning|notice) ((?:\w+=[^,:\r\n]*,?)+)::([^\r\n]*)")
 
 Json = Any  # Any: JSON values
@@ -331,3 +332,33 @@ def test_places_are_written_for_editors_and_for_services(
     assert text.format(cwd=cwd) == place_name(table, place)
     assert relative == working_path(table, place)
     assert as_uri == working_uri(table, place)
+
+
+# Names that would write on a terminal, or turn its text around
+
+
+@pytest.mark.parametrize(
+    ("write", "options"),
+    [(write_github, {}), (write_junit, {}), (write_sarif, {"indent": False}), (write_sarif, {"indent": True})],
+)
+def test_control_characters_and_line_ends_of_names_do_not_reach_a_pipe(
+    write: Callable[..., None], options: dict[str, bool]
+) -> None:
+    table = make_table(RULE.at(Place(NASTY, key=NASTY), NASTY, seen=NASTY, expected=NASTY), name=f"./{NASTY}")
+
+    text = written(write, make_checkup(table), **options).decode()
+
+    assert not CONTROL.search(text.replace("\n", ""))
+    assert not any(line.lstrip().startswith("::error::x") for line in text.split("\n"))
+
+
+def test_sarif_keeps_what_a_name_was() -> None:
+    rule = RULE._replace(checks="", fix=Fix("", "", ""), example="")
+    finding = rule.at(Place("x"), "message", seen=TRICKS)
+    table = CheckedTable("t", Validation("file:///t", 3, "log", (finding,), {}, ()), (finding,), {}, 0, fails=True)
+
+    text = written(write_sarif, Checkup("log", Severity.ERROR, (table,), (), (rule,)), indent=False).decode()
+
+    document = json.loads(text)
+    assert not CONTROL.search(text[:-1])
+    assert TRICKS == document["runs"][0]["results"][0]["properties"]["seen"]

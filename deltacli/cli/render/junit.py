@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 from deltacli.cli.render.checkup import CheckedTable, Checkup, place_name, reaches
 from deltacli.cli.render.findings import fix_sentence
 from deltacli.cli.render.verdict import judge
+from deltacli.cli.term import visible
 from deltacli.delta.rules.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 
@@ -113,11 +114,12 @@ def _output(texts: Sequence[str], indent: str) -> list[str]:
 
 
 def _text(lines: Sequence[str]) -> str:
-    return escape(_legal("\n".join(lines)))
+    """Return lines as the content of an element. Line ends inside a line are escaped: it cannot pass for two."""
+    return escape(_legal("\n".join(map(visible, lines))))
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_legal(text))
+    return quoteattr(_legal(visible(text)))
 
 
 def _legal(text: str) -> str:

@@ -7,7 +7,8 @@ from typing import Any, BinaryIO
 from deltacli import __version__
 from deltacli.cli.render.checkup import LEVEL_NAMES, CheckedTable, Checkup, working_uri
 from deltacli.cli.render.findings import fix_sentence
-from deltacli.cli.render.json import write_document
+from deltacli.cli.render.json import dumps
+from deltacli.cli.term import escaped_json, visible
 from deltacli.delta.rules.base import Finding, Place, Rule, Severity
 from deltacli.operations.baseline import fingerprint
 
@@ -36,7 +37,8 @@ def write_sarif(sink: BinaryIO, checkup: Checkup, *, indent: bool) -> None:
             _result(table, finding, places[finding.rule.id]) for table in checkup.tables for finding in table.findings
         ],
     }
-    write_document(sink, {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=indent)
+    document = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=indent)
+    sink.write(escaped_json(document.decode()).encode() + b"\n")
 
 
 def _rule(rule: Rule) -> Json:
@@ -76,7 +78,7 @@ def _result(table: CheckedTable, finding: Finding, index: int) -> Json:
         "ruleId": finding.rule.id,
         "ruleIndex": index,
         "level": _LEVELS[finding.severity],
-        "message": {"text": finding.message},
+        "message": {"text": visible(finding.message)},
         "locations": [{"physicalLocation": location}],
         "partialFingerprints": {"deltacliFinding/v1": known.digest},
         "properties": {name: value for name, value in properties.items() if value is not None},
@@ -97,4 +99,4 @@ def _invocation(checkup: Checkup) -> Json:
 
 
 def _notification(level: str, text: str) -> Json:
-    return {"level": level, "message": {"text": text}}
+    return {"level": level, "message": {"text": visible(text)}}
