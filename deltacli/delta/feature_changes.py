@@ -37,6 +37,7 @@ _NOT_ALONE: Mapping[str, tuple[str, str]] = {
         "an engine that creates tables with it",
     ),
     "timestampWithoutTimezone": _OTHER_NAME,
+    "inCommitTimestamp-preview": _OTHER_NAME,
     "typeWidening-preview": _OTHER_NAME,
     "variantType-preview": _OTHER_NAME,
     "variantShredding-preview": _OTHER_NAME,

@@ -79,6 +79,7 @@ FEATURES: Mapping[str, Feature] = {
         Feature("clustering", _W, requires=("domainMetadata",)),
         Feature("vacuumProtocolCheck", _RW),
         Feature("inCommitTimestamp", _W, enabled_by="delta.enableInCommitTimestamps"),
+        Feature("inCommitTimestamp-preview", _W, enabled_by="delta.enableInCommitTimestamps-preview"),
         Feature("typeWidening", _RW, enabled_by="delta.enableTypeWidening"),
         Feature("typeWidening-preview", _RW, enabled_by="delta.enableTypeWidening"),
         Feature("variantType", _RW),

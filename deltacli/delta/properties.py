@@ -6,7 +6,8 @@ Spec: Table Properties; interval text as the reference implementation reads it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from typing import NamedTuple
 
 from deltacli.quantities import LONGEST_MS
 
@@ -15,6 +16,25 @@ TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 ICT_ENABLEMENT_VERSION = "delta.inCommitTimestampEnablementVersion"
 ICT_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
+
+
+class InCommitKeys(NamedTuple):
+    """The properties of in-commit timestamps: the switch, and the version and the time from which they count."""
+
+    switch: str
+    version: str
+    timestamp: str
+
+
+IN_COMMIT_KEYS: Mapping[str, InCommitKeys] = {
+    "inCommitTimestamp": InCommitKeys(IN_COMMIT_TIMESTAMPS, ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP),
+    "inCommitTimestamp-preview": InCommitKeys(
+        f"{IN_COMMIT_TIMESTAMPS}-preview", f"{ICT_ENABLEMENT_VERSION}-preview", f"{ICT_ENABLEMENT_TIMESTAMP}-preview"
+    ),
+}
+"""Feature -> its own properties: the writers of the preview (Delta 3.2) read those of the final feature no more than
+the other way round.
+"""
 
 TYPE_WIDENING_ENABLED = "delta.enableTypeWidening"
 
@@ -96,6 +116,12 @@ def is_false(configuration: Mapping[str, str | None], key: str) -> bool:
 def is_true(configuration: Mapping[str, str | None], key: str) -> bool:
     """Read a boolean property; absent is false."""
     return str(configuration.get(key) or "").strip().lower() == "true"
+
+
+def in_commit_keys(features: Set[str], configuration: Mapping[str, str | None]) -> InCommitKeys | None:
+    """Return the properties of in-commit timestamps where they are supported and on, else None."""
+    supported = (keys for feature, keys in IN_COMMIT_KEYS.items() if feature in features)
+    return next((keys for keys in supported if is_true(configuration, keys.switch)), None)
 
 
 def parse_integer(configuration: Mapping[str, str | None], key: str) -> int | None:

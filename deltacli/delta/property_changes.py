@@ -16,6 +16,7 @@ from deltacli.delta.features import stable_name
 from deltacli.delta.properties import (
     ICT_ENABLEMENT_TIMESTAMP,
     ICT_ENABLEMENT_VERSION,
+    IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
 )
 from deltacli.delta.property_guards import cautions_of, require_legal, require_ours
@@ -163,7 +164,8 @@ def _require_columns(regime: Regime, key: str, value: str) -> None:
 
 def _require_features(before: Regime, after: Regime) -> None:
     """Raise Refused where a property that was not there asks for a feature that the protocol lacks."""
-    supported = {stable_name(name) for name in before.features}
+    # In-commit timestamps alone are switched on by another property in their preview.
+    supported = {name if name in IN_COMMIT_KEYS else stable_name(name) for name in before.features}
     known = {(use.key, use.what) for use in property_uses(before.properties)}
     for use in _uses(after):
         if use[0] in supported or (use[1], use[2]) in known:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.properties import is_true
+from deltacli.delta.properties import InCommitKeys, in_commit_keys, is_true
 from deltacli.delta.protocol import Protocol
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.state import Metadata
@@ -55,7 +55,12 @@ class Regime:
     @cached_property
     def has_ict(self) -> bool:
         """True if in-commit timestamps are supported and on."""
-        return "inCommitTimestamp" in self.features and self.is_on("delta.enableInCommitTimestamps")
+        return self.in_commit_keys is not None
+
+    @cached_property
+    def in_commit_keys(self) -> InCommitKeys | None:
+        """The properties that in-commit timestamps go by; None where they are not supported or not on."""
+        return in_commit_keys(self.features, self.properties)
 
     @cached_property
     def columns(self) -> dict[str, StructField]:

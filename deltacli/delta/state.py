@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.action_faults import missing, shown, wrong_type
 from deltacli.delta.commit_lines import Action
-from deltacli.delta.properties import IN_COMMIT_TIMESTAMPS, is_true
+from deltacli.delta.properties import in_commit_keys
 from deltacli.delta.protocol import Protocol
 
 
@@ -121,7 +121,7 @@ class StateBuilder:
 
 def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:
     """True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
-    return "inCommitTimestamp" in protocol.supported_features and is_true(metadata.configuration, IN_COMMIT_TIMESTAMPS)
+    return in_commit_keys(protocol.supported_features, metadata.configuration) is not None
 
 
 def read_protocol(action: Action, source: str) -> Protocol:

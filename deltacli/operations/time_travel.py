@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.delta.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, parse_integer
+from deltacli.delta.properties import in_commit_keys, parse_integer
 from deltacli.delta.segment import LogListing
-from deltacli.delta.state import has_in_commit_timestamps
 from deltacli.delta.timestamps import file_times
 from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.log import Log, list_log
@@ -154,10 +153,11 @@ def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:
             snapshot = table.rebuild(Log(listing), version)
         except Unreadable:
             continue
-        if not has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)
+        if keys is None:
             return None
-        since = parse_integer(snapshot.properties, ICT_ENABLEMENT_VERSION)
-        moment = parse_integer(snapshot.properties, ICT_ENABLEMENT_TIMESTAMP)
+        since = parse_integer(snapshot.properties, keys.version)
+        moment = parse_integer(snapshot.properties, keys.timestamp)
         return (0, -(2**63)) if since is None or moment is None else (since, moment)
     return None
 

@@ -301,3 +301,20 @@ def test_timestamps_are_not_switched_on_without_saying_since_when() -> None:
 
     with pytest.raises(ValueError):
         require_allowed(adding, base(ICT, features=[]))
+
+
+@pytest.mark.parametrize(("preview", "stamp"), [("-preview", 5_001), ("", None)])
+def test_the_preview_of_in_commit_timestamps_is_switched_on_by_its_own_property(
+    preview: str, stamp: int | None
+) -> None:
+    """
+    Its writers do not read the property of the final feature.
+    """
+    before = base(
+        {f"delta.enableInCommitTimestamps{preview}": "true"}, committed_ms=5_000, features=["inCommitTimestamp-preview"]
+    )
+
+    info = first_action(CommitRequest("VACUUM START"), before)
+
+    assert stamp == info.get("inCommitTimestamp")
+    assert stamp is None or "inCommitTimestamp" == next(iter(info))

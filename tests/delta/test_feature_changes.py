@@ -89,6 +89,8 @@ def test_what_is_supported_is_nothing_to_do(protocol: Action, names: list[str]) 
     ("code", "protocol", "name", "configuration"),
     [
         ("features.preview", listed(["typeWidening-preview"]), "typeWidening", {}),
+        ("features.preview", listed(["inCommitTimestamp-preview"]), "inCommitTimestamp", {}),
+        ("features.not-alone", LEGACY, "inCommitTimestamp-preview", {}),
         ("features.would-activate", LEGACY, "inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
         ("features.would-activate", LEGACY, "rowTracking", {"delta.enableRowTracking": "true"}),
         ("features.would-activate", LEGACY, "columnMapping", {"delta.columnMapping.mode": "name"}),

@@ -128,6 +128,8 @@ REFUSED = [
     ("properties.feature-needed", {"delta.checkpointPolicy": "v2"}, {}, ["appendOnly"]),
     ("properties.feature-needed", {"delta.enableTypeWidening": "true"}, {}, "1,2"),
     ("properties.feature-needed", {ICT: "true"}, {}, "1,2"),
+    ("properties.feature-needed", {ICT: "true"}, {}, ["inCommitTimestamp-preview"]),
+    ("properties.internal", {f"{ICT}-preview": "false"}, {f"{ICT}-preview": "true"}, ["inCommitTimestamp-preview"]),
     (
         "protocol.exclusive",
         {"delta.enableDeletionVectors": "true"},

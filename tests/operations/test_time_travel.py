@@ -79,32 +79,35 @@ def test_a_log_without_commit_files_has_no_times(table_builder: TableBuilder) ->
     assert "table.timestamp-unknown" == raised.value.code
 
 
-def enabled(version: int | None = None, timestamp_ms: int | None = None) -> list[Line]:
+def enabled(version: int | None = None, timestamp_ms: int | None = None, *, preview: str = "") -> list[Line]:
     """In-commit timestamps from the first version on, or since a version that a table property names."""
-    configuration = {"delta.enableInCommitTimestamps": "true"}
+    configuration = {f"delta.enableInCommitTimestamps{preview}": "true"}
     if version is not None:
-        configuration["delta.inCommitTimestampEnablementVersion"] = str(version)
-        configuration["delta.inCommitTimestampEnablementTimestamp"] = str(timestamp_ms)
-    return [protocol(1, 7, writer_features=["inCommitTimestamp"]), metadata(configuration=configuration)]
+        configuration[f"delta.inCommitTimestampEnablementVersion{preview}"] = str(version)
+        configuration[f"delta.inCommitTimestampEnablementTimestamp{preview}"] = str(timestamp_ms)
+    return [protocol(1, 7, writer_features=[f"inCommitTimestamp{preview}"]), metadata(configuration=configuration)]
 
 
-def test_in_commit_timestamps_outrank_file_times(table_builder: TableBuilder) -> None:
+@pytest.mark.parametrize("preview", ["", "-preview"])
+def test_in_commit_timestamps_outrank_file_times(preview: str, table_builder: TableBuilder) -> None:
     """
     A copied table: files as young as the copy, timestamps as old as the commits.
     """
-    builder = table_builder.commit(commit_info(inCommitTimestamp=100), *enabled(), modified_ms=EPOCH_MS)
+    lines = enabled(preview=preview)
+    builder = table_builder.commit(commit_info(inCommitTimestamp=100), *lines, modified_ms=EPOCH_MS)
     builder.commit(commit_info(inCommitTimestamp=200), modified_ms=EPOCH_MS)
 
     assert [0, 0, 1, 1] == [version_at(builder, moment) for moment in (100, 199, 200, EPOCH_MS)]
 
 
-def test_versions_before_the_enablement_go_by_file_times(table_builder: TableBuilder) -> None:
+@pytest.mark.parametrize("preview", ["", "-preview"])
+def test_versions_before_the_enablement_go_by_file_times(preview: str, table_builder: TableBuilder) -> None:
     """
     Versions 0 and 1 have file times; version 2 enabled in-commit timestamps, far in the future of the files.
     """
     late = EPOCH_MS + 10**9
     builder = table_builder.commit(*birth()).commit(commit_info(inCommitTimestamp=7), txn("a", 1))
-    builder.commit(commit_info(inCommitTimestamp=late), *enabled(2, late))
+    builder.commit(commit_info(inCommitTimestamp=late), *enabled(2, late, preview=preview))
     builder.commit(commit_info(inCommitTimestamp=late + 50))
 
     assert [0, 1] == [version_at(builder, EPOCH_MS), version_at(builder, EPOCH_MS + 1_000)]

@@ -26,6 +26,9 @@ ADDED = {"checkpoint.several-forms": (Severity.WARNING, Level.LOG)}
 
 PROVEN_OTHERWISE = {"commit.huge": "a gigabyte, or a million lines: test_action_rules.py shows a view of them"}
 
+MILDER = {"schema.invalid-chars": Severity.WARNING}
+"""Where real tables show that the reference is too strict: the protocol allows it, and one engine alone does not."""
+
 load_all()
 
 
@@ -55,7 +58,11 @@ def test_the_catalogue_is_the_reference() -> None:
     text = (REFERENCE / "delta-protocol.md").read_text()
     rows = re.findall(r"^\| `([a-z0-9]+\.[a-z0-9-]+)` \| ([EWI]) \| (log|ckpt|list|foot|data) \|", text, re.MULTILINE)
     letters = {"E": Severity.ERROR, "W": Severity.WARNING, "I": Severity.INFO}
-    expected = {rule: (letters[severity], Level(level)) for rule, severity, level in rows if rule not in LEFT_OUT}
+    expected = {
+        rule: (MILDER.get(rule, letters[severity]), Level(level))
+        for rule, severity, level in rows
+        if rule not in LEFT_OUT
+    }
 
     assert 405 == len(rows) == len(RULES) - len(ADDED) + len(LEFT_OUT)
     assert set() == set(LEFT_OUT) & set(RULES)

@@ -343,3 +343,19 @@ def test_features_that_nothing_uses_are_told_together(features: tuple[str, ...],
     found = validate_table(storage, EmbeddedEngine(), select=["feature.*"], now_ms=NOW_MS).findings
 
     assert [(f"the protocol lists {told}", 2)] == [(finding.message, finding.place.line) for finding in found]
+
+
+@pytest.mark.parametrize("feature", ["inCommitTimestamp", "inCommitTimestamp-preview"])
+def test_the_preview_of_in_commit_timestamps_asks_for_them_as_the_feature_does(feature: str, tmp_path: Path) -> None:
+    """
+    Delta 3.2 names the feature and its properties with -preview at the end.
+    """
+    preview = feature.removeprefix("inCommitTimestamp")
+    table = TableBuilder(protocol=with_features(feature))
+    table.configure({f"delta.enableInCommitTimestamps{preview}": "true"})
+
+    found = [rule for rule, _ in found_in(table, tmp_path, select=(*OURS, "ict.missing"))]
+
+    expected = ["protocol.preview-feature"] if preview else []
+    assert expected == [rule for rule in found if rule != "ict.missing"]
+    assert "ict.missing" in found

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from deltacli.delta.features import CATALOG_FEATURES
 from deltacli.delta.properties import (
-    ICT_ENABLEMENT_TIMESTAMP,
-    ICT_ENABLEMENT_VERSION,
+    IN_COMMIT_KEYS,
     IN_COMMIT_TIMESTAMPS,
+    InCommitKeys,
     parse_integer,
 )
 from deltacli.delta.rules import commit_time_rows as rows
@@ -86,44 +86,49 @@ def enablement_properties(view: HistoryView) -> Iterator[Finding]:
             continue
         if regime is commit.before:
             continue
-        texts = (regime.properties.get(ICT_ENABLEMENT_VERSION), regime.properties.get(ICT_ENABLEMENT_TIMESTAMP))
+        keys = regime.in_commit_keys
+        assert keys is not None
+        texts = (regime.properties.get(keys.version), regime.properties.get(keys.timestamp))
         if (*texts, has_older) not in judged:
             judged.add((*texts, has_older))
-            yield from _enablement_of(commit, texts, times, has_older=has_older)
+            yield from _enablement_of(commit, keys, times, has_older=has_older)
 
 
 def _enablement_of(
-    commit: CommitView, texts: tuple[str | None, str | None], times: dict[int, int | None], *, has_older: bool
+    commit: CommitView, keys: InCommitKeys, times: dict[int, int | None], *, has_older: bool
 ) -> Iterator[Finding]:
-    regime, (version_text, timestamp_text) = commit.after, texts
-    place = (regime.metadata_place or commit.place())._replace(key=ICT_ENABLEMENT_VERSION)
+    regime = commit.after
+    version_text, timestamp_text = regime.properties.get(keys.version), regime.properties.get(keys.timestamp)
+    place = (regime.metadata_place or commit.place())._replace(key=keys.version)
     rule = rows.ENABLEMENT_PROPERTIES
     if (version_text is None) != (timestamp_text is None):
-        has, lacks = ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP
+        has, lacks = keys.version, keys.timestamp
         if version_text is None:
             has, lacks = lacks, has
         yield rule.at(place._replace(key=lacks), f"the table has {has} but not {lacks}", seen=has, expected=lacks)
     elif version_text is None:
         if has_older:
             message = "older versions have no in-commit timestamps, and no property says with which version they begin"
-            yield rule.at(place, message, expected=f"{ICT_ENABLEMENT_VERSION}, {ICT_ENABLEMENT_TIMESTAMP}")
+            yield rule.at(place, message, expected=f"{keys.version}, {keys.timestamp}")
     else:
-        version = parse_integer(regime.properties, ICT_ENABLEMENT_VERSION)
-        timestamp = parse_integer(regime.properties, ICT_ENABLEMENT_TIMESTAMP)
+        version = parse_integer(regime.properties, keys.version)
+        timestamp = parse_integer(regime.properties, keys.timestamp)
         found = times.get(version) if version is not None else None
         if found is not None and timestamp is not None and found != timestamp:
-            message = f"{ICT_ENABLEMENT_TIMESTAMP} is not the in-commit timestamp of version {version}"
-            yield rule.at(place._replace(key=ICT_ENABLEMENT_TIMESTAMP), message, seen=timestamp, expected=found)
+            message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"
+            yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
 
 
 @AREA.check(RegimeView, rows.WITHOUT_FEATURE)
 def property_without_feature(view: RegimeView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps."""
     regime = view.regime
-    if regime.protocol is None or "inCommitTimestamp" in regime.features or not regime.is_on(IN_COMMIT_TIMESTAMPS):
+    if regime.protocol is None or regime.has_ict:
         return
-    message = f"{IN_COMMIT_TIMESTAMPS} is true, but the protocol lacks the feature inCommitTimestamp: it has no effect"
-    yield rows.WITHOUT_FEATURE.at(view.place._replace(key=IN_COMMIT_TIMESTAMPS), message, expected="inCommitTimestamp")
+    for feature, (switch, *_) in IN_COMMIT_KEYS.items():
+        if regime.is_on(switch):
+            message = f"{switch} is true, but the protocol lacks the feature {feature}: it has no effect"
+            yield rows.WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
 
 
 @AREA.check(ListingView, rows.UNPUBLISHED_POSSIBLE, rows.READABLE_PARTIALLY)

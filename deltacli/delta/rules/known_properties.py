@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.features import FEATURES
+from deltacli.delta.properties import IN_COMMIT_KEYS
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -53,8 +54,7 @@ NUMBERS: Mapping[str, Bounds] = {
     "delta.columnMapping.maxColumnId": Bounds(0, MAX_LONG),
     "delta.dataSkippingNumIndexedCols": Bounds(-1, MAX_INT),
     "delta.dataSkippingStringPrefixLength": Bounds(0, MAX_INT),
-    "delta.inCommitTimestampEnablementTimestamp": Bounds(0, MAX_LONG),
-    "delta.inCommitTimestampEnablementVersion": Bounds(0, MAX_LONG),
+    **{key: Bounds(0, MAX_LONG) for keys in IN_COMMIT_KEYS.values() for key in (keys.timestamp, keys.version)},
     "delta.lastCommitTimestamp": Bounds(0, MAX_LONG),
     "delta.lastUpdateVersion": Bounds(0, MAX_LONG),
     "delta.randomPrefixLength": Bounds(1, MAX_INT),
@@ -79,7 +79,6 @@ OTHERS = frozenset(
         "delta.clusterByAuto",
         "delta.columnMapping.mode",
         "delta.dataSkippingStatsColumns",
-        "delta.enableInCommitTimestamps-preview",
         "delta.isolationLevel",
         "delta.managedDataSkippingStatsColumns",
         "delta.parquet.compression.codec",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from deltacli.delta.properties import ICT_ENABLEMENT_VERSION, parse_integer
+from deltacli.delta.properties import parse_integer
 from deltacli.delta.rules import log_file_rows as rows
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.clock import DAY_MS, SKEW_MS
@@ -40,9 +40,8 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
 
 def _first_in_commit_time(view: ListingView) -> int | None:
     """The version from which on in-commit timestamps count; None: they are off."""
-    if not view.regime.has_ict:
-        return None
-    return parse_integer(view.regime.properties, ICT_ENABLEMENT_VERSION) or 0
+    keys = view.regime.in_commit_keys
+    return None if keys is None else parse_integer(view.regime.properties, keys.version) or 0
 
 
 @AREA.check(ListingView, rows.MTIME_FUTURE)

@@ -116,12 +116,12 @@ EMPTY_NAME = AREA.rule(
 )
 INVALID_CHARS = AREA.rule(
     "schema.invalid-chars",
-    Severity.ERROR,
+    Severity.WARNING,  # the protocol allows such names, and so do all engines but one
     Level.LOG,
     "A name holds a blank, a tab, a line end or one of ,;{}()= in a table without column mapping.",
     spec="Delta-Spark: names of columns in Parquet files",
     fix=Fix(
-        broken="Spark refuses to write the table, and older ones to read it",
+        broken="Delta-Spark refuses to write the table, and its older versions refuse to read it; other engines do both",
         mend="enable column mapping (delta.columnMapping.mode=name)",
         loss="readers older than reader version 2",
     ),
