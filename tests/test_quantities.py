@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from deltacli.errors import UsageError
 from deltacli.quantities import (
+    corrected_timestamp,
     format_age,
     format_duration,
     format_ranges,
@@ -42,23 +43,65 @@ def test_a_written_duration_reads_back(duration_ms: int) -> None:
         ("1970-01-02", DAY_MS),
         ("1970-01-01T00:00:01Z", 1_000),
         ("1970-01-01t00:00:01z", 1_000),
-        ("1970-01-01 00:00:01", 1_000),
+        ("1970-01-01 00:00:01Z", 1_000),
+        ("1970-01-01T00:01Z", 60_000),
+        ("1970-01-01 08:00:00+08", 0),
+        ("1970-01-01T08:30:00+0830", 0),
+        ("0001-01-01T00:00:00+23:59", -62_135_683_140_000),
         ("1970-01-01T02:00:00+02:00", 0),
         ("1969-12-31T23:00:00-01:00", 0),
-        ("1970-01-01T00:00:00.0019", 1),
+        ("1970-01-01T00:00:00.0019Z", 1),
+        ("1970-01-01T00:00:00.0019999999Z", 1),
         (" 1970-01-02 ", DAY_MS),
     ],
 )
-def test_times_are_utc_unless_they_say_otherwise(text: str, timestamp_ms: int) -> None:
+def test_a_time_has_an_offset_and_a_date_is_midnight_in_utc(text: str, timestamp_ms: int) -> None:
     assert timestamp_ms == parse_timestamp(text)
 
 
-@pytest.mark.parametrize("text", ["", "now", "yesterday", "1970-13-01", "1970-01-01T25:00:00Z", "01.02.1970"])
+@pytest.mark.parametrize(
+    ("text", "corrected"),
+    [
+        ("1970-01-01T00:00:01", "1970-01-01T00:00:01Z"),
+        ("1970-01-01 00:01", "1970-01-01T00:01Z"),
+        ("1970-01-01+08", "1970-01-01T00:00:00+08"),
+        ("1970-01-01-05:00", "1970-01-01T00:00:00-05:00"),
+        ("1970-01-01Z", "1970-01-01T00:00:00Z"),
+    ],
+)
+def test_a_time_without_an_offset_is_a_usage_error_that_gives_one_with_it(text: str, corrected: str) -> None:
+    """
+    A date with an offset was read as a time of day in UTC.
+    """
+    with pytest.raises(UsageError) as raised:
+        parse_timestamp(text)
+
+    assert "usage.timestamp" == raised.value.code
+    assert corrected == corrected_timestamp(text)
+    assert parse_timestamp(corrected) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "now",
+        "yesterday",
+        "1970-13-01",
+        "1970-13-01T00:00:00",
+        "1970-01-01T25:00:00Z",
+        "1970-01-01T00:00:00+25:00",
+        "1970-01-01x00:00:00Z",
+        "1970-W01-1",
+        "01.02.1970",
+    ],
+)
 def test_what_is_no_time_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_timestamp(text)
 
     assert (2, "usage.timestamp") == (raised.value.exit_code, raised.value.code)
+    assert corrected_timestamp(text) is None
 
 
 @pytest.mark.parametrize("timestamp_ms", [-(10**18), 10**18])

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltacli.cli.moments import parse_moment
+from deltacli.cli.options import invocation
 from deltacli.errors import UsageError
-from deltacli.quantities import format_timestamp, parse_timestamp
+from deltacli.quantities import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.cli.options import Run
@@ -18,7 +20,7 @@ def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
         raise UsageError("--version and --timestamp exclude each other")
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
-    return parse_timestamp(timestamp) if timestamp is not None else None
+    return parse_moment("--timestamp", timestamp, invocation.arguments) if timestamp is not None else None
 
 
 def parse_versions(text: str, option: str) -> tuple[int, ...]:

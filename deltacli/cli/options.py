@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 import typer
 
 from deltacli.cli.configuration import one_of, parse_storage_option, read_configuration, table_around
+from deltacli.cli.moments import parse_moment
 from deltacli.cli.output import open_sink
 from deltacli.cli.render.json import dumps
 from deltacli.cli.term import Terminal, close_live_line, detect_terminal, say, say_json
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.quantities import parse_duration, parse_timestamp
+from deltacli.quantities import parse_duration
 
 if TYPE_CHECKING:
     from deltacli.cli.stores import Stores
@@ -109,7 +110,7 @@ TimestampOption = Annotated[
     typer.Option(
         "--timestamp",
         metavar="T",
-        help="The newest version committed at or before T (RFC 3339; a date is midnight UTC).",
+        help="The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
         show_default=False,
     ),
 ]
@@ -159,7 +160,8 @@ _SHARED: Mapping[str, Any] = {  # Any: annotations
         ),
     ],
     "now": Annotated[
-        str | None, typer.Option("--now", metavar="T", help="The clock, for reproducible runs.", show_default=False)
+        str | None,
+        typer.Option("--now", metavar="T", help="The clock, for reproducible runs.", show_default=False),
     ],
     "storage_option": Annotated[
         list[str] | None,
@@ -432,7 +434,7 @@ def make_run(
     return Run(
         format=chosen,
         output=output,
-        clock=fixed_clock(parse_timestamp(now)) if now is not None else system_clock,
+        clock=fixed_clock(parse_moment("--now", now, invocation.arguments)) if now is not None else system_clock,
         storage_options={
             **settings.get("storage_options", {}),
             **dict(map(parse_storage_option, storage_option or [])),

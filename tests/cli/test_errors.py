@@ -131,6 +131,26 @@ def test_a_corrupt_checkpoint_is_worked_around_until_nothing_older_helps(table: 
     assert_error(stuck, 3, "00000000000000000010.checkpoint.parquet can't be read")
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [("snapshot", "--timestamp"), ("history", "--now"), ("changes", "--from"), ("changes", "--to")],
+)
+@pytest.mark.parametrize(
+    ("given", "corrected"),
+    [("2026-01-09T08:12:44", "2026-01-09T08:12:44Z"), ("2026-01-09+08", "2026-01-09T00:00:00+08")],
+)
+def test_a_time_without_an_offset_is_refused_with_the_command_that_has_one(
+    command: str, option: str, given: str, corrected: str
+) -> None:
+    others = () if command != "changes" or option == "--from" else ("--from", "0")
+
+    done = deltacli(command, "t", *others, option, given)
+
+    hint = " ".join(["hint: deltacli", command, "t", *others, option, corrected])
+    assert_error(done, 2, f"{option}: '{given}'")
+    assert hint == done.err.splitlines()[-1]
+
+
 def test_a_moment_before_the_table_and_one_after_it(table: Path) -> None:
     before = deltacli("snapshot", table, "--timestamp", "2025-12-31")
     after = deltacli("snapshot", table, "--timestamp", "2030-01-01", "--counts", "--json")

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.chosen_version import note_findings
-from deltacli.cli.options import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
+from deltacli.cli.moments import parse_moment
+from deltacli.cli.options import ColumnsOption, LimitOption, RowFormat, Run, TableArgument, invocation
 from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
-from deltacli.quantities import parse_timestamp
 
 if TYPE_CHECKING:
     from deltacli.operations.time_travel import Moment
@@ -66,7 +66,7 @@ def changes(
     from deltacli.operations.table import Table
     from deltacli.operations.time_travel import find_range
 
-    begin, end = _parse_end(first), None if last is None else _parse_end(last)
+    begin, end = _parse_end("--from", first), None if last is None else _parse_end("--to", last)
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
@@ -98,9 +98,13 @@ def changes(
     note_what_is_missing(run, written, most)
 
 
-def _parse_end(text: str) -> int | Moment:
+def _parse_end(option: str, text: str) -> int | Moment:
     """A version where it is digits, else a time. Raises UsageError."""
     from deltacli.operations.time_travel import Moment
 
     digits = text.strip()
-    return int(digits) if digits.isascii() and digits.isdigit() else Moment(parse_timestamp(text))
+    return (
+        int(digits)
+        if digits.isascii() and digits.isdigit()
+        else Moment(parse_moment(option, text, invocation.arguments))
+    )

@@ -121,7 +121,7 @@ INVALID_CHARS = AREA.rule(
     "A name holds a blank, a tab, a line end or one of ,;{}()= in a table without column mapping.",
     spec="Delta-Spark: names of columns in Parquet files",
     fix=Fix(
-        broken="Delta-Spark refuses to write the table, and its older versions refuse to read it; other engines do both",
+        broken="Delta-Spark refuses to write the table, and its older versions refuse to read it",
         mend="enable column mapping (delta.columnMapping.mode=name)",
         loss="readers older than reader version 2",
     ),
