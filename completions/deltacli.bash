@@ -344,7 +344,7 @@ again;TEXT
 --where;TEXT;once;Only rows for which this condition is true.
 --limit;TEXT;once;Rows shown, 0 = all.
 --version;TEXT;once;The snapshot of this version.
---timestamp;TEXT;once;The newest version committed at or before T (RFC 3339; a date is midnight UTC).
+--timestamp;TEXT;once;The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --explain;-;once;List the files instead that would be read, and why others not.
 --format;table json ndjson csv parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -368,7 +368,7 @@ again;TEXT
         'snapshot ')
             commands=''
             options='--version;TEXT;once;The snapshot of this version.
---timestamp;TEXT;once;The newest version committed at or before T (RFC 3339; a date is midnight UTC).
+--timestamp;TEXT;once;The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --files;-;once;List the live files instead.
 --tombstones;-;once;List the tombstones instead, expired ones too.
 --schema;-;once;Show the schema as a tree instead.

@@ -37,6 +37,15 @@ PROVENANCE_FIELDS = (
     "userMetadata",
     "txnId",
 )
+_RENAMED = {"timestamp": "commitInfoTimestampMs", "inCommitTimestamp": "inCommitTimestampMs"}
+ITEM_FIELDS = (
+    *("version", "timestampMs", "timestamp", "timestampSource", "hasCommitInfo"),
+    *_RENAMED.values(),
+    *PROVENANCE_FIELDS,
+    *("commitInfo", "problem", "actions", "addedFiles", "removedFiles", "addedBytes", "removedBytes"),
+)
+"""The fields of an item with a fixed meaning; every other one is a key of commitInfo that a writer added."""
+_TAKEN = frozenset({*ITEM_FIELDS, "type"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +90,9 @@ class HistoryItem:
             "timestampSource": self.time.source.value,
             "hasCommitInfo": self.commit_info is not None,
         }
-        for name, source in (("commitInfoTimestampMs", "timestamp"), ("inCommitTimestampMs", "inCommitTimestamp")):
-            if info.get(source) is not None:
-                item[name] = info[source]
-        for name in PROVENANCE_FIELDS:
-            if info.get(name) is not None:
-                item[name] = info[name]
+        item |= {name: info[source] for source, name in _RENAMED.items() if info.get(source) is not None}
+        item |= {name: info[name] for name in PROVENANCE_FIELDS if info.get(name) is not None}
+        item |= self._other_info()
         if self.problem is not None:
             item["problem"] = self.problem
         if self.counts is not None:
@@ -96,6 +102,17 @@ class HistoryItem:
             item["addedBytes"] = self.counts.added_bytes
             item["removedBytes"] = self.counts.removed_bytes
         return item
+
+    def _other_info(self) -> dict[str, Any]:  # Any: JSON values
+        """The keys of commitInfo that have no field: verbatim, those that a field shadows in an object `commitInfo`."""
+        others = {
+            key: value
+            for key, value in (self.commit_info or {}).items()
+            if value is not None and key not in PROVENANCE_FIELDS and key not in _RENAMED
+        }
+        shadowed = {key: value for key, value in others.items() if key in _TAKEN}
+        found = {key: value for key, value in others.items() if key not in shadowed}
+        return found | ({"commitInfo": shadowed} if shadowed else {})
 
 
 @dataclass(frozen=True, slots=True)

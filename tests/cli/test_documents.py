@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from tests.cli.support import ROOT, Result, deltacli
 from tests.support import damage
+from tests.support.actions import birth, commit_info
 from tests.support.builder import TableBuilder
 
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schemas").glob("*.json")}
@@ -182,3 +183,24 @@ def test_a_configuration_file_gives_defaults_and_options_beat_it(sample: Path, t
     assert 15 == len(from_file.document["items"])
     assert from_file.out == from_environment.out
     assert "version" == overruled.out.splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "exit_code", "expected"),
+    [
+        ("version,job", 0, "version,job\n1,\n0,nightly\n"),
+        ("job,commitInfo", 0, 'job,commitInfo\n,\nnightly,"{""problem"":""none""}"\n'),
+        ("version,absent", 0, "version,absent\n1,\n0,\n"),
+        ("verison", 2, ""),
+    ],
+)
+def test_history_has_a_column_for_every_key_of_commit_info(
+    columns: str, exit_code: int, expected: str, tmp_path: Path
+) -> None:
+    info = commit_info(job="nightly", problem="none")
+    table = TableBuilder().commit(info, *birth()).commit(commit_info()).write(tmp_path / "t")
+
+    done = deltacli("history", table, "--format", "csv", "--columns", columns)
+
+    assert (exit_code, expected) == (done.code, done.out)
+    assert ("no commit shown here has the key absent" in done.err) is ("absent" in columns)

@@ -118,7 +118,7 @@ def test_provenance_is_given_as_found(table_builder: TableBuilder) -> None:
     assert {
         name: fields[name] for name in ("operationParameters", "operationMetrics", "readVersion", "isBlindAppend")
     } == {name: document[name] for name in ("operationParameters", "operationMetrics", "readVersion", "isBlindAppend")}
-    assert "unknownField" not in document
+    assert fields["unknownField"] == document["unknownField"]
 
 
 def test_the_in_commit_timestamp_is_the_time_where_it_comes_first(table_builder: TableBuilder) -> None:
@@ -252,3 +252,18 @@ def test_counts_are_numbers_of_actions_files_and_bytes(table_builder: TableBuild
 def test_history_of_nothing_is_refused(table_builder: TableBuilder) -> None:
     with pytest.raises(NotATable):
         open_built(table_builder.file("data.parquet", b"x")).history()
+
+
+def test_history_shows_the_keys_of_commit_info_that_it_does_not_know(table_builder: TableBuilder) -> None:
+    """
+    Custom metadata stands beside the fields; what has the name of a field stands in `commitInfo`.
+    """
+    theirs = {"job": "nightly", "clientVersion": "delta-rs.1", "tags": {"a": 1}, "nothing": None, "problem": "none"}
+    builder = table_builder.commit(commit_info(**theirs, type="x", txnId="t"))
+
+    item = open_built(builder).history().items[0].as_json()
+
+    shown = {"job": "nightly", "clientVersion": "delta-rs.1", "tags": {"a": 1}, "txnId": "t"}
+    assert shown == {key: item[key] for key in shown}
+    assert {"problem": "none", "type": "x"} == item["commitInfo"]
+    assert {"nothing", "problem", "type"}.isdisjoint(item)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument, invocation
-from deltacli.cli.render.columns import Column, choose, usual, write_csv, write_table
+from deltacli.cli.render.columns import Column, choose, unknown_column, usual, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.shell import again_without_limit, quoted_table
 from deltacli.cli.term import Style
@@ -42,12 +42,14 @@ def history(
       deltacli history ./tbl --limit 0 --counts
       deltacli history s3://lake/events --json | jq '.items[0].operation'
       deltacli history ./tbl --format csv --columns version,timestamp,operation
+      deltacli history ./tbl --columns version,job   (a key that a writer added)
     """
     from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.history import read_history
 
     available = _columns(run, counts=counts)
-    chosen = choose(available, columns)
+    others = _keys_of_commit_info(columns, available)
+    chosen = choose([*available, *others], columns)
     found = read_history(
         run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts, progress=run.progress
     )
@@ -70,6 +72,7 @@ def history(
                 shown = chosen if columns else usual(available, run.terminal)
                 rows = list(_lines(found))
                 write_table(sink, run.terminal, shown, rows, note=lambda line: line.gap, keep_empty=bool(columns))
+    _note_absent(run, found, others)
     _say_what_next(run, table, found)
 
 
@@ -152,8 +155,39 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
             column("removedBytes", text=_size("removedBytes"), right=True, priority=4, least=9, title="bytes -"),
         ]
     found.append(column("problem", style=lambda _: Style.PROBLEM, priority=1, least=12))
+    found.append(column("commitInfo", on_screen=False, in_pipe=False))
     return found
 
+
+def _keys_of_commit_info(wanted: str | None, available: Sequence[Column[_Line]]) -> list[Column[_Line]]:
+    """Return a column for each wanted name that is not a column: writers add keys of their own to commitInfo.
+
+    Raises UsageError for a name that is nearly one of a column.
+    """
+    from difflib import get_close_matches
+
+    known = [column.name.lower() for column in available]
+    others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
+    for name in others:
+        if get_close_matches(name.lower(), known, 1, _NEARLY_THE_SAME):
+            raise unknown_column(name, [column.name for column in available])
+    return [_key_column(name) for name in others]
+
+
+def _key_column(name: str) -> Column[_Line]:
+    return Column(name, lambda line: _field(name, line.item) if line.item else None, priority=7, least=8)
+
+
+def _note_absent(run: Run, found: History, others: Sequence[Column[_Line]]) -> None:
+    """Say which columns are empty because no commit that is shown has such a key."""
+    items = [item.as_json() for item in found.items]
+    for column in others:
+        if items and not any(column.name in item for item in items):
+            run.note(f"note: no commit shown here has the key {column.name} in its commitInfo")
+
+
+_NEARLY_THE_SAME = 0.8
+"""The likeness above which a name is a misspelt column: `verison`, and not `jobVersion`."""
 
 _SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
 
