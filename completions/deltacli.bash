@@ -95,7 +95,8 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
             ;;
         'features ')
             commands=''
-            options='--dry-run;-;once;Show what would be done and change nothing; beats --yes.
+            options='--commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
+--dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
 --format;table json ndjson csv;once;Format of stdout.
 --json;-;once;The same as --format json.
@@ -315,6 +316,7 @@ once;TEXT
         'properties ')
             commands=''
             options='--force;-;once;Also set delta. keys that no engine is known to know.
+--commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
 --format;table json ndjson csv;once;Format of stdout.
@@ -411,6 +413,7 @@ again;TEXT
 --no-log-entries;-;once;Commit neither VACUUM START nor VACUUM END.
 --threads;TEXT;once;Delete with so many threads.
 --rate;TEXT;once;Delete at most so many files a second: 500/s.
+--commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
 --files;-;once;List every file that goes; csv and ndjson do so anyway.
 --save-plan;FILE;once;Only plan, and write the plan as Parquet.
 --apply;FILE;once;Execute a saved plan, or go on with it.
@@ -477,6 +480,7 @@ again;TEXT
 --upgrade-protocol;-;once;Add the features that are missing; clients without them lose access.
 --check-files;-;once;Look into every data file before: refuse where one has another type.
 --check;-;once;Change nothing: exit 1 if a change is due, 4 if it is refused.
+--commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
 --format;table json ndjson csv;once;Format of stdout.

@@ -131,6 +131,15 @@ DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done and change nothing; beats --yes.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+CommitMetadataOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--commit-metadata",
+        metavar="K=V",
+        help="Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.",
+        show_default=False,
+    ),
+]
 
 
 def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations

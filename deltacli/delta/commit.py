@@ -13,6 +13,7 @@ from typing import NamedTuple
 import orjson
 
 from deltacli.delta.commit_lines import Action
+from deltacli.delta.commit_metadata import NO_METADATA
 from deltacli.delta.log_path import MAX_VERSION
 from deltacli.delta.properties import ICT_ENABLEMENT_TIMESTAMP, ICT_ENABLEMENT_VERSION, is_true
 from deltacli.delta.protocol import Protocol, require_committable, require_readable
@@ -102,9 +103,18 @@ def is_stamped(request: CommitRequest, base: Base) -> bool:
     return has_in_commit_timestamps(*_after(request, base))
 
 
-def encode(request: CommitRequest, base: Base, *, txn_id: str, now_ms: int, engine_info: str) -> bytes:
+def encode(
+    request: CommitRequest,
+    base: Base,
+    *,
+    txn_id: str,
+    now_ms: int,
+    engine_info: str,
+    commit_metadata: Mapping[str, str] = NO_METADATA,
+) -> bytes:
     """Return the commit file that makes `base.version + 1` of the request: commitInfo, protocol, metaData, domains.
 
+    `commit_metadata` are further keys of the commitInfo, none of which is reserved.
     A request that switches in-commit timestamps on also gets the two properties that say since when.
     Spec: Commit Provenance Information; In-Commit Timestamps (writer requirements).
     """
@@ -129,6 +139,7 @@ def encode(request: CommitRequest, base: Base, *, txn_id: str, now_ms: int, engi
         **({"tags": tags} if tags else {}),
         "engineInfo": engine_info,
         "txnId": txn_id,
+        **commit_metadata,
     }
     lines: list[Action] = [{"commitInfo": info}]
     if request.protocol is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
@@ -27,6 +27,7 @@ from deltacli.delta.commit import (
     look_at,
     require_allowed,
 )
+from deltacli.delta.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.timestamps import TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
@@ -89,6 +90,7 @@ def commit(
     table: Table,
     make: Callable[[Snapshot], CommitRequest | None],
     *,
+    commit_metadata: Mapping[str, str] = NO_METADATA,
     max_attempts: int = MAX_ATTEMPTS,
     pause: Pause = jittered_pause,
     new_txn_id: Callable[[], str] = new_txn_id,
@@ -98,6 +100,7 @@ def commit(
 
     When another writer is first, the request is tried after it, or, where that changed what was read, made anew:
     `make` may be called many times, with newer and newer snapshots, and what it raises ends the run.
+    `commit_metadata` are keys that are added to the commitInfo; UsageError for those that are reserved.
 
     Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, and
     StorageFailed, all with nothing changed; ConflictLost after `max_attempts` versions went to others, with nothing
@@ -107,8 +110,9 @@ def commit(
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
     """
     storage = table.storage
+    require_free(commit_metadata)
     require_writable(storage)
-    sender = _Sender(table, new_txn_id(), pause)
+    sender = _Sender(table, new_txn_id(), pause, commit_metadata)
     made: _Made | None = None
     lost: _Lost | None = None
     for attempt in range(max_attempts):
@@ -151,8 +155,9 @@ class _Lost(NamedTuple):
 class _Sender:
     """Sends commits under one txnId, and finds out what became of each."""
 
-    def __init__(self, table: Table, txn_id: str, pause: Pause) -> None:
+    def __init__(self, table: Table, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
         self._table, self.txn_id, self._pause = table, txn_id, pause
+        self._commit_metadata = commit_metadata
 
     def send(self, made: _Made) -> int | _Lost:
         """Create the version after the base and return it, or who has it; only what is certain is returned.
@@ -160,7 +165,14 @@ class _Sender:
         Raises StorageFailed where nothing was sent, OutcomeUnknown where it can't be found out what became of it.
         """
         version = made.base.version + 1
-        data = encode(made.request, made.base, txn_id=self.txn_id, now_ms=self._table.clock(), engine_info=ENGINE_INFO)
+        data = encode(
+            made.request,
+            made.base,
+            txn_id=self.txn_id,
+            now_ms=self._table.clock(),
+            engine_info=ENGINE_INFO,
+            commit_metadata=self._commit_metadata,
+        )
         try:
             return self._send(made.request, version, data)
         except BaseException as stop:

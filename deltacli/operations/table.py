@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
+from deltacli.delta.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.segment import CheckpointInstance, choose_segment
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
@@ -217,11 +218,13 @@ class Table:
         enable: bool = False,
         upgrade_protocol: bool = False,
         check_files: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> WideningOutcome:
         """Give columns wider types in one commit, and return what was done: pairs of a column path and a type.
 
         `enable` consents to set `delta.enableTypeWidening`, `upgrade_protocol` to add the features that are missing,
-        `check_files` looks into every data file before. `committed_version` is None where every column has its type.
+        `check_files` looks into every data file before. `commit_metadata` are keys for the commitInfo, where
+        `userMetadata` is that field. `committed_version` is None where every column has its type.
 
         Raises UsageError for columns and types that are none; Refused, with nothing changed, where a guard stops it
         (`widen.*`) or the protocol forbids to write; ConflictLost, OutcomeUnknown as every commit; and what `snapshot`
@@ -230,7 +233,13 @@ class Table:
         from deltacli.operations.widen_type import WidenRequest, execute_widen_type
 
         self._require_writable()
-        request = WidenRequest(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
+        request = WidenRequest(
+            changes,
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            check_files=check_files,
+            commit_metadata=commit_metadata,
+        )
         return execute_widen_type(self, request)
 
     def vacuum(
@@ -251,6 +260,7 @@ class Table:
         log_entries: bool = True,
         threads: int | None = None,
         rate: float | None = None,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> VacuumResult:
         """Delete the files that no retained version needs, and return the plan with what became of it.
 
@@ -258,7 +268,8 @@ class Table:
         needs `allow_retention_below_ms`, which names that. `mode` is `full` (lists the table) or `lite` (reads the log
         alone). `prefix` is a directory, `where` a condition on partition columns. `keep_versions` and what the tables
         `protect_from` need stay. `max_delete` is a share or a size above which nothing is done, `rate` files a second
-        at most. `dry_run` only plans: the outcome is None, and refusals are in the plan.
+        at most. `commit_metadata` are keys for the commitInfo of START and END. `dry_run` only plans: the outcome is
+        None, and refusals are in the plan.
 
         Raises Refused, with nothing deleted, where a guard stops it (`vacuum.*`) or the protocol forbids to write;
         what commits raise; PartlyDone where files could not be deleted; and what `snapshot` raises.
@@ -283,19 +294,26 @@ class Table:
             include_foreign=include_foreign,
             skip_nested_tables=skip_nested_tables,
         )
+        require_free(commit_metadata)
         plan = plan_vacuum(self, request)
         if dry_run:
             return VacuumResult(plan, None)
-        outcome = execute_vacuum(self, plan, ExecuteOptions(threads, rate, log_entries))
+        outcome = execute_vacuum(self, plan, ExecuteOptions(threads, rate, log_entries, commit_metadata))
         require_done(outcome)
         return VacuumResult(plan, outcome)
 
     def set_properties(
-        self, values: Mapping[str, str], *, force: bool = False, dry_run: bool = False
+        self,
+        values: Mapping[str, str],
+        *,
+        force: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
     ) -> PropertiesOutcome:
         """Commit properties and return what changed; nothing is committed where they have these values already.
 
-        `force` also sets `delta.` keys that no engine is known to know. `dry_run` only plans. Of the result,
+        `force` also sets `delta.` keys that no engine is known to know, `commit_metadata` are keys for the commitInfo,
+        where `userMetadata` is that field. `dry_run` only plans. Of the result,
         `committed_version` is the version that was made, None where there was nothing to do.
 
         Raises UsageError for values that are none; Refused, with nothing changed, for what the table can't have or
@@ -304,18 +322,22 @@ class Table:
         from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
 
         self._require_writable(dry_run=dry_run)
-        edits = PropertyEdits(put=dict(values), force=force)
+        edits = PropertyEdits(put=dict(values), force=force, commit_metadata=commit_metadata)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
-    def unset_properties(self, keys: Sequence[str], *, dry_run: bool = False) -> PropertiesOutcome:
+    def unset_properties(
+        self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
+    ) -> PropertiesOutcome:
         """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
         from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
 
         self._require_writable(dry_run=dry_run)
-        edits = PropertyEdits(drop=tuple(keys))
+        edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
-    def add_features(self, names: Sequence[str], *, dry_run: bool = False) -> FeaturesOutcome:
+    def add_features(
+        self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
+    ) -> FeaturesOutcome:
         """Commit a protocol that supports more features, and those that they need; no later commit takes them back.
 
         Of the result, `committed_version` is None where there was nothing to do. Raises what `set_properties` raises.
@@ -323,7 +345,8 @@ class Table:
         from deltacli.operations.table_features import add_features, plan_addition
 
         self._require_writable(dry_run=dry_run)
-        return plan_addition(self, names) if dry_run else add_features(self, names)
+        change = plan_addition if dry_run else add_features
+        return change(self, names, commit_metadata=commit_metadata)
 
     def rebuild(
         self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from deltacli.delta.commit import CommitRequest
+from deltacli.delta.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.operations.commit import Committed, commit, require_possible
 from deltacli.operations.table import Table
@@ -47,8 +48,11 @@ def list_features(snapshot: Snapshot) -> list[ShownFeature]:
     return show_features(snapshot.regime, [found.domain for found in snapshot.domains])
 
 
-def plan_addition(table: Table, names: Sequence[str]) -> FeaturesOutcome:
+def plan_addition(
+    table: Table, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+) -> FeaturesOutcome:
     """Plan to add features to the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
+    require_free(commit_metadata)
     snapshot = table.snapshot()
     plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
     request = _request(plan)
@@ -57,9 +61,12 @@ def plan_addition(table: Table, names: Sequence[str]) -> FeaturesOutcome:
     return FeaturesOutcome(table.uri, snapshot.version, plan, committed_version=None, dry_run=True)
 
 
-def add_features(table: Table, names: Sequence[str]) -> FeaturesOutcome:
+def add_features(
+    table: Table, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+) -> FeaturesOutcome:
     """Commit a protocol with more features; where another writer was first, it is planned anew on what that one left.
 
+    `commit_metadata` are keys for the commitInfo.
     Raises what `plan_addition` and `commit` raise.
     """
     plan = FeaturesPlan((), {}, None)
@@ -69,7 +76,7 @@ def add_features(table: Table, names: Sequence[str]) -> FeaturesOutcome:
         plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
         return _request(plan)
 
-    done = commit(table, make)
+    done = commit(table, make, commit_metadata=commit_metadata)
     version = done.version if isinstance(done, Committed) else None
     return FeaturesOutcome(table.uri, done.read.version, plan, version, dry_run=False)
 

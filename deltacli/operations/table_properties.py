@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltacli.delta.commit import CommitRequest
+from deltacli.delta.commit_metadata import require_free
 from deltacli.delta.property_changes import PropertiesPlan, plan_set, plan_unset
 from deltacli.delta.property_guide import GUIDE
 from deltacli.delta.property_values import expected_of, normal_form
@@ -36,11 +37,15 @@ class ShownProperty:
 
 @dataclass(frozen=True, slots=True)
 class PropertyEdits:
-    """What is asked for: properties to `put`, or keys to `drop`. `force`: also keys that nobody knows."""
+    """What is asked for: properties to `put`, or keys to `drop`. `force`: also keys that nobody knows.
+
+    `commit_metadata` are keys for the commitInfo.
+    """
 
     put: Mapping[str, str] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     force: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,7 @@ def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
 
 def plan_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
     """Plan a change of the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
+    require_free(edits.commit_metadata)
     snapshot = table.snapshot()
     plan = _plan(snapshot, edits)
     request = _request(plan, edits)
@@ -100,7 +106,7 @@ def change_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
         plan = _plan(snapshot, edits)
         return _request(plan, edits)
 
-    done = commit(table, make)
+    done = commit(table, make, commit_metadata=edits.commit_metadata)
     version = done.version if isinstance(done, Committed) else None
     read = done.read
     return PropertiesOutcome(table.uri, read.version, read.protocol.as_json(), plan, version, dry_run=False)

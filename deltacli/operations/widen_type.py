@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from deltacli import arrow_compute as pc
 from deltacli.delta.clients import ClientAccess, access_of
 from deltacli.delta.commit import CommitRequest
 from deltacli.delta.commit_lines import Action
+from deltacli.delta.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.counts import FileCounts
 from deltacli.delta.schema.exact_json import read_exactly
 from deltacli.delta.schema.file_columns import FileColumns
@@ -38,9 +39,18 @@ class WidenRequest:
     enable: bool = False
     upgrade_protocol: bool = False
     check_files: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def parse(cls, words: Sequence[str], **options: bool) -> WidenRequest:
+    def parse(
+        cls,
+        words: Sequence[str],
+        *,
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        check_files: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+    ) -> WidenRequest:
         """COLUMN TYPE [COLUMN TYPE …] as a request. Raises UsageError where a type is missing."""
         if not words or len(words) % 2:
             raise UsageError(
@@ -49,7 +59,8 @@ class WidenRequest:
                 facts={"found": " ".join(words) or "nothing"},
                 hint="deltacli widen-type {table} amount 'decimal(20,2)' id bigint",
             )
-        return cls(tuple(zip(words[::2], words[1::2], strict=True)), **options)
+        changes = tuple(zip(words[::2], words[1::2], strict=True))
+        return cls(changes, enable, upgrade_protocol, check_files, commit_metadata)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +125,7 @@ def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -
     Raises UsageError for columns and types that are none, Refused where the table can't be written, and what
     `Table.snapshot` raises.
     """
+    require_free(request.commit_metadata)
     snapshot = table.snapshot()
     values_of = cache(partial(_partition_values, snapshot))
     plan = _plan(snapshot, request, values_of)
@@ -146,7 +158,7 @@ def execute_widen_type(table: Table, request: WidenRequest) -> WideningOutcome:
             raise refusal_error(refusals)
         return _request(plan, snapshot)
 
-    match commit(table, make):
+    match commit(table, make, commit_metadata=request.commit_metadata):
         case NothingToDo(read):
             return WideningOutcome(table, read.version, made[-1], ())
         case Committed(version=version, read=read):

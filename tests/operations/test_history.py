@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from deltacli.delta.timestamps import CommitTime, TimestampSource
@@ -258,7 +260,13 @@ def test_history_shows_the_keys_of_commit_info_that_it_does_not_know(table_build
     """
     Custom metadata stands beside the fields; what has the name of a field stands in `commitInfo`.
     """
-    theirs = {"job": "nightly", "clientVersion": "delta-rs.1", "tags": {"a": 1}, "nothing": None, "problem": "none"}
+    theirs: dict[str, Any] = {
+        "job": "nightly",
+        "clientVersion": "delta-rs.1",
+        "tags": {"a": 1},
+        "nothing": None,
+        "problem": "none",
+    }
     builder = table_builder.commit(commit_info(**theirs, type="x", txnId="t"))
 
     item = open_built(builder).history().items[0].as_json()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.changing import carry_out, show_plan
-from deltacli.cli.options import DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def features(
         list[str] | None,
         typer.Argument(metavar="[NAME]...", help="Features to add.", show_default=False),
     ] = None,
+    commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -48,12 +50,13 @@ def features(
       deltacli features ./tbl add deletionVectors --dry-run
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
     """
+    from deltacli.delta.commit_metadata import parse_commit_metadata
     from deltacli.operations.table import Table
 
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
-        if dry_run or yes:
-            raise UsageError("nothing is to be changed: --dry-run and --yes go with add")
+        if dry_run or yes or commit_metadata:
+            raise UsageError("nothing is changed: --commit-metadata, --dry-run and --yes go with add")
         from deltacli.cli.render.settings import write_features
         from deltacli.operations.table_features import list_features
 
@@ -61,10 +64,20 @@ def features(
         with run.sink() as sink:
             write_features(sink, run, opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot))
         return
-    _add(run, opened, table, names or [], dry_run=dry_run, yes=yes)
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    _add(run, opened, table, names or [], added_keys, dry_run=dry_run, yes=yes)
 
 
-def _add(run: Run, opened: Table, table: str, names: list[str], *, dry_run: bool, yes: bool) -> None:
+def _add(
+    run: Run,
+    opened: Table,
+    table: str,
+    names: list[str],
+    commit_metadata: Mapping[str, str],
+    *,
+    dry_run: bool,
+    yes: bool,
+) -> None:
     from deltacli.operations.table_features import add_features, plan_addition
 
     if not names:
@@ -75,4 +88,4 @@ def _add(run: Run, opened: Table, table: str, names: list[str], *, dry_run: bool
         return
     listed = ", ".join(one.name for one in plan.plan.added)
     what = f"add {listed} to the protocol of {plan.table} for good"
-    carry_out(run, table, what, plan, lambda: add_features(opened, names), yes=yes)
+    carry_out(run, table, what, plan, lambda: add_features(opened, names, commit_metadata=commit_metadata), yes=yes)

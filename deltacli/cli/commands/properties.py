@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from deltacli.cli.changing import carry_out, show_plan
-from deltacli.cli.options import DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.table import Table
+    from deltacli.operations.table_properties import PropertyEdits
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -36,6 +38,7 @@ def properties(
     force: Annotated[
         bool, typer.Option("--force", help="Also set delta. keys that no engine is known to know.")
     ] = False,
+    commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -55,12 +58,13 @@ def properties(
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
       deltacli properties ./tbl unset owner --yes
     """
+    from deltacli.delta.commit_metadata import parse_commit_metadata
     from deltacli.operations.table import Table
 
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
-        if force or dry_run or yes:
-            raise UsageError("nothing is to be changed: --force, --dry-run and --yes go with set or unset")
+        if force or dry_run or yes or commit_metadata:
+            raise UsageError("nothing is changed: --force, --commit-metadata, --dry-run and --yes go with set or unset")
         from deltacli.cli.render.settings import write_properties
         from deltacli.operations.table_properties import show_properties
 
@@ -68,23 +72,29 @@ def properties(
         with run.sink() as sink:
             write_properties(sink, run, opened.uri, snapshot.version, show_properties(snapshot))
         return
-    _change(run, opened, table, change, items or [], force=force, dry_run=dry_run, yes=yes)
+    edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
+    _change(run, opened, table, change, edits, dry_run=dry_run, yes=yes)
 
 
-def _change(
-    run: Run, opened: Table, table: str, change: Change, items: list[str], *, force: bool, dry_run: bool, yes: bool
-) -> None:
+def _edits(change: Change, items: list[str], *, force: bool, commit_metadata: Mapping[str, str]) -> PropertyEdits:
+    """What the arguments ask for. Raises UsageError."""
     from deltacli.delta.property_changes import pairs_of
-    from deltacli.operations.table_properties import PropertyEdits, change_properties, plan_properties
+    from deltacli.operations.table_properties import PropertyEdits
 
     if not items:
         raise UsageError(f"{change}: no property is named", hint="deltacli properties --help")
     if change is Change.UNSET:
         if force:
             raise UsageError("--force goes with set: every key that is there can be named to unset")
-        edits = PropertyEdits(drop=tuple(items))
-    else:
-        edits = PropertyEdits(put=pairs_of(items), force=force)
+        return PropertyEdits(drop=tuple(items), commit_metadata=commit_metadata)
+    return PropertyEdits(put=pairs_of(items), force=force, commit_metadata=commit_metadata)
+
+
+def _change(
+    run: Run, opened: Table, table: str, change: Change, edits: PropertyEdits, *, dry_run: bool, yes: bool
+) -> None:
+    from deltacli.operations.table_properties import change_properties, plan_properties
+
     plan = plan_properties(opened, edits)
     for caution in plan.plan.cautions:
         run.note(f"note: {caution}")

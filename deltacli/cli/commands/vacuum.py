@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.consent import require_consent, require_now_is_not_ahead
 from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation, require_target
+from deltacli.cli.options import (
+    CommitMetadataOption,
+    DryRunOption,
+    OutputFormat,
+    Run,
+    TableArgument,
+    YesOption,
+    invocation,
+    require_target,
+)
 from deltacli.cli.shell import again, quoted, quoted_table
 from deltacli.cli.vacuum_options import (
     AllowBelow,
@@ -32,7 +42,8 @@ from deltacli.cli.vacuum_options import (
     parse_rate,
     require_one_errand,
 )
-from deltacli.errors import DeltacliError, PartlyDone, Refused
+from deltacli.delta.commit_metadata import parse_commit_metadata
+from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.quantities import format_size, plural
 
@@ -63,6 +74,7 @@ def vacuum(
     no_log_entries: NoLogEntries = False,
     threads: Threads = None,
     rate: Rate = None,
+    commit_metadata: CommitMetadataOption = None,
     files: Files = False,
     save_plan: SavePlan = None,
     apply: Apply = None,
@@ -93,8 +105,11 @@ def vacuum(
         *(inventory, max_delete, include_foreign, skip_nested_tables),
     )
     require_one_errand(asked, save=save_plan, apply=apply, explain=explain)
+    added_keys = parse_commit_metadata(commit_metadata or [])
+    if added_keys and no_log_entries:
+        raise UsageError("--commit-metadata and --no-log-entries exclude each other: nothing is committed")
     request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
-    how = _Execution(threads, files_a_second, not no_log_entries)
+    how = _Execution(threads, files_a_second, not no_log_entries, added_keys)
     writes = not dry_run and save_plan is None and explain is None
     errand = _Errand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files, writes=writes)
     errand.carry_out(request, save=save_plan, apply=apply, explain=explain)
@@ -106,6 +121,7 @@ class _Execution(NamedTuple):
     threads: int | None
     rate: float | None
     log_entries: bool
+    commit_metadata: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.consent import require_consent
 from deltacli.cli.interrupts import telling_commit
-from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.options import CommitMetadataOption, DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.shell import quoted_table
 from deltacli.errors import EXIT_FINDINGS
@@ -43,6 +43,7 @@ def widen_type(
     upgrade_protocol: Upgrade = False,
     check_files: CheckFiles = False,
     check: Check = False,
+    commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -62,10 +63,17 @@ def widen_type(
       deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
       deltacli widen-type ./tbl xs.element long --check      (in CI)
     """
+    from deltacli.delta.commit_metadata import parse_commit_metadata
     from deltacli.operations.table import Table
     from deltacli.operations.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
 
-    request = WidenRequest.parse(changes, enable=enable, upgrade_protocol=upgrade_protocol, check_files=check_files)
+    request = WidenRequest.parse(
+        changes,
+        enable=enable,
+        upgrade_protocol=upgrade_protocol,
+        check_files=check_files,
+        commit_metadata=parse_commit_metadata(commit_metadata or []),
+    )
     opened = Table(
         run.open(table, writes=not (dry_run or check)),
         clock=run.clock,

@@ -6,12 +6,14 @@ Spec: Delta Log Entries; VACUUM Protocol Check.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.clock import system_clock
 from deltacli.delta.commit import CommitRequest
+from deltacli.delta.commit_metadata import require_free
 from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
@@ -34,12 +36,14 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ExecuteOptions:
     """How a plan is executed: how many deletions are under way at a time (None: as many as the store likes), how many
-    files a second at most (None: no limit), and whether START and END are committed.
+    files a second at most (None: no limit), and whether START and END are committed, with which further keys in
+    their commitInfo.
     """
 
     threads: int | None = None
     rate: float | None = None
     log_entries: bool = True
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
 
 
 def execute_vacuum(
@@ -60,6 +64,7 @@ def execute_vacuum(
     """
     chosen = options or ExecuteOptions()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
+    require_free(chosen.commit_metadata)
     require_executable(plan)
     if not plan.files and not plan.directories:
         _note_horizon(table, plan)
@@ -71,7 +76,7 @@ def execute_vacuum(
     deletions = Deletions(table, plan, found, newer, record, chosen.threads, chosen.rate, pause, ticks)
     logs = chosen.log_entries and plan.files > 0
     if logs:
-        found.start_version = _commit_start(table, plan, newer)
+        found.start_version = _commit_start(table, plan, newer, chosen.commit_metadata)
     else:
         newer.require_same(table.snapshot())
     status = "FAILED"
@@ -82,7 +87,7 @@ def execute_vacuum(
         status = "FAILED" if found.failures else "COMPLETED"
     finally:
         if logs:
-            _commit_end(table, found, status)
+            _commit_end(table, found, status, chosen.commit_metadata)
     if not found.failures and not found.spared:  # LITE would pass over what was spared for its age
         _note_horizon(table, plan)  # before the record says that there is nothing left to do
     if record is not None:
@@ -153,7 +158,7 @@ def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table
         )
 
 
-def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits) -> int:
+def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits, commit_metadata: Mapping[str, str]) -> int:
     def make(snapshot: Snapshot) -> CommitRequest:
         newer.require_same(snapshot)
         parameters: dict[str, object] = {
@@ -169,7 +174,7 @@ def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits) -> int:
         )
 
     try:
-        made = commit(table, make)
+        made = commit(table, make, commit_metadata=commit_metadata)
     except NoSpace as fault:
         raise NoSpace(
             f"nothing was deleted, because VACUUM START could not be committed: {fault.message}",
@@ -180,13 +185,13 @@ def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits) -> int:
     return made.version
 
 
-def _commit_end(table: Table, outcome: VacuumOutcome, status: str) -> None:
+def _commit_end(table: Table, outcome: VacuumOutcome, status: str, commit_metadata: Mapping[str, str]) -> None:
     """Commit END. Where that fails, the files are as gone as they are: the outcome tells it, and nothing is raised."""
     is_complete = status == "COMPLETED"
     metrics = {"numDeletedFiles": outcome.deleted.files, "numVacuumedDirectories": outcome.directories_removed}
     request = CommitRequest("VACUUM END", {"status": status}, metrics if is_complete else {})
     try:
-        made = commit(table, lambda _snapshot: request)
+        made = commit(table, lambda _snapshot: request, commit_metadata=commit_metadata)
     except DeltacliError as fault:
         outcome.end_problem = fault.message
     else:
