@@ -87,7 +87,10 @@ class Changes:
         self.from_version, self.to_version = from_version, self._end.version
         require_readable_rows(self._end.regime, self._end.version)
         self._listing = list_log(table.storage, progress=table.progress)
-        _require_commits(self._listing, from_version, self.to_version)
+        # A poller asks for the version after the one that it has seen: there may be nothing new yet.
+        self._is_ahead = to_version is None and from_version == self.to_version + 1
+        if not self._is_ahead:
+            _require_commits(self._listing, from_version, self.to_version)
         self._selection = _select(self._end.schema, columns, where)
         self._wanted = self._selection.rows_wanted(self._end.regime)
         self._limit = limit
@@ -111,6 +114,8 @@ class Changes:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the changes, once they have been iterated over."""
+        if self._is_ahead:
+            return (f"version {self.from_version} does not exist yet: the newest is {self.to_version}",)
         if not self._unrecorded:
             return ()
         first, last = self._unrecorded[0], self._unrecorded[-1]
@@ -123,6 +128,8 @@ class Changes:
 
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         self._unrecorded = []
+        if self._is_ahead:
+            return
         total = self.to_version - self.from_version + 1
         with self._table.progress.step("reading changes", unit="versions", total=total) as step:
             for commit in read_commits(self._table, self._listing, self._end, self.from_version):

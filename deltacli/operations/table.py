@@ -127,6 +127,7 @@ class Table:
         """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
         included, to be iterated over as Arrow batches.
 
+        A `from_version` one above the newest, where `to_version` is None, is an empty result: nothing is new yet.
         The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
         `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC); `where`
         and `limit` are as in `Snapshot.scan`, and `where` may look at these three. Raises what `snapshot` raises, and

@@ -58,15 +58,15 @@ class VersionRange(NamedTuple):
 
 def find_range(table: Table, first: int | Moment, last: int | Moment | None) -> VersionRange:
     """Return the versions from one end to another, or to the newest; a moment stands for the first version committed
-    at or after it, or for the last one at or before it.
+    at or after it, or for the last one at or before it. A range that begins one above the newest version is empty.
 
     Raises VersionAbsent where the log does not reach back so far that the first one is certain, or not to a version
     that was asked for; UsageError for versions in the wrong order.
     """
     listing = _list_dated(table)
     newest = listing.newest_version
-    for end in (first, last):
-        if isinstance(end, int) and end > newest:
+    for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
+        if isinstance(end, int) and end > highest:
             raise VersionAbsent(
                 f"version {end} does not exist yet: the newest is {newest}", hint="deltacli history {table}"
             )

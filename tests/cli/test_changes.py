@@ -55,6 +55,7 @@ def test_every_format_holds_the_same_changes(sample: Path, tmp_path: Path) -> No
         ("10", "2026-01-03T12:00:00+02:00", (10, 12)),
         ("2026-01-03T13:00:00.001Z", "2026-01-03T16:59:59Z", (14, 13)),
         ("2027-01-01", None, (15, 14)),
+        ("15", None, (15, 14)),
         ("14", "2026-01-03T09:00:00Z", (14, 12)),
     ],
 )
@@ -75,7 +76,8 @@ def test_an_end_is_a_version_or_a_moment(sample: Path, first: str, last: str | N
         (("--from", "9", "--to", "8"), 2, "usage"),
         (("--from", "soon"), 2, "usage.timestamp"),
         (("--from", "-1"), 2, "usage.timestamp"),
-        (("--from", "15"), 3, "table.version-absent"),
+        (("--from", "16"), 3, "table.version-absent"),
+        (("--from", "15", "--to", "15"), 3, "table.version-absent"),
         (("--from", "0", "--to", "99"), 3, "table.version-absent"),
         (("--from", "0", "--to", "2020-01-01"), 3, "table.timestamp-before-start"),
         (("--from", "0", "--columns", "none"), 2, "usage.column"),

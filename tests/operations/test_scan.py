@@ -16,7 +16,7 @@ import pytest
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import StructField, parse_schema
-from deltacli.errors import DataUnreadable, UsageError
+from deltacli.errors import DataUnreadable, UsageError, VersionAbsent
 from deltacli.operations.table import Table, open_table
 from deltacli.storage import Storage, open_storage
 from deltacli.work.table_files import read_prefixes
@@ -388,3 +388,17 @@ def test_a_column_asked_for_twice_is_refused_in_whatever_case() -> None:
 
     with pytest.raises(UsageError, match="column id is asked for twice"):
         rows_of(builder, columns=["id", "name", "ID"])
+
+
+def test_changes_from_the_version_after_the_newest_are_empty_until_it_is_committed(table_builder: TableBuilder) -> None:
+    """
+    A poller asks for the version after the last one that it has seen.
+    """
+    table = open_at(table_builder.commits(3).in_memory())
+
+    ahead = table.changes(from_version=3)
+
+    assert [] == list(ahead)
+    assert ("version 3 does not exist yet: the newest is 2",) == ahead.notes
+    with pytest.raises(VersionAbsent):
+        table.changes(from_version=4)

@@ -52,7 +52,8 @@ def changes(
     \b
     Each row says what became of it (_change_type: insert, delete,
     update_preimage, update_postimage), in which version (_commit_version) and
-    when (_commit_timestamp). Both ends belong to the range.
+    when (_commit_timestamp). Both ends belong to the range. One version above the
+    newest is an empty result, so a poller may ask for what comes next.
 
     \b
     Examples:
