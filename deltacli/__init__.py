@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from deltacli.delta.rules.base import Finding, Severity
-    from deltacli.errors import DeltacliError
+    from deltacli.errors import DeltacliError, UsageError
+    from deltacli.operations.changes import Changes
     from deltacli.operations.history import History, HistoryItem
+    from deltacli.operations.scan import Scan
     from deltacli.operations.table import Table, open_table
     from deltacli.operations.validate import Validation
     from deltacli.operations.version import Snapshot
@@ -22,28 +24,34 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Changes",
     "DeltacliError",
     "Finding",
     "History",
     "HistoryItem",
     "Progress",
+    "Scan",
     "Severity",
     "Snapshot",
     "Table",
+    "UsageError",
     "Validation",
     "__version__",
     "open_table",
 ]
 
 _HOMES = {
+    "Changes": "deltacli.operations.changes",
     "DeltacliError": "deltacli.errors",
     "Finding": "deltacli.delta.rules.base",
     "History": "deltacli.operations.history",
     "HistoryItem": "deltacli.operations.history",
     "Progress": "deltacli.progress",
+    "Scan": "deltacli.operations.scan",
     "Severity": "deltacli.delta.rules.base",
     "Snapshot": "deltacli.operations.version",
     "Table": "deltacli.operations.table",
+    "UsageError": "deltacli.errors",
     "Validation": "deltacli.operations.validate",
     "open_table": "deltacli.operations.table",
 }

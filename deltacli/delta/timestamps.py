@@ -6,10 +6,12 @@ Spec: In-Commit Timestamps; Recommendations for Readers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.segment import LogFile
+from deltacli.quantities import EPOCH
 
 MAX_TIME_MS = (2**63 - 1) // 1000
 """The latest moment that engines hold, in epoch milliseconds: timestamps are microseconds in 64 bits."""
@@ -31,6 +33,14 @@ class CommitTime(NamedTuple):
 
     timestamp_ms: int
     source: TimestampSource
+
+    @property
+    def moment(self) -> datetime | None:
+        """The same as a datetime in UTC; None where no calendar reaches."""
+        try:
+            return EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        except OverflowError:
+            return None
 
 
 def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:

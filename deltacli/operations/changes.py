@@ -30,7 +30,9 @@ from deltacli.delta.state import has_in_commit_timestamps, read_metadata, read_p
 from deltacli.delta.timestamps import MAX_TIME_MS, file_times, is_representable
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.operations.log import list_log
-from deltacli.operations.scan import Selection, data_files, first_rows, stream_files
+from deltacli.operations.naming import named_items
+from deltacli.operations.scan import Selection, data_files, first_rows, reader_of, stream_files, table_of
+from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits import stream_commit
 from deltacli.work.data_files import DataFile
 from deltacli.work.table_files import TableFiles
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table import Table
+    from deltacli.operations.time_travel import VersionRange
     from deltacli.operations.version import Snapshot
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
@@ -75,12 +78,13 @@ class Changes:
         columns: Sequence[str] | None,
         where: str | None,
         limit: int | None,
+        is_empty: bool = False,
     ) -> None:
         if from_version < 0:
             raise UsageError(f"version {from_version} is negative")
         if limit is not None and limit < 0:
             raise UsageError(f"limit {limit} is negative")
-        if to_version is not None and to_version < from_version:
+        if to_version is not None and to_version < from_version and not is_empty:
             raise UsageError(f"the changes end at version {to_version}, before they begin at version {from_version}")
         self._table = table
         self._end = table.snapshot(version=to_version)
@@ -88,8 +92,8 @@ class Changes:
         require_readable_rows(self._end.regime, self._end.version)
         self._listing = list_log(table.storage, progress=table.progress)
         # A poller asks for the version after the one that it has seen: there may be nothing new yet.
-        self._is_ahead = to_version is None and from_version == self.to_version + 1
-        if not self._is_ahead:
+        self._is_empty = is_empty or (to_version is None and from_version == self.to_version + 1)
+        if not self._is_empty:
             _require_commits(self._listing, from_version, self.to_version)
         self._selection = _select(self._end.schema, columns, where)
         self._wanted = self._selection.rows_wanted(self._end.regime)
@@ -114,8 +118,9 @@ class Changes:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know of the changes, once they have been iterated over."""
-        if self._is_ahead:
-            return (f"version {self.from_version} does not exist yet: the newest is {self.to_version}",)
+        if self._is_empty:
+            span = f"it begins with {self.from_version} and ends with {self.to_version}"
+            return (f"no version lies in the range: {span}",)
         if not self._unrecorded:
             return ()
         first, last = self._unrecorded[0], self._unrecorded[-1]
@@ -124,11 +129,23 @@ class Changes:
         return (f"{text}: a row that a rewrite carried over is a delete and an insert",)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
-        return first_rows(self._batches(), self._limit)
+        return named_items(first_rows(self._batches(), self._limit), self._table.name)
+
+    def __repr__(self) -> str:
+        span = f"from_version={self.from_version}, to_version={self.to_version}"
+        return f"Changes({without_secrets(self._table.uri)!r}, {span})"
+
+    def to_reader(self) -> pyarrow.RecordBatchReader:
+        """Return the changes as a reader, which reads while it is read from."""
+        return reader_of(self.schema, self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all changes as one table, in memory. Raises DataUnreadable."""
+        return table_of(self.schema, self)
 
     def _batches(self) -> Iterator[pyarrow.RecordBatch]:
         self._unrecorded = []
-        if self._is_ahead:
+        if self._is_empty:
             return
         total = self.to_version - self.from_version + 1
         with self._table.progress.step("reading changes", unit="versions", total=total) as step:
@@ -142,6 +159,22 @@ class Changes:
     @cached_property
     def _files(self) -> TableFiles:
         return self._table.files()
+
+
+def read_range(
+    table: Table, span: VersionRange, *, columns: Sequence[str] | None, where: str | None, limit: int | None
+) -> Changes:
+    """Return the changes of a range of versions, which may be empty."""
+    is_empty = span.first > span.last
+    return Changes(
+        table,
+        from_version=span.first,
+        to_version=span.last,
+        columns=columns,
+        where=where,
+        limit=limit,
+        is_empty=is_empty,
+    )
 
 
 def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:

@@ -23,7 +23,9 @@ from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.stats import num_records_column
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
+from deltacli.operations.naming import named_items
 from deltacli.progress import SILENT, Progress
+from deltacli.storage.secrets import without_secrets
 from deltacli.work.data_files import DataFile, RowsWanted, split_file
 from deltacli.work.row_reader import read_rows
 from deltacli.work.table_files import TableFiles
@@ -115,13 +117,24 @@ class Scan:
         pieces = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))
         table = self._snapshot.table
         batches = stream_files(table.engine, self._files, self._wanted, pieces, progress=table.progress)
-        return first_rows(batches, self._limit)
+        return named_items(first_rows(batches, self._limit), table.name)
+
+    def __repr__(self) -> str:
+        return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
+
+    def to_reader(self) -> pyarrow.RecordBatchReader:
+        """Return the rows as a reader, which reads while it is read from; engines that take Arrow take it as it is."""
+        return reader_of(self.schema, self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all rows as one table, in memory. Raises DataUnreadable."""
+        return table_of(self.schema, self)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield every live file with what becomes of it: `path` (as in the log), `size` in bytes, `records` (null where
         the log does not say), `kept`, and the `reason` where not: `partition` or `statistics`.
         """
-        yield from self._snapshot.map_actions("add", self._judged)
+        yield from named_items(self._snapshot.map_actions("add", self._judged), self._snapshot.name)
 
     def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         import pyarrow as pa
@@ -209,6 +222,20 @@ def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Ite
             return
         yield batch.slice(0, left)
         left -= batch.num_rows
+
+
+def reader_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.RecordBatchReader:
+    """Return batches as a reader."""
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_batches(schema, iter(batches))
+
+
+def table_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.Table:
+    """Return batches as a table."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches, schema)
 
 
 def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -13,12 +14,16 @@ from deltacli.delta.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.segment import CheckpointInstance, choose_segment
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Unreadable, VersionAbsent
+from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Unreadable, UsageError, VersionAbsent
+from deltacli.operations.arguments import moment_ms, optional_number, whole_number
 from deltacli.operations.log import Log, find_log, list_log
+from deltacli.operations.log_care import LogCare
+from deltacli.operations.naming import name_table, named
 from deltacli.operations.version import Snapshot, read_state
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 from deltacli.storage.base import require_writable
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.operations.changes import Changes
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from deltacli.operations.history import History
     from deltacli.operations.table_features import FeaturesOutcome
     from deltacli.operations.table_properties import PropertiesOutcome
+    from deltacli.operations.time_travel import Moment
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate import Validation
     from deltacli.operations.widen_type import WideningOutcome
@@ -33,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def open_table(
-    uri: str,
+    uri: str | os.PathLike[str],
     *,
     storage_options: Mapping[str, str] | None = None,
     retry_budget: timedelta = timedelta(minutes=1),
@@ -45,24 +51,57 @@ def open_table(
     `retry_budget` limits how long a request to a store is repeated; zero: never.
 
     `allow_external`: paths and URIs below which files outside the table may be opened, as a shallow clone needs; what
-    the table names elsewhere raises PathExternal. Raises UsageError for an unsupported scheme, an extra that is not
-    installed, and a prefix without a directory, host or bucket.
+    the table names elsewhere raises PathExternal. Hints of errors name the table as it is given here. Raises UsageError
+    for an unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
     """
+    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(name, str):
+        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+    shown = without_secrets(name)
+    try:
+        allowed = _prefixes(allow_external)
+        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=_retry(name, retry_budget))
+        storage = open_other(name)
+    except UsageError as fault:
+        name_table(fault, shown)
+        raise
+    return Table(storage, clock=clock, progress=progress, open_other=open_other, allowed=allowed, name=shown)
+
+
+def _prefixes(allow_external: Sequence[str]) -> Allowed:
+    """Where files outside the table may be opened. Raises UsageError."""
+    if not allow_external:
+        return NOTHING
     from deltacli.work.table_files import read_prefixes
 
-    retry = None
-    if "://" in uri:
-        from deltacli.storage.retry import Retry
-
-        retry = Retry(retry_budget.total_seconds(), is_explicit=retry_budget != timedelta(minutes=1))
-    allowed = read_prefixes(allow_external) if allow_external else NOTHING
-    open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=retry)
-    return Table(open_other(uri), clock=clock, progress=progress, open_other=open_other, allowed=allowed)
+    return read_prefixes(allow_external)
 
 
-class Table:
+def _retry(uri: str, budget: timedelta) -> Retry | None:
+    """How long requests are repeated; None for a local path."""
+    if "://" not in uri:
+        return None
+    from deltacli.storage.retry import Retry
+
+    return Retry(budget.total_seconds(), is_explicit=budget != timedelta(minutes=1))
+
+
+def _end_of_range(version: int | None, timestamp: datetime | date | None, name: str) -> int | Moment | None:
+    """One end of a range of versions. Raises UsageError."""
+    from deltacli.operations.time_travel import Moment
+
+    if version is not None and timestamp is not None:
+        raise UsageError(f"{name}_version and {name}_timestamp exclude each other")
+    if timestamp is not None:
+        return Moment(moment_ms(timestamp, f"{name}_timestamp"))
+    return optional_number(version, f"{name}_version")
+
+
+class Table(LogCare):
     """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
     `allowed`.
+
+    `name` is the table as the caller wrote it, which hints of errors name; None: the caller puts it in.
     """
 
     def __init__(
@@ -74,13 +113,21 @@ class Table:
         progress: Progress = SILENT,
         open_other: Callable[[str], Storage] = open_storage,
         allowed: Allowed = NOTHING,
+        name: str | None = None,
     ) -> None:
         self.storage = storage
+        self.name = name
+        self._newest_seen: int | None = None
         self.open_other = open_other
         self.allowed = allowed
         self.engine: Engine = engine or EmbeddedEngine()
         self.clock = clock
         self.progress = progress
+
+    def __repr__(self) -> str:
+        """The path and, once something was read, the newest version that was seen; nothing is read for it."""
+        seen = "" if self._newest_seen is None else f", newest_seen={self._newest_seen}"
+        return f"Table({without_secrets(self.uri)!r}{seen})"
 
     @property
     def uri(self) -> str:
@@ -93,18 +140,31 @@ class Table:
 
         return TableFiles(self.storage, self.open_other, self.allowed)
 
+    @named
     def history(self, *, limit: int = 0, counts: bool = False) -> History:
         """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
         from deltacli.operations.history import read_history
 
-        return read_history(self.storage, self.engine, limit=limit, counts=counts, progress=self.progress)
+        most = whole_number(limit, "limit")
+        found = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
+        self._see(found.items[0].version if found.items else None)
+        return found
 
-    def snapshot(self, *, version: int | None = None, timestamp_ms: int | None = None) -> Snapshot:
-        """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp_ms` (epoch
-        milliseconds).
+    @named
+    def snapshot(
+        self, *, version: int | None = None, timestamp: datetime | date | None = None, timestamp_ms: int | None = None
+    ) -> Snapshot:
+        """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp`: a datetime with
+        its time zone, or a date, which is midnight UTC. `timestamp_ms` is the same in epoch milliseconds.
 
-        Raises NotATable, VersionAbsent, LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
+        Raises UsageError for arguments of another type and for more than one of them; NotATable, VersionAbsent,
+        LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
+        if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
+            raise UsageError("version, timestamp and timestamp_ms exclude each other")
+        version = optional_number(version, "version")
+        if timestamp is not None:
+            timestamp_ms = moment_ms(timestamp, "timestamp")
         if timestamp_ms is not None:
             from deltacli.operations.time_travel import version_at
 
@@ -115,17 +175,21 @@ class Table:
             # Somebody cleaned the log between the listing and now: what is there now decides.
             return self.rebuild(Log(list_log(self.storage, progress=self.progress)), version)
 
+    @named
     def changes(
         self,
         *,
-        from_version: int,
+        from_version: int | None = None,
         to_version: int | None = None,
+        from_timestamp: datetime | date | None = None,
+        to_timestamp: datetime | date | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         limit: int | None = None,
     ) -> Changes:
         """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
-        included, to be iterated over as Arrow batches.
+        included, to be iterated over as Arrow batches. In their place `from_timestamp` is the first version committed
+        at or after a datetime, `to_timestamp` the last one committed at or before it.
 
         A `from_version` one above the newest, where `to_version` is None, is an empty result: nothing is new yet.
         The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
@@ -133,12 +197,17 @@ class Table:
         and `limit` are as in `Snapshot.scan`, and `where` may look at these three. Raises what `snapshot` raises, and
         VersionAbsent where the commit of a version is gone; iterating raises DataUnreadable.
         """
-        from deltacli.operations.changes import Changes
+        from deltacli.operations.changes import read_range
+        from deltacli.operations.time_travel import find_range
 
-        return Changes(
-            self, from_version=from_version, to_version=to_version, columns=columns, where=where, limit=limit
-        )
+        first = _end_of_range(from_version, from_timestamp, "from")
+        last = _end_of_range(to_version, to_timestamp, "to")
+        if first is None:
+            raise UsageError("the changes have no beginning", facts={"expected": "from_version or from_timestamp"})
+        span = find_range(self, first, last)
+        return read_range(self, span, columns=columns, where=where, limit=optional_number(limit, "limit"))
 
+    @named
     def validate(
         self,
         *,
@@ -169,6 +238,7 @@ class Table:
             allowed=self.allowed,
         )
 
+    @named
     def checkpoint(
         self,
         *,
@@ -202,7 +272,7 @@ class Table:
 
         self._require_writable(dry_run=dry_run)
         request = make_request(
-            version=version,
+            version=optional_number(version, "version"),
             layout=layout,
             parts=parts,
             rows_per_file=rows_per_file,
@@ -213,6 +283,7 @@ class Table:
         )
         return write_checkpoint(plan_checkpoint(self, request), dry_run=dry_run)
 
+    @named
     def widen_type(
         self,
         *changes: tuple[str, str],
@@ -243,6 +314,7 @@ class Table:
         )
         return execute_widen_type(self, request)
 
+    @named
     def vacuum(
         self,
         *,
@@ -288,7 +360,7 @@ class Table:
             mode=mode,
             prefix=prefix,
             where=where,
-            keep_versions=keep_versions,
+            keep_versions=[whole_number(version, "keep_versions") for version in keep_versions],
             protect_from=protect_from,
             inventory=inventory,
             max_delete=max_delete,
@@ -303,6 +375,7 @@ class Table:
         require_done(outcome)
         return VacuumResult(plan, outcome)
 
+    @named
     def set_properties(
         self,
         values: Mapping[str, str],
@@ -326,6 +399,7 @@ class Table:
         edits = PropertyEdits(put=dict(values), force=force, commit_metadata=commit_metadata)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
+    @named
     def unset_properties(
         self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> PropertiesOutcome:
@@ -336,6 +410,7 @@ class Table:
         edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
+    @named
     def add_features(
         self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
     ) -> FeaturesOutcome:
@@ -383,9 +458,15 @@ class Table:
                     raise first_fault from None
                 raise
             try:
-                return read_state(self, log, segment, rejected)
+                found = read_state(self, log, segment, rejected)
+                self._see(log.listing.newest_version)
+                return found
             except CheckpointUnreadable as fault:
                 if segment.checkpoint is None:
                     raise
                 first_fault = first_fault or fault
                 rejected[segment.checkpoint] = fault.code
+
+    def _see(self, version: int | None) -> None:
+        if version is not None:
+            self._newest_seen = max(version, self._newest_seen or 0)

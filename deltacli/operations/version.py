@@ -26,10 +26,13 @@ from deltacli.delta.state import (
 )
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
+from deltacli.operations.arguments import optional_number
 from deltacli.operations.log import Log, list_log
+from deltacli.operations.naming import named, named_items
 from deltacli.operations.replay import LogTail, read_tail, replay_batches, whole_batch
 from deltacli.progress import reported
 from deltacli.storage import Storage
+from deltacli.storage.secrets import without_secrets
 from deltacli.work.checkpoints import (
     CheckpointContents,
     CheckpointPiece,
@@ -79,6 +82,14 @@ class Snapshot:
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
 
+    def __repr__(self) -> str:
+        return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
+
+    @property
+    def name(self) -> str | None:
+        """The table as the caller wrote it."""
+        return self.table.name
+
     @property
     def time(self) -> CommitTime | None:
         """When the version was committed; None where no commit file of it is left.
@@ -120,6 +131,7 @@ class Snapshot:
         """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
         return Regime(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
 
+    @named
     def scan(self, *, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None) -> Scan:
         """Return the rows of this version, to be iterated over as Arrow batches in the table's exact schema.
 
@@ -129,17 +141,17 @@ class Snapshot:
         """
         from deltacli.operations.scan import Scan
 
-        return Scan(self, columns=columns, where=where, limit=limit)
+        return Scan(self, columns=columns, where=where, limit=optional_number(limit, "limit"))
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""
-        return self.map_actions("add", _same)
+        return named_items(self.map_actions("add", _same), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no
         particular order.
         """
-        return self.map_actions("remove", _same)
+        return named_items(self.map_actions("remove", _same), self.name)
 
     def map_file_actions(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
         """Yield what `work` makes of each batch of live files or tombstones, expired ones too, with all their own
@@ -202,6 +214,7 @@ class Snapshot:
         """
         return self._whole(kind, work, fields)
 
+    @named
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
         """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the
         table's retention.

@@ -28,7 +28,8 @@ WIDENING = (ROOT / "docs" / "widen-type.md").read_text(encoding="utf-8")
 READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
-PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM
+PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
@@ -125,7 +126,7 @@ def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 31 == len(BLOCKS)
+    assert 35 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:

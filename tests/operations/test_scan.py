@@ -399,6 +399,6 @@ def test_changes_from_the_version_after_the_newest_are_empty_until_it_is_committ
     ahead = table.changes(from_version=3)
 
     assert [] == list(ahead)
-    assert ("version 3 does not exist yet: the newest is 2",) == ahead.notes
+    assert ("no version lies in the range: it begins with 3 and ends with 2",) == ahead.notes
     with pytest.raises(VersionAbsent):
         table.changes(from_version=4)

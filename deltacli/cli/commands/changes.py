@@ -64,6 +64,7 @@ def changes(
     """
     from deltacli.cli.render.rows import Rows, write_rows
     from deltacli.delta.schema.types import type_json
+    from deltacli.operations.changes import read_range
     from deltacli.operations.table import Table
     from deltacli.operations.time_travel import find_range
 
@@ -75,25 +76,16 @@ def changes(
         run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
     )
     span = find_range(opened, begin, end)
-    is_empty = span.first > span.last
-    found = opened.changes(
-        from_version=span.last if is_empty else span.first,
-        to_version=span.last,
-        columns=chosen,
-        where=where,
-        limit=most + 1 if most else None,
-    )
+    found = read_range(opened, span, columns=chosen, where=where, limit=most + 1 if most else None)
     note_findings(run, found.snapshot, None)
     about = {
         "fromVersion": span.first,
         "toVersion": span.last,
         "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
     }
-    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, () if is_empty else found, first=_CHANGE)
+    rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE)
     with run.sink() as sink:
         written = write_rows(sink, run, rows, limit=most)
-    if is_empty:
-        run.note(f"note: no version lies in the range: it begins with {span.first} and ends with {span.last}")
     for note in found.notes:
         run.note(f"note: {note}")
     note_what_is_missing(run, written, most)

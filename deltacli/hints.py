@@ -1,0 +1,43 @@
+"""Hints: commands to paste, with the table's name in its place and words quoted for a shell."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BELOW = re.compile(r"\{table\}/(.*)\Z", re.DOTALL)
+
+
+def quoted(word: str) -> str:
+    """A word as a shell reads it back; `$'…'` where it holds what a terminal must not get."""
+    if not _UNPRINTABLE.search(word):
+        return shlex.quote(word)
+    escaped = word.replace("\\", "\\\\").replace("'", "\\'")
+    data = _UNPRINTABLE.sub(
+        lambda match: "".join(f"\\x{byte:02x}" for byte in match[0].encode("utf-8", "surrogateescape")), escaped
+    )
+    return f"$'{data}'"
+
+
+def quoted_table(table: str) -> str:
+    """A table as an argument: a path that begins with a dash is no option."""
+    return quoted(f"./{table}" if table.startswith("-") else table)
+
+
+class CommandLine(str):
+    """A whole command line: a hint with no place for a table, whatever its words are."""
+
+    __slots__ = ()
+
+
+def fill_hint(hint: str, table: str | None) -> str:
+    """Put the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
+    if isinstance(hint, CommandLine):
+        return hint
+    if table is None:
+        return hint.replace("{table}", "TABLE").replace("{parent}", "TABLE")
+    if below := _BELOW.search(hint):
+        return hint[: below.start()] + quoted_table(f"{table.rstrip('/')}/{below[1]}")
+    parent = table.rstrip("/").rpartition("/")[0] if "/" in table.rstrip("/") else "."
+    return hint.replace("{table}", quoted_table(table)).replace("{parent}", quoted_table(parent or "/"))

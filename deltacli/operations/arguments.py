@@ -1,0 +1,49 @@
+"""Arguments of the Python API that have the wrong type: an error that says so, before anything is read."""
+
+from __future__ import annotations
+
+import operator
+from datetime import UTC, date, datetime, timedelta
+
+from deltacli.errors import UsageError
+from deltacli.quantities import EPOCH
+
+
+def whole_number(value: object, name: str) -> int:
+    """Return a version or a count that is at least 0. Raises UsageError."""
+    try:
+        found = operator.index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
+    except TypeError:
+        found = None
+    if found is None:
+        raise UsageError(f"{name} is {value!r}", facts={"expected": "an integer", "type": type(value).__name__})
+    if found < 0:
+        raise UsageError(f"{name} {found} is negative", facts={"expected": "0 or more"})
+    return found
+
+
+def optional_number(value: object, name: str) -> int | None:
+    """Return a version or a count, or None. Raises UsageError."""
+    return None if value is None else whole_number(value, name)
+
+
+def moment_ms(value: object, name: str) -> int:
+    """Return epoch milliseconds of a datetime that has a time zone, or of a date, which is midnight UTC.
+
+    Raises UsageError, also for a datetime without a time zone.
+    """
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            raise UsageError(
+                f"{name} {value} has no time zone",
+                code="usage.timestamp",
+                facts={"expected": "a datetime with a time zone, as in datetime.now(timezone.utc)"},
+            )
+        return (value - EPOCH) // timedelta(milliseconds=1)
+    if isinstance(value, date):
+        return moment_ms(datetime(value.year, value.month, value.day, tzinfo=UTC), name)
+    raise UsageError(
+        f"{name} is {value!r}",
+        code="usage.timestamp",
+        facts={"expected": "a datetime with a time zone, or a date", "type": type(value).__name__},
+    )

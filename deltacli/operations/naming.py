@@ -1,0 +1,58 @@
+"""Hints of the Python API: the table's name where the command line would put it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from deltacli.errors import DeltacliError
+from deltacli.hints import fill_hint
+
+Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Named(Protocol):
+    """Something that knows the table as its caller wrote it; None: whoever called puts the name in."""
+
+    @property
+    def name(self) -> str | None: ...
+
+
+Self = TypeVar("Self", bound=Named)
+
+
+def named(
+    method: Callable[Concatenate[Self, Arguments], Result],
+) -> Callable[Concatenate[Self, Arguments], Result]:
+    """Return the method with errors whose hints name the table."""
+
+    @wraps(method)
+    def call(self: Self, /, *arguments: Arguments.args, **options: Arguments.kwargs) -> Result:
+        try:
+            return method(self, *arguments, **options)
+        except DeltacliError as fault:
+            name_table(fault, self.name)
+            raise
+
+    return call
+
+
+def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
+    """Yield the items; errors on the way have hints that name the table."""
+    try:
+        yield from items
+    except DeltacliError as fault:
+        name_table(fault, name)
+        raise
+
+
+def name_table(fault: DeltacliError, name: str | None) -> None:
+    """Put the table into the hint of an error, and the name where the error has none."""
+    if name is None:
+        return
+    fault.table = fault.table or name
+    if fault.hint is not None:
+        fault.hint = fill_hint(fault.hint, name)

@@ -1,0 +1,212 @@
+"""The Python API: what its methods take, what they return, and what its errors say."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import deltacli
+from deltacli.errors import DataUnreadable, DeltacliError, UsageError
+from deltacli.operations.table import Table
+from tests.cli.support import make_sample
+
+
+@pytest.fixture(scope="module")
+def sample(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_sample(tmp_path_factory.mktemp("sample") / "trips")
+
+
+@pytest.fixture
+def path(sample: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(sample, tmp_path / "t"))
+
+
+@pytest.fixture
+def table(path: Path) -> Table:
+    return deltacli.open_table(path)
+
+
+def test_a_table_is_opened_by_a_path_too(sample: Path) -> None:
+    with pytest.raises(UsageError):
+        deltacli.open_table(3)  # type: ignore[arg-type]
+
+    assert 14 == deltacli.open_table(sample).snapshot().version
+
+
+def test_a_table_tells_its_path_and_the_newest_version_that_it_saw(table: Table, path: Path) -> None:
+    """
+    Nothing is read to show it.
+    """
+    before = repr(table)
+    snapshot = table.snapshot(version=3)
+
+    assert f"Table('file://{path}')" == before
+    assert f"Table('file://{path}', newest_seen=14)" == repr(table)
+    assert f"Snapshot('file://{path}', version=3)" == repr(snapshot)
+    assert f"Scan('file://{path}', version=3)" == repr(snapshot.scan())
+    assert f"Changes('file://{path}', from_version=2, to_version=3)" == repr(
+        table.changes(from_version=2, to_version=3)
+    )
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "version"),
+    [
+        (datetime(2026, 1, 3, 13, tzinfo=UTC), 13),
+        (datetime(2026, 1, 3, 14, 59, tzinfo=timezone(timedelta(hours=2))), 12),
+        (date(2026, 1, 2), 3),
+    ],
+)
+def test_a_moment_is_a_datetime(table: Table, timestamp: date, version: int) -> None:
+    found = table.snapshot(timestamp=timestamp)
+
+    assert version == found.version
+    assert found.time is not None
+    assert found.time.moment is not None
+    assert found.time.moment.utcoffset() == timedelta(0)
+
+
+def test_changes_are_chosen_by_datetimes(table: Table) -> None:
+    begin, end = datetime(2026, 1, 3, 13, tzinfo=UTC), datetime(2026, 1, 3, 16, 59, tzinfo=UTC)
+
+    found = table.changes(from_timestamp=begin, to_timestamp=end)
+    empty = table.changes(from_timestamp=begin + timedelta(seconds=1), to_timestamp=end)
+
+    assert (13, 13) == (found.from_version, found.to_version)
+    assert 0 == empty.to_arrow().num_rows
+    assert ("no version lies in the range: it begins with 14 and ends with 13",) == empty.notes
+
+
+WRONG: list[Callable[[Table], object]] = [
+    lambda table: table.snapshot(version="3"),  # type: ignore[arg-type]
+    lambda table: table.snapshot(version=True),
+    lambda table: table.snapshot(version=3.0),  # type: ignore[arg-type]
+    lambda table: table.snapshot(version=-1),
+    lambda table: table.snapshot(version=3, timestamp=date(2026, 1, 3)),
+    lambda table: table.snapshot(timestamp=datetime(2026, 1, 3)),
+    lambda table: table.snapshot(timestamp="2026-01-03"),  # type: ignore[arg-type]
+    lambda table: table.history(limit="3"),  # type: ignore[arg-type]
+    lambda table: table.changes(from_version="3"),  # type: ignore[arg-type]
+    lambda table: table.changes(from_version=3, to_version="4"),  # type: ignore[arg-type]
+    lambda table: table.changes(from_timestamp=datetime(2026, 1, 3)),
+    lambda table: table.changes(),
+    lambda table: table.checkpoint(version="3"),  # type: ignore[arg-type]
+    lambda table: table.write_checksum(version="3"),  # type: ignore[arg-type]
+    lambda table: table.snapshot().scan(limit="3"),  # type: ignore[arg-type]
+    lambda table: table.compact_log("1", 3),  # type: ignore[arg-type]
+    lambda table: table.expire_log(keep_versions=["3"]),  # type: ignore[list-item]
+    lambda table: table.vacuum(keep_versions=["3"], dry_run=True),  # type: ignore[list-item]
+]
+
+
+@pytest.mark.parametrize("call", WRONG, ids=range(len(WRONG)))
+def test_an_argument_of_another_type_is_a_usage_error(table: Table, call: Callable[[Table], object]) -> None:
+    with pytest.raises(UsageError):
+        call(table)
+
+
+def test_hints_name_the_table_as_it_was_opened(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    In errors of methods, of iterations and of opening.
+    """
+    monkeypatch.chdir(path.parent)
+    table = deltacli.open_table("./t")
+    snapshot = table.snapshot()
+    for file in path.glob("day=*/*.parquet"):
+        file.unlink()
+    failing: list[Callable[[], Any]] = [
+        lambda: table.snapshot(version=99),
+        lambda: table.changes(from_version=99),
+        lambda: list(snapshot.scan()),
+        lambda: snapshot.scan().to_arrow(),
+        lambda: snapshot.scan().to_reader().read_all(),
+        lambda: list(table.changes(from_version=14)),
+        lambda: snapshot.scan(columns=["none"]),
+        lambda: table.set_properties({"delta.nobody": "1"}),
+    ]
+
+    hints = []
+    for call in failing:
+        with pytest.raises(DeltacliError) as raised:
+            call()
+        hints.append(raised.value.hint)
+
+    assert [] == [hint for hint in hints if hint is not None and "{" in hint]
+    assert "deltacli snapshot ./t --version 14" == hints[0]
+    assert sum("./t" in (hint or "") for hint in hints) >= 5
+
+
+def test_a_scan_becomes_a_table_or_a_reader_of_arrow(table: Table) -> None:
+    scan = table.snapshot().scan(columns=["trip", "day"], where="trip < 370")
+
+    whole, reader = scan.to_arrow(), scan.to_reader()
+
+    assert (scan.schema, scan.schema) == (whole.schema, reader.schema)
+    assert whole.sort_by("trip") == reader.read_all().sort_by("trip")
+    assert whole.num_rows == sum(batch.num_rows for batch in scan) > 0
+
+
+def test_an_empty_scan_has_its_schema(table: Table) -> None:
+    scan = table.snapshot().scan(where="trip < 0")
+
+    assert scan.schema.empty_table() == scan.to_arrow()
+
+
+def test_changes_become_a_table_or_a_reader_of_arrow(table: Table) -> None:
+    changes = table.changes(from_version=9, columns=["trip"])
+
+    assert changes.to_arrow() == changes.to_reader().read_all()
+    assert ["trip", "_change_type", "_commit_version", "_commit_timestamp"] == changes.to_arrow().column_names
+
+
+def test_an_error_while_a_reader_is_read_is_ours(table: Table, path: Path) -> None:
+    reader = table.snapshot().scan().to_reader()
+    for file in path.glob("day=*/*.parquet"):
+        file.unlink()
+
+    with pytest.raises(DataUnreadable):
+        reader.read_all()
+
+
+def test_the_log_is_compacted_and_has_a_checksum(table: Table, path: Path) -> None:
+    compacted = table.compact_log(2, 5)
+    checksum = table.write_checksum(version=13, dry_run=True)
+
+    assert (path / compacted.path).is_file()
+    assert table.compact_log(2, 5).skipped
+    assert 13 == checksum.version
+
+
+def test_the_log_is_backed_up_and_restored(table: Table, path: Path, tmp_path: Path) -> None:
+    backup = str(tmp_path / "backup")
+
+    copied = table.backup_log(backup)
+    lost = path / "_delta_log" / f"{14:020d}.json"
+    lost.unlink()
+    planned = table.restore_log(backup, dry_run=True)
+    done = table.restore_log(backup)
+
+    assert len(copied.copied) > 14
+    assert (1, False) == (len(planned.plan.writes), planned.was_executed)
+    assert (True, True) == (done.was_executed, lost.is_file())
+    assert not table.restore_log(backup).was_executed
+
+
+def test_the_log_is_expired(path: Path) -> None:
+    late = datetime(2026, 3, 20, tzinfo=UTC)
+    table = deltacli.open_table(path, clock=lambda: int(late.timestamp() * 1000))
+
+    planned = table.expire_log(dry_run=True)
+    kept = table.expire_log(keep_versions=[0], dry_run=True)
+    done = table.expire_log()
+
+    assert planned.outcome is None
+    assert done.outcome is not None
+    assert (len(planned.plan.files), 0) == (done.outcome.deleted, len(kept.plan.files))
+    assert done.outcome.deleted > 0
+    assert 14 == table.snapshot().version
