@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -97,6 +97,13 @@ class LogListing:
             if not reachable or end > reachable[-1]:
                 reachable.extend(range(max(base, 0, reachable[-1] + 1 if reachable else 0), end + 1))
         return reachable
+
+    def readable_without(self, broken: Collection[int]) -> list[int]:
+        """Every version that can be rebuilt without the commits of some versions and without those of zero bytes."""
+        sound = {
+            version: file for version, file in self.commits.items() if file.size_bytes > 0 and version not in broken
+        }
+        return replace(self, commits=sound).reconstructable
 
 
 class LogSegment(NamedTuple):
@@ -194,7 +201,7 @@ def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, w
 
 
 def _readable_facts(listing: LogListing) -> dict[str, str]:
-    return {"readable versions": format_ranges(listing.reconstructable)}
+    return {"readable versions": format_ranges(listing.readable_without(()))}
 
 
 def _absent(listing: LogListing, version: int) -> VersionAbsent:
@@ -203,7 +210,7 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
         message = f"version {version} does not exist: the newest is {listing.newest_version}"
     else:
         message = f"version {version} can't be rebuilt any more: its log files are gone"
-    return VersionAbsent(message, facts=_readable_facts(listing), hint=_hint_readable(listing))
+    return VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
 
 
 def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
@@ -217,7 +224,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
             "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
             **_readable_facts(listing),
         },
-        hint=_hint_readable(listing)
+        hint=hint_readable(listing)
         or "restore the missing files of _delta_log from a backup, then: deltacli history {table}",
     )
 
@@ -231,11 +238,11 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
             "needed": commit_name(missing),
             **_readable_facts(listing),
         },
-        hint=_hint_readable(listing) or "restore the missing commit from a backup, then: deltacli history {table}",
+        hint=hint_readable(listing) or "restore the missing commit from a backup, then: deltacli history {table}",
     )
 
 
-def _hint_readable(listing: LogListing) -> str | None:
-    if not listing.reconstructable:
-        return None
-    return f"deltacli snapshot {{table}} --version {listing.reconstructable[-1]}"
+def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | None:
+    """Return the command that shows the newest version that can be rebuilt, None where there is none."""
+    readable = listing.readable_without(broken)
+    return f"deltacli snapshot {{table}} --version {readable[-1]}" if readable else None

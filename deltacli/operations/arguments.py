@@ -9,22 +9,33 @@ from deltacli.errors import UsageError
 from deltacli.quantities import EPOCH
 
 
-def whole_number(value: object, name: str) -> int:
-    """Return a version or a count that is at least 0. Raises UsageError."""
+def version_number(value: object, name: str) -> int:
+    """Return a version. Raises UsageError where the value is not an integer; the log decides which versions exist."""
     try:
         found = operator.index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
     except TypeError:
         found = None
     if found is None:
         raise UsageError(f"{name} is {value!r}", facts={"expected": "an integer", "type": type(value).__name__})
+    return found
+
+
+def optional_version(value: object, name: str) -> int | None:
+    """Return a version, or None. Raises UsageError."""
+    return None if value is None else version_number(value, name)
+
+
+def count_number(value: object, name: str) -> int:
+    """Return a count, which is 0 or more. Raises UsageError."""
+    found = version_number(value, name)
     if found < 0:
         raise UsageError(f"{name} {found} is negative", facts={"expected": "0 or more"})
     return found
 
 
-def optional_number(value: object, name: str) -> int | None:
-    """Return a version or a count, or None. Raises UsageError."""
-    return None if value is None else whole_number(value, name)
+def optional_count(value: object, name: str) -> int | None:
+    """Return a count, or None. Raises UsageError."""
+    return None if value is None else count_number(value, name)
 
 
 def moment_ms(value: object, name: str) -> int:

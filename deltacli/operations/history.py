@@ -129,6 +129,8 @@ class History:
     gaps: tuple[tuple[int, int], ...]
     missing: tuple[tuple[int, int], ...] = ()
     lost: tuple[tuple[int, int], ...] = ()
+    newest_readable: int | None = None
+    """The newest version that can be rebuilt, as far as the listing and the items tell."""
 
     @property
     def is_complete(self) -> bool:
@@ -155,7 +157,9 @@ def read_history(
     lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
     head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
-    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost)
+    readable = listing.readable_without({item.version for item in items if item.problem is not None})
+    newest = readable[-1] if readable else None
+    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost, newest)
 
 
 def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:

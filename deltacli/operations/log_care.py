@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from deltacli.operations.arguments import optional_number, whole_number
+from deltacli.operations.arguments import optional_count, optional_version, version_number
 from deltacli.operations.naming import named
 
 if TYPE_CHECKING:
@@ -60,9 +60,9 @@ class LogCare:
         """
         from deltacli.operations.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done
 
-        kept = tuple(whole_number(version, "keep_versions") for version in keep_versions)
-        retention = optional_number(retention_ms, "retention_ms")
-        allowed = optional_number(allow_retention_below_ms, "allow_retention_below_ms")
+        kept = tuple(version_number(version, "keep_versions") for version in keep_versions)
+        retention = optional_count(retention_ms, "retention_ms")
+        allowed = optional_count(allow_retention_below_ms, "allow_retention_below_ms")
         plan = plan_expiry(self._table, ExpiryRequest(retention, kept, allowed))
         if dry_run or not plan.files:
             return ExpiryResult(plan, None)
@@ -81,7 +81,7 @@ class LogCare:
         """
         from deltacli.operations.compact_log import compact_log
 
-        return compact_log(self._table, whole_number(first, "first"), whole_number(last, "last"), dry_run=dry_run)
+        return compact_log(self._table, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
 
     @named
     def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
@@ -95,7 +95,7 @@ class LogCare:
         """
         from deltacli.operations.version_checksum import check_or_write_checksum
 
-        return check_or_write_checksum(self._table, optional_number(version, "version"), dry_run=dry_run)
+        return check_or_write_checksum(self._table, optional_version(version, "version"), dry_run=dry_run)
 
     @named
     def backup_log(self, destination: str, *, full: bool = False) -> BackupResult:

@@ -11,11 +11,19 @@ from typing import TYPE_CHECKING
 
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.segment import CheckpointInstance, choose_segment
+from deltacli.delta.segment import CheckpointInstance, choose_segment, hint_readable
 from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import CheckpointUnreadable, FileMissing, LogIncomplete, Unreadable, UsageError, VersionAbsent
-from deltacli.operations.arguments import moment_ms, optional_number, whole_number
+from deltacli.errors import (
+    CheckpointUnreadable,
+    CommitCorrupt,
+    FileMissing,
+    LogIncomplete,
+    Unreadable,
+    UsageError,
+    VersionAbsent,
+)
+from deltacli.operations.arguments import count_number, moment_ms, optional_count, optional_version, version_number
 from deltacli.operations.log import Log, find_log, list_log
 from deltacli.operations.log_care import LogCare
 from deltacli.operations.naming import name_table, named
@@ -94,7 +102,7 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
         raise UsageError(f"{name}_version and {name}_timestamp exclude each other")
     if timestamp is not None:
         return Moment(moment_ms(timestamp, f"{name}_timestamp"))
-    return optional_number(version, f"{name}_version")
+    return optional_version(version, f"{name}_version")
 
 
 class Table(LogCare):
@@ -145,7 +153,7 @@ class Table(LogCare):
         """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
         from deltacli.operations.history import read_history
 
-        most = whole_number(limit, "limit")
+        most = count_number(limit, "limit")
         found = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
         self._see(found.items[0].version if found.items else None)
         return found
@@ -162,7 +170,7 @@ class Table(LogCare):
         """
         if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
             raise UsageError("version, timestamp and timestamp_ms exclude each other")
-        version = optional_number(version, "version")
+        version = optional_version(version, "version")
         if timestamp is not None:
             timestamp_ms = moment_ms(timestamp, "timestamp")
         if timestamp_ms is not None:
@@ -205,7 +213,7 @@ class Table(LogCare):
         if first is None:
             raise UsageError("the changes have no beginning", facts={"expected": "from_version or from_timestamp"})
         span = find_range(self, first, last)
-        return read_range(self, span, columns=columns, where=where, limit=optional_number(limit, "limit"))
+        return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
 
     @named
     def validate(
@@ -272,7 +280,7 @@ class Table(LogCare):
 
         self._require_writable(dry_run=dry_run)
         request = make_request(
-            version=optional_number(version, "version"),
+            version=optional_version(version, "version"),
             layout=layout,
             parts=parts,
             rows_per_file=rows_per_file,
@@ -360,7 +368,7 @@ class Table(LogCare):
             mode=mode,
             prefix=prefix,
             where=where,
-            keep_versions=[whole_number(version, "keep_versions") for version in keep_versions],
+            keep_versions=[version_number(version, "keep_versions") for version in keep_versions],
             protect_from=protect_from,
             inventory=inventory,
             max_delete=max_delete,
@@ -461,6 +469,10 @@ class Table(LogCare):
                 found = read_state(self, log, segment, rejected)
                 self._see(log.listing.newest_version)
                 return found
+            except CommitCorrupt as fault:
+                broken = [file.version for file in segment.commits if file.name in fault.message]
+                fault.hint = hint_readable(log.listing, broken) or "deltacli validate {table}"
+                raise
             except CheckpointUnreadable as fault:
                 if segment.checkpoint is None:
                     raise

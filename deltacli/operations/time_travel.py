@@ -164,7 +164,7 @@ def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:
 
 def _ends(listing: LogListing) -> list[int]:
     """The oldest and newest reconstructable version that has a commit file."""
-    dated = [version for version in listing.reconstructable if version in listing.commits]
+    dated = [version for version in listing.readable_without(()) if version in listing.commits]
     return [dated[0], dated[-1]] if dated else []
 
 

@@ -26,7 +26,7 @@ from deltacli.delta.state import (
 )
 from deltacli.delta.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
-from deltacli.operations.arguments import optional_number
+from deltacli.operations.arguments import optional_count
 from deltacli.operations.log import Log, list_log
 from deltacli.operations.naming import named, named_items
 from deltacli.operations.replay import LogTail, read_tail, replay_batches, whole_batch
@@ -141,7 +141,7 @@ class Snapshot:
         """
         from deltacli.operations.scan import Scan
 
-        return Scan(self, columns=columns, where=where, limit=optional_number(limit, "limit"))
+        return Scan(self, columns=columns, where=where, limit=optional_count(limit, "limit"))
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
         """Yield the live files as batches of the add action's own fields, in no particular order."""

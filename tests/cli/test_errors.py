@@ -118,6 +118,22 @@ def test_a_commit_of_zero_bytes_is_refused_and_history_shows_it(table: Path) -> 
     assert "operation" not in history.document["items"][1]
 
 
+def test_the_hint_of_a_damaged_log_names_the_newest_version_that_can_be_read(table: Path) -> None:
+    """
+    Commits 12 and 13 are torn, so neither is a way out.
+    """
+    commit(table, 12).write_bytes(b"")
+    commit(table, 13).write_bytes(commit(table, 13).read_bytes()[:100])
+
+    torn = deltacli("snapshot", table, "--version", "13")
+    commit(table, 13).unlink()
+    gap = deltacli("snapshot", table)
+
+    assert f"hint: deltacli snapshot {table} --version 11" == torn.err.splitlines()[-1]
+    assert f"hint: deltacli snapshot {table} --version 11" == gap.err.splitlines()[-1]
+    assert 0 == deltacli("snapshot", table, "--version", "11").code
+
+
 def test_a_corrupt_checkpoint_is_worked_around_until_nothing_older_helps(table: Path) -> None:
     checkpoint = table / "_delta_log" / "00000000000000000010.checkpoint.parquet"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-7] + b"garbage")

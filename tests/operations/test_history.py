@@ -256,6 +256,30 @@ def test_history_of_nothing_is_refused(table_builder: TableBuilder) -> None:
         open_built(table_builder.file("data.parquet", b"x")).history()
 
 
+@pytest.mark.parametrize(
+    ("damages", "newest"),
+    [
+        ((), 5),
+        ((damage.gap(4),), 3),
+        ((damage.truncate_commit(5),), 4),
+        ((damage.zero_byte_commit(4), damage.truncate_commit(3)), 2),
+        ((damage.truncate_commit(0),), None),
+    ],
+)
+def test_history_knows_the_newest_version_that_can_be_rebuilt(
+    damages: tuple[Damage, ...], newest: int | None, table_builder: TableBuilder
+) -> None:
+    """
+    What it suggests to look at next can be looked at.
+    """
+    table = open_built(table_builder.commits(6).damaged(*damages))
+
+    found = table.history()
+
+    assert newest == found.newest_readable
+    assert newest is None or newest == table.snapshot(version=newest).version
+
+
 def test_history_shows_the_keys_of_commit_info_that_it_does_not_know(table_builder: TableBuilder) -> None:
     """
     Custom metadata stands beside the fields; what has the name of a field stands in `commitInfo`.

@@ -86,10 +86,10 @@ WRONG: list[Callable[[Table], object]] = [
     lambda table: table.snapshot(version="3"),  # type: ignore[arg-type]
     lambda table: table.snapshot(version=True),
     lambda table: table.snapshot(version=3.0),  # type: ignore[arg-type]
-    lambda table: table.snapshot(version=-1),
     lambda table: table.snapshot(version=3, timestamp=date(2026, 1, 3)),
     lambda table: table.snapshot(timestamp=datetime(2026, 1, 3)),
     lambda table: table.snapshot(timestamp="2026-01-03"),  # type: ignore[arg-type]
+    lambda table: table.history(limit=-3),
     lambda table: table.history(limit="3"),  # type: ignore[arg-type]
     lambda table: table.changes(from_version="3"),  # type: ignore[arg-type]
     lambda table: table.changes(from_version=3, to_version="4"),  # type: ignore[arg-type]

@@ -312,5 +312,8 @@ def _say_what_next(run: Run, table: str, found: History) -> None:
     elif run.terminal.is_terminal and run.format is OutputFormat.TABLE:
         if not found.items:
             run.note("the log holds checkpoints only, no commits")
-        newest = f" --version {found.items[0].version}" if found.items else ""
-        run.note(f"next: deltacli snapshot {name}{newest}")
+        if found.newest_readable is None:
+            run.note(f"next: deltacli validate {name}")
+        else:
+            newest = f" --version {found.newest_readable}" if found.items else ""
+            run.note(f"next: deltacli snapshot {name}{newest}")
