@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -330,6 +331,22 @@ def test_help_whose_reader_has_left_is_141(sample: Path) -> None:
     os.close(write)
 
     assert (141, b"") == (done.returncode, done.stderr)
+
+
+# What to run next
+
+
+def test_a_refused_dry_run_does_not_suggest_what_would_be_refused(sample: Path, tmp_path: Path) -> None:
+    table = shutil.copytree(sample, tmp_path / "t")
+    below = ("vacuum", table, "--retention", "1h", "--no-pager", "--color", "never")
+
+    refused = on_screen(*below, "--dry-run", size=(200, 60))[1].splitlines()
+    saved = on_screen(*below, "--save-plan", tmp_path / "plan", size=(200, 60))[1].splitlines()
+    free = on_screen("vacuum", table, "--dry-run", "--no-pager", size=(200, 60))[1].splitlines()
+
+    assert "next: the same command with --allow-retention-below 3d" == refused[-1]
+    assert saved[-1].startswith("note: applying this plan will be refused")
+    assert "next: the same command with --yes in place of --dry-run" == free[-1]
 
 
 # Pagers

@@ -18,7 +18,7 @@ from deltacli.cli.options import (
     invocation,
     require_target,
 )
-from deltacli.cli.shell import again, quoted, quoted_table
+from deltacli.cli.shell import again, fill_hint, quoted, quoted_table
 from deltacli.cli.vacuum_options import (
     AllowBelow,
     Apply,
@@ -168,8 +168,7 @@ class _Errand:
         plan = self._plan(request)
         if self.dry_run:
             self._show(plan, None, dry_run=True)
-            if plan.files or plan.directories:
-                self._say_next("the same command with --yes in place of --dry-run")
+            self._say_next_of(plan, "the same command with --yes in place of --dry-run")
             return
         if self._is_due(plan, "add {override}"):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
@@ -185,7 +184,7 @@ class _Errand:
         self._show(plan, None, dry_run=True)
         for refusal in plan.refusals:
             self.run.note(f"note: applying this plan will be refused: {refusal.message} [{refusal.code}]")
-        if self.run.format is OutputFormat.TABLE:
+        if self.run.format is OutputFormat.TABLE and not plan.refusals:
             self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
 
     def apply(self, path: str) -> None:
@@ -304,6 +303,18 @@ class _Errand:
 
         with self.run.sink() as sink:
             write_vacuum(sink, self.run, plan, outcome, dry_run=dry_run, with_files=self.with_files)
+
+    def _say_next_of(self, plan: VacuumPlan, command: str) -> None:
+        """Name the command that executes a plan; where that would be refused, the way out of the first refusal."""
+        if not plan.refusals:
+            if plan.files or plan.directories:
+                self._say_next(command)
+            return
+        first = plan.refusals[0]
+        if first.override:
+            self._say_next(f"the same command with {first.override}")
+        elif first.hint:
+            self._say_next(fill_hint(first.hint, self.name))
 
     def _say_next(self, what: str) -> None:
         if self.run.terminal.is_terminal and self.run.format is OutputFormat.TABLE:

@@ -117,5 +117,5 @@ def _say_what_next(run: Run, table: str, plan: ExpiryPlan) -> None:
     name = quoted_table(table)
     if plan.offered_checkpoint is not None:
         run.note(f"next: deltacli checkpoint {name} --version {plan.offered_checkpoint}, then this once more")
-    elif plan.files and run.terminal.is_terminal:
+    elif plan.files and not plan.refusals and run.terminal.is_terminal:
         run.note("next: the same command without --dry-run")
