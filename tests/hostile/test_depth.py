@@ -94,6 +94,30 @@ thread = threading.Thread(target=read); thread.start(); thread.join()
     assert (0, b"1\n") == (done.returncode, done.stdout)
 
 
+@pytest.mark.parametrize("levels", [95, 96, 190])
+def test_a_schema_nested_deeply_can_have_a_checkpoint_with_structs(tmp_path: Path, levels: int) -> None:
+    """
+    Arrow reads 100 levels of a Parquet schema, so that what was written could not be read back.
+    """
+    nested: object = "long"
+    for _ in range(levels):
+        nested = {"type": "struct", "fields": [{"name": "a", "type": nested, "nullable": True, "metadata": {}}]}
+    plain = {"name": "n", "type": "long", "nullable": True, "metadata": {}}
+    fields = [plain, plain | {"name": "deep", "type": nested}]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    head = [commit_info("WRITE"), protocol(), metadata(schema_string=schema)]
+    stats = '{"numRecords":1,"minValues":{"n":5}}'
+    table = TableBuilder().commit(*head, add("f", size=1, stats=stats)).write(tmp_path)
+
+    run = deltacli("checkpoint", table, "--stats", "both")
+
+    assert 0 == run.code, run.error
+    (written,) = (tmp_path / LOG).glob("*.checkpoint.parquet")
+    (parsed,) = [row["add"]["stats_parsed"] for row in pq.read_table(written).to_pylist() if row["add"]]
+    assert 5 == parsed["minValues"]["n"]
+    assert (levels <= 95) == ("deep" in parsed["minValues"])
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

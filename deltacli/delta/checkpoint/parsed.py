@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _DEFAULT_INDEXED_COLUMNS = 32
+_MOST_NAMES = 96
+"""Names in the path of a column with parsed statistics: below `add.stats_parsed.minValues` a deeper one goes beyond the
+100 levels that Arrow reads of a Parquet schema.
+"""
 _WITHOUT_BOUNDS = ("boolean", "binary")
 _STAND_INS = {NOT_A_NUMBER: float("nan"), INFINITE: float("inf"), -INFINITE: float("-inf")}
 _SPELLED = '"(NaN|-?Infinity)"'
@@ -109,12 +113,14 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
 
 
 def stats_type(regime: Regime) -> Any:  # Any: an Arrow struct type, None where the schema can't be read
-    """The type of `stats_parsed`: the columns that the table keeps statistics of, by physical name."""
+    """The type of `stats_parsed`: the columns that the table keeps statistics of, by physical name. Columns nested too
+    deeply for Parquet are left out.
+    """
     import pyarrow as pa
 
     if regime.schema is None:
         return None
-    columns = list(_indexed(regime))
+    columns = [(path, kind) for path, kind in _indexed(regime) if len(path) <= _MOST_NAMES]
     fields = [pa.field("numRecords", pa.int64())]
     if "deletionVectors" in regime.features:
         fields.append(pa.field("tightBounds", pa.bool_()))
