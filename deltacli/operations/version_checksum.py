@@ -6,7 +6,7 @@ Spec: Version Checksum File.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -17,6 +17,7 @@ from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.protocol import require_writable
 from deltacli.delta.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
+from deltacli.operations.checksum_proof import other_state, require_same_state
 from deltacli.operations.table import Table
 from deltacli.operations.version import Snapshot
 from deltacli.storage import Created, Existed, Unknown
@@ -67,8 +68,9 @@ def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool 
     """Compare the checksum file of a version with its state, or write it where there is none; an existing one is never
     touched.
 
-    Raises Refused where the version has no commit file, or asks a writer for what deltacli does not know; StorageFailed
-    and NoAtomicCreate; and what `Table.snapshot` raises.
+    Raises Refused where the version has no commit file or needs a writer feature that deltacli does not know, or where
+    the log contradicts itself (`crc.not-proven`, `crc.ict`); StorageFailed and NoAtomicCreate; and what
+    `Table.snapshot` raises.
     """
     snapshot = table.snapshot(version=version)
     version = snapshot.version
@@ -86,6 +88,7 @@ def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool 
             code="crc.without-commit",
             hint="deltacli validate {table}",
         )
+    _require_provable(table, snapshot, computed)
     if dry_run:
         return ChecksumReport(version, path, ChecksumStatus.MISSING, fields)
     match table.storage.put_if_absent(path, orjson.dumps(computed)):
@@ -98,6 +101,20 @@ def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool 
                 raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
             return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
     return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
+
+
+def _require_provable(table: Table, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
+    """Raise Refused where `validate` would report the checksum of this state."""
+    is_stamped = "inCommitTimestampOpt" in computed
+    if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        raise Refused(
+            f"commit {snapshot.version} has no in-commit timestamp, which its checksum must repeat",
+            code="crc.ict",
+            hint="deltacli validate {table} --select 'ict.*'",
+        )
+    other = other_state(table, snapshot)
+    if other is not None:
+        require_same_state(snapshot, computed, other, compute_checksum(other))
 
 
 def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:
@@ -137,34 +154,77 @@ def _compared(
     version: int, path: str, fields: tuple[str, ...], data: bytes, computed: Mapping[str, Any]
 ) -> ChecksumReport:
     try:
-        found = json.loads(data)
-        if not isinstance(found, dict):
-            raise ValueError("no object")
-        theirs, ours = _comparable(found), _comparable(computed)
-    except (ValueError, RecursionError, CommitCorrupt):
+        found = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
         return ChecksumReport(version, path, ChecksumStatus.UNREADABLE, fields)
+    theirs, ours = _comparable(found), _comparable(computed)
     differences = tuple(
-        (name, found.get(name), computed.get(name))
+        (name, _for_a_document(found[name]), computed[name])
         for name in computed
-        if name in theirs and theirs[name] != ours[name]
+        if name in theirs and (type(theirs[name]) is not type(ours[name]) or theirs[name] != ours[name])
     )
     status = ChecksumStatus.DIFFERS if differences else ChecksumStatus.AGREES
     return ChecksumReport(version, path, status, fields, differences)
 
 
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _for_a_document(value: object) -> object:
+    """Return a value as it is, or as a sentence where JSON cannot hold it."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        try:
+            json.dumps(value)
+        except RecursionError:
+            return "a value nested too deeply to be shown"
+    return value
+
+
 def _comparable(document: Mapping[str, Any]) -> dict[str, object]:
-    """The fields of a checksum as values that are equal where they mean the same."""
-    found: dict[str, object] = {name: value for name, value in document.items() if value is not None}
-    if "metadata" in found:
-        found["metadata"] = read_metadata(document["metadata"], "")
-    if "protocol" in found:
-        found["protocol"] = read_protocol(document["protocol"], "")
-    for name, key in (("setTransactions", "appId"), ("domainMetadata", "domain")):
-        if isinstance(found.get(name), list):
-            found[name] = sorted((_plain(item, name) for item in document[name]), key=lambda item: str(item.get(key)))
+    """Return the fields of a checksum as values that are equal where they mean the same; a field of another type than
+    it must have stays as it is, and so differs.
+    """
+    found: dict[str, object] = {}
+    for name, value in document.items():
+        if value is not None:
+            found[name] = _READ[name](value) if name in _READ else value
     return found
 
 
-def _plain(item: Mapping[str, Any], name: str) -> dict[str, Any]:
-    kept = {key: value for key, value in item.items() if value is not None}
-    return kept | {"removed": bool(kept.get("removed"))} if name == "domainMetadata" else kept
+def _action(read: Callable[[Any, str], object]) -> Callable[[object], object]:
+    def parse(value: object) -> object:
+        try:
+            return read(value, "") if isinstance(value, dict) else value
+        except CommitCorrupt:
+            return value
+
+    return parse
+
+
+def _rows(key: str) -> Callable[[object], object]:
+    """Return a function that sorts rows by a field, without their null fields."""
+
+    def parse(value: object) -> object:
+        if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+            return value
+        return sorted((_plain(row, key) for row in value), key=lambda row: str(row.get(key)))
+
+    return parse
+
+
+def _plain(row: Mapping[str, Any], key: str) -> dict[str, Any]:
+    kept = {name: value for name, value in row.items() if value is not None}
+    return kept | {"removed": bool(kept.get("removed"))} if key == "domain" else kept
+
+
+_READ: Mapping[str, Callable[[object], object]] = {
+    "metadata": _action(read_metadata),
+    "protocol": _action(read_protocol),
+    "setTransactions": _rows("appId"),
+    "domainMetadata": _rows("domain"),
+}

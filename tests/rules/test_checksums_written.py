@@ -1,0 +1,47 @@
+"""`log crc` and `validate` agree: what one writes, the other does not report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltacli.clock import fixed_clock
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.errors import DeltacliError
+from deltacli.operations.table import Table
+from deltacli.operations.validate import validate_table
+from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum, checksum_path
+from deltacli.storage import open_storage
+from tests.rules.damages import DAMAGES, Damage, load_all
+from tests.rules.table_builder import NOW_MS, TableBuilder
+
+load_all()
+CONTRADICTING = [damage for damage in DAMAGES if damage.rule.startswith(("checkpoint.", "ict."))]
+
+
+def written_by_us(root: Path) -> str | None:
+    """Write the checksum of the newest version and return its path; None where it is refused or was there."""
+    table = Table(open_storage(str(root)), engine=EmbeddedEngine(), clock=fixed_clock(NOW_MS))
+    newest = max(root.glob("_delta_log/*.json"), default=None)
+    if newest is not None:
+        newest.with_suffix(".crc").unlink(missing_ok=True)
+    try:
+        report = check_or_write_checksum(table, None)
+    except DeltacliError:
+        return None
+    return checksum_path(report.version) if report.status is ChecksumStatus.WRITTEN else None
+
+
+@pytest.mark.parametrize("damage", CONTRADICTING, ids=lambda damage: f"{damage.rule}-{damage.name}")
+def test_a_checksum_is_written_only_where_validate_reports_nothing_about_it(damage: Damage, tmp_path: Path) -> None:
+    root = damage.make().write(tmp_path / "t")
+
+    path = written_by_us(root)
+
+    found = validate_table(open_storage(str(root)), EmbeddedEngine(), level="log", now_ms=NOW_MS).findings
+    assert [] == [finding.message for finding in found if path is not None and finding.place.path == path]
+
+
+def test_the_undamaged_table_gets_its_checksum(tmp_path: Path) -> None:
+    assert written_by_us(TableBuilder().write(tmp_path / "t")) is not None
