@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from deltacli.storage import Deleted, Failed, Missing
 from deltacli.work.checkpoints import open_checkpoint
 
 _DAY_MS = 86_400_000
+_UNPROVEN = "nothing was deleted: "
 
 
 class Reason(StrEnum):
@@ -357,12 +358,33 @@ def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointIns
         raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
 
 
+def with_proof(table: Table, plan: ExpiryPlan) -> ExpiryPlan:
+    """Return the plan with the refusal that would end its execution: the same proof, made before anybody is asked."""
+    if plan.refusals or not plan.files:
+        return plan
+    try:
+        prove_expiry(table, plan)
+    except Refused as fault:
+        return replace(plan, refusals=(Refusal(fault.code, fault.message.removeprefix(_UNPROVEN)),))
+    return plan
+
+
 def _unproven(why: str) -> Refused:
     return Refused(
-        f"nothing was deleted: {why}",
+        f"{_UNPROVEN}{why}",
         code="expire.not-proven",
         hint="deltacli validate {table}",
     )
+
+
+def require_not_refused(plan: ExpiryPlan) -> None:
+    """Raise Refused for the first refusal of a plan."""
+    for refusal in plan.refusals:
+        raise Refused(
+            refusal.message,
+            code=refusal.code,
+            hint=f"add {refusal.override}" if refusal.override else "deltacli log expire {table} --dry-run",
+        )
 
 
 def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
@@ -371,12 +393,7 @@ def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None
 
     Raises Refused where the plan has refusals or can't be proven, NoAtomicCreate, and StorageFailed.
     """
-    for refusal in plan.refusals:
-        raise Refused(
-            refusal.message,
-            code=refusal.code,
-            hint=f"add {refusal.override}" if refusal.override else "deltacli log expire {table} --dry-run",
-        )
+    require_not_refused(plan)
     prove_expiry(table, plan)
     sizes = {file.path: file.size_bytes for file in plan.files}
     done = outcome or ExpiryOutcome()

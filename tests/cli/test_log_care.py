@@ -8,9 +8,15 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
+from deltacli.documents import dumps
+from deltacli.operations.table import Table
+from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum
+from deltacli.storage import open_storage
 from tests.cli.support import ROOT, Result, deltacli
 
 LOG = "tbl/_delta_log"
@@ -150,3 +156,76 @@ def test_a_log_without_a_checkpoint_below_the_cutoff_is_offered_one(home: Path) 
     assert (0, 0) == (result.code, made.code)
     assert "next: deltacli checkpoint tbl --version 14" in result.err
     assert (14, 14) == (done["boundaryVersion"], done["deleted"]["files"])
+
+
+def test_a_dry_run_of_expiry_shows_the_refusal_that_a_yes_meets(home: Path) -> None:
+    drop_adds_of_checkpoint(home)
+    before = names(home)
+
+    dry = deltacli("log", "expire", "tbl", "--dry-run", "--json", cwd=home)
+    asked = deltacli("log", "expire", "tbl", cwd=home)
+    done = deltacli("log", "expire", "tbl", "--yes", cwd=home)
+
+    refusals = document(dry, "log-expire")["refusals"]
+    assert [4, 4, 4] == [dry.code, asked.code, done.code]
+    assert ["expire.not-proven"] == [refusal["code"] for refusal in refusals]
+    assert refusals[0]["message"] in asked.err
+    assert f"nothing was deleted: {refusals[0]['message']}" in done.err
+    assert before == names(home)
+
+
+def test_a_checksum_is_not_written_where_the_checkpoint_contradicts_the_commits(home: Path) -> None:
+    (home / LOG / f"{14:020d}.crc").unlink(missing_ok=True)
+    drop_adds_of_checkpoint(home)
+    before = names(home)
+
+    done = deltacli("log", "crc", "tbl", "--json", cwd=home)
+    dry = deltacli("log", "crc", "tbl", "--dry-run", cwd=home)
+
+    assert (4, "crc.not-proven", 4) == (done.code, done.error["code"], dry.code)
+    assert {"numFiles", "tableSizeBytes"} <= done.error["details"].keys()
+    assert before == names(home)
+
+
+def drop_adds_of_checkpoint(home: Path) -> None:
+    """Write the newest checkpoint of the table without its live files; the commits stay."""
+    path = max((home / LOG).glob("*.checkpoint.parquet"))
+    found = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist([row for row in found.to_pylist() if not row["add"]], found.schema), path)
+    (home / LOG / "_last_checkpoint").unlink(missing_ok=True)
+
+
+FIELDS = ("protocol", "metadata", "setTransactions", "domainMetadata", "numFiles", "tableSizeBytes", "numMetadata")
+WRONG_VALUES = (
+    *("7", '"x"', "[1]", "true", "{}", '[{"appId":[1]}]', '{"minReaderVersion":"a"}', '{"format":7}', "1.5", "1e400"),
+    *("-1", '[{"domain":{"a":1},"removed":"x"}]', "[" * 800 + "]" * 800, "99999999999999999999", '"\\ud800"'),
+)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", WRONG_VALUES, ids=lambda value: value[:20])
+def test_a_checksum_with_wrong_types_differs(field: str, value: str, home: Path) -> None:
+    path = home / LOG / f"{14:020d}.crc"
+    table = Table(open_storage(str(home / "tbl")))
+    check_or_write_checksum(table, None)
+    content = path.read_text()
+    right = json.dumps(json.loads(content)[field], separators=(",", ":"))
+    assert f'"{field}":{right}' in content
+    path.write_text(content.replace(f'"{field}":{right}', f'"{field}":{value}'))
+
+    report = check_or_write_checksum(table, None)
+
+    assert (ChecksumStatus.DIFFERS, [field]) == (report.status, [name for name, _, _ in report.differences])
+    assert json.loads(dumps(report.as_json()))
+
+
+def test_a_checksum_with_wrong_types_is_told_by_the_command(home: Path) -> None:
+    path = home / LOG / f"{14:020d}.crc"
+    deltacli("log", "crc", "tbl", cwd=home)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"protocol": 7, "setTransactions": [1]}))
+
+    report = deltacli("log", "crc", "tbl", "--json", cwd=home)
+
+    assert 1 == report.code
+    assert {"protocol", "setTransactions"} == {one["field"] for one in document(report, "log-crc")["differences"]}
+    assert "crc.txns" in validated(home, "crc.*")

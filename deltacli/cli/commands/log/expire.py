@@ -72,7 +72,15 @@ def expire(
       deltacli log expire ./tbl --yes                    (in cron)
       deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
     """
-    from deltacli.operations.expire import ExpiryOutcome, ExpiryRequest, execute_expiry, plan_expiry, require_done
+    from deltacli.operations.expire import (
+        ExpiryOutcome,
+        ExpiryRequest,
+        execute_expiry,
+        plan_expiry,
+        require_done,
+        require_not_refused,
+        with_proof,
+    )
     from deltacli.operations.table import Table
 
     request = ExpiryRequest(
@@ -84,8 +92,12 @@ def expire(
     plan = plan_expiry(opened, request)
     for note in plan.notes:
         run.note(f"note: {note}")
+    if dry_run or not yes:  # else it is proven at the last moment
+        plan = with_proof(opened, plan)
     if dry_run or not plan.files:
         _show(run, plan, None, dry_run=dry_run)
+        if plan.files:
+            require_not_refused(plan)
         _say_what_next(run, table, plan)
         return
     if not plan.refusals:
