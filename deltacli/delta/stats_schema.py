@@ -130,6 +130,10 @@ def kind_of(data_type: DataType) -> StatKind:
     return _KINDS.get(name, StatKind.OTHER)
 
 
+_MAX_DIGITS = 9
+"""Of a precision or scale with leading zeros: Python refuses to read a number of thousands of digits."""
+
+
 @lru_cache(maxsize=256)
 def decimal_parts(name: str) -> tuple[int, int] | None:
     """Precision and scale of `decimal(p,s)`, None for any other type and for impossible ones."""
@@ -139,6 +143,8 @@ def decimal_parts(name: str) -> tuple[int, int] | None:
         return None
     parts = [part.strip() for part in name[len("decimal(") : -1].split(",")]
     if len(parts) not in (1, 2) or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    if any(len(part) > _MAX_DIGITS for part in parts):
         return None
     precision, scale = int(parts[0]), int(parts[1]) if len(parts) == 2 else 0
     return (precision, scale) if 1 <= precision <= 38 and scale <= precision else None

@@ -173,8 +173,14 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
             )
         if place.address in found:
             raise UsageError(f"column {place.text} is named twice", code="usage.column")
-        found[place.address] = Widened(place, canonical_name(place.data_type.name), parse_type(type_text))
+        found[place.address] = Widened(place, *_types(place.data_type.name, type_text))
     return list(found.values())
+
+
+def _types(from_type: str, to_type: str) -> tuple[str, str]:
+    """Return both types as schemas spell them; the column's own type is allowed also where nothing widens to it."""
+    name = canonical_name(from_type)
+    return name, name if canonical_name(to_type) == name else parse_type(to_type)
 
 
 def _planned(change: Widened, ground: Ground) -> PlannedChange:

@@ -254,3 +254,30 @@ def test_a_plan_shows_what_it_does_and_not_the_whole_schema() -> None:
 
     assert "column='a', from_type='byte', to_type='long'" in shown
     assert "schemaString" not in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"),
+    [
+        *[(kind, kind.upper()) for kind in ("binary", "string", "boolean", "timestamp", "varchar(5)", "variant")],
+        ("timestamp_ntz", " timestamp_ntz "),
+        ("string collate UNICODE", "string collate UNICODE"),
+    ],
+)
+def test_the_present_type_is_nothing_to_do_also_where_nothing_widens_to_it(kind: str, asked: str) -> None:
+    plan = planned([field("a", kind)], ("a", asked), protocol_action=LEGACY, configuration={})
+
+    assert (True, []) == (plan.is_noop, codes(plan))
+
+
+@pytest.mark.parametrize("type_text", ["decimal({},2)", "decimal(10,{})", "dec( {} )", "varchar({})", "{}"])
+def test_a_type_with_thousands_of_digits_is_a_usage_error(type_text: str) -> None:
+    with pytest.raises(UsageError):
+        planned([field("a", "decimal(10,2)")], ("a", type_text.format("9" * 100_000)))
+
+
+@pytest.mark.parametrize("kind", ["decimal({},2)", "decimal(10,{})"])
+def test_a_column_with_thousands_of_digits_in_its_type_is_no_type_to_widen(kind: str) -> None:
+    plan = planned([field("a", kind.format("9" * 100_000))], ("a", "decimal(38,2)"))
+
+    assert ["widen.not-allowed"] == codes(plan)
