@@ -6,6 +6,7 @@ becomes writable when it gets a back end of its own that passes the contract. Cr
 
 from __future__ import annotations
 
+import io
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -27,11 +28,14 @@ from deltacli.storage.base import (
     Walked,
     no_atomic_create,
 )
+from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.remote_faults import Connect, endpoint_of, passing, require_endpoint, translate
 from deltacli.storage.retry import Retry
 from deltacli.storage.secrets import without_secrets
 
 Answer = TypeVar("Answer")
+
+_READ_AHEAD_BYTES = 1 << 20
 
 EXTRAS = {
     "s3": "s3",
@@ -125,8 +129,13 @@ class RemoteStorage:
         return bytes(self._ask(lambda: self._fs.cat_file(place, start=offset, end=offset + length), place))
 
     def open(self, path: str) -> Any:
+        """What is read later goes through `read_range`, so that its faults are ours and passing ones are repeated."""
         place = self._at(path)
-        return self._ask(lambda: self._fs.open(place, "rb"), place)
+        size = self._ask(lambda: self._fs.info(place), place).get("size")
+        if size is None:  # only reading it to its end shows how long it is
+            return io.BytesIO(self.read(path))
+        reader = ObjectReader(lambda offset, length: self.read_range(path, offset, length), int(size), b"", "")
+        return io.BufferedReader(reader, _READ_AHEAD_BYTES)
 
     def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
         place = self._at(path)

@@ -151,12 +151,14 @@ class Retry:
 
     def _keep_looking(self) -> None:
         idle, ticking = 0, Event()
-        while idle < _QUIET_SECONDS:
+        while True:
             ticking.wait(_TICK)
             self.look()
-            idle = 0 if self._flights else idle + 1
-        with self._lock:
-            self._watcher = None
+            with self._lock:
+                idle = 0 if self._flights else idle + 1
+                if idle > _QUIET_SECONDS:
+                    self._watcher = None
+                    return
 
     def _wait_in_slices(self, seconds: float) -> None:
         """Never wait in one long sleep: a worker thread does not receive signals."""

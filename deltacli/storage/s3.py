@@ -35,10 +35,12 @@ from deltacli.storage.base import (
     Walked,
     no_atomic_create,
 )
+from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.retry import Retry
 from deltacli.storage.s3_answers import (
     ListedPage,
     is_stored,
+    just_below,
     page_of,
     part_of,
     require_object,
@@ -48,7 +50,6 @@ from deltacli.storage.s3_answers import (
 )
 from deltacli.storage.s3_body import Body, require_one_put
 from deltacli.storage.s3_options import make_client, read_options
-from deltacli.storage.s3_reader import ObjectReader, just_below
 
 Answer = TypeVar("Answer")
 

@@ -100,6 +100,18 @@ def size_by_tail(data: bytes, answer: Fields, place: str) -> int:
     return size
 
 
+def just_below(name: str) -> str:
+    """Return a name below `name` with next to nothing between: S3 lists what is behind a name, the port what is not
+    before it.
+    """
+    if not name:
+        return ""
+    last = ord(name[-1])
+    if last == 0:
+        return name[:-1]
+    return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)
+
+
 def _range(span: object, data: bytes, place: str) -> tuple[int, int, int]:
     match = _RANGE.fullmatch(str(span))
     start, end, size = (int(match[1]), int(match[2]), int(match[3])) if match else (0, -1, -1)

@@ -176,6 +176,31 @@ def test_a_passing_fault_of_a_remote_store_is_repeated_within_the_budget(
     assert "(--retry-budget)" in raised.value.facts["tried"]
 
 
+def test_reading_an_open_file_is_repeated_and_its_faults_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """
+    A file is read long after it was opened, by Arrow.
+    """
+    clock, faults = FakeClock(), [ConnectionResetError(), ConnectionResetError(), RuntimeError("gone")]
+    storage = RemoteStorage("memory://faults", {}, retry=clock.retry())
+
+    class Breaking(BrokenSystem):
+        def info(self, _place: str) -> dict[str, object]:
+            return {"type": "file", "size": 4}
+
+        def cat_file(self, _place: str, start: int, end: int) -> bytes:
+            if faults:
+                raise faults.pop(0)
+            return b"rows"[start:end]
+
+    monkeypatch.setattr(storage, "_fs", Breaking(OSError()))
+    with storage.open("a") as file:
+        with pytest.raises(StorageFailed) as raised:
+            file.read(4)
+        found = file.read(4)
+
+    assert ("storage.failed", 2, b"rows") == (raised.value.code, len(clock.waits), found)
+
+
 @pytest.fixture
 def unmade(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A file system for abfss whose library must not be asked; holds the URIs it was made for."""

@@ -1,4 +1,4 @@
-"""An object of S3 as a seekable file, and where a listing starts."""
+"""An object of a store as a seekable file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ObjectReader(io.RawIOBase):
-    """An object as a seekable file, its end in memory."""
+    """An object as a seekable file, its end in memory where that is at hand."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int, tail: bytes, tag: str) -> None:
         """`read` returns the bytes of a range: its offset, its length."""
@@ -42,15 +42,3 @@ class ObjectReader(io.RawIOBase):
         view[: len(data)] = data
         self._position += len(data)
         return len(data)
-
-
-def just_below(name: str) -> str:
-    """Return a name below `name` with next to nothing between: S3 lists what is behind a name, the port what is not
-    before it.
-    """
-    if not name:
-        return ""
-    last = ord(name[-1])
-    if last == 0:
-        return name[:-1]
-    return name[:-1] + chr(0xD7FF if last == 0xE000 else last - 1)
