@@ -41,6 +41,7 @@ JUDGES = (
     "work/file_facts.py",
     "work/vector_facts.py",
     "delta/checkpoint/content.py",
+    "operations/file_history.py",
 )
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns, and no error codes."""
 
