@@ -23,6 +23,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -49,6 +50,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -80,6 +82,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -104,6 +107,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -130,6 +134,7 @@ again;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -157,6 +162,7 @@ restore;-;again;Put back what a backup has and the log of a table lacks.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -178,6 +184,7 @@ restore;-;again;Put back what a backup has and the log of a table lacks.
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -201,6 +208,7 @@ once;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -226,6 +234,7 @@ once;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -249,6 +258,7 @@ once;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -275,6 +285,7 @@ once;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -299,6 +310,7 @@ once;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -325,6 +337,7 @@ once;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -354,6 +367,7 @@ again;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -384,6 +398,7 @@ again;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -426,6 +441,7 @@ again;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -461,6 +477,7 @@ again;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.
@@ -489,6 +506,7 @@ again;TEXT
 --now;TEXT;once;The clock, for reproducible runs.
 --storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
 --retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
 --table-format;delta paimon;once;Do not detect the format.
 --config;FILE;once;Defaults for these options, as TOML.
 --color;auto always never;once;Colour on stdout.

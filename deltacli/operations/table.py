@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate import Validation
     from deltacli.operations.widen_type import WideningOutcome
+    from deltacli.storage.retry import Retry
     from deltacli.work.table_files import TableFiles
 
 
