@@ -232,7 +232,7 @@ def _require_readable_types(regime: Regime, added: Collection[str]) -> None:
     if found is not None and TYPE_WIDENING in added:
         raise Refused(
             f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}",
-            code=found.rule,
+            code="features.would-activate",
             facts={"column": found.column, "seen": found.seen},
             hint="deltacli validate {table} --select 'typewidening.*'",
         )

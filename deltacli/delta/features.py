@@ -108,6 +108,7 @@ CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview", "coordin
 """With one of these, newer commits may exist that only a catalog knows. Spec: Catalog-managed tables."""
 
 TYPE_WIDENING, TYPE_WIDENING_PREVIEW = "typeWidening", "typeWidening-preview"
+GENERATED_COLUMNS, IDENTITY_COLUMNS = "generatedColumns", "identityColumns"
 NTZ_FEATURES = frozenset({"timestampNtz", "timestampWithoutTimezone"})
 """Names under which timestamps without a zone are supported."""
 

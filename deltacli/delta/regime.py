@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.commit_lines import Action
 from deltacli.delta.properties import InCommitKeys, in_commit_keys, is_true
-from deltacli.delta.protocol import Protocol
+from deltacli.delta.protocol import WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import StructField, StructType
 from deltacli.delta.state import Metadata
 
@@ -45,6 +45,16 @@ class Regime:
     def is_on(self, key: str) -> bool:
         """True if a boolean property is true (whether or not its feature is supported)."""
         return is_true(self.properties, key)
+
+    def is_inert(self, feature: str) -> bool:
+        """True if the protocol does not support a feature of writers, so that column metadata of it has no effect.
+
+        Old writers left generated and identity columns in such tables. Spec: Generated Columns; Identity Columns.
+        """
+        if self.protocol is None or feature in self.features:
+            return False
+        needs_list = self.protocol.min_writer_version >= WRITER_FEATURES_VERSION
+        return not (needs_list and self.protocol.writer_features is None)
 
     @cached_property
     def mapping_mode(self) -> str:

@@ -219,7 +219,7 @@ def _refusals_of_readers(regime: Regime, before: Action, after: Action | None) -
     found = refused_change(regime, [*regime.features, *added]) if TYPE_WIDENING in added else None
     if found is not None:
         message = f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}"
-        yield Refusal(found.rule, message, "deltacli validate {table} --select 'typewidening.*'")
+        yield Refusal("widen.history-refused", message, "deltacli validate {table} --select 'typewidening.*'")
 
 
 def _needed_features(regime: Regime, due: Sequence[Widened]) -> list[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deltacli.delta.features import GENERATED_COLUMNS, IDENTITY_COLUMNS
 from deltacli.delta.partition_text import Spelling, spelling_of
 from deltacli.delta.regime import Regime
 from deltacli.delta.schema.type_text import possible_targets
@@ -164,7 +165,7 @@ _DEPENDENT = {
 
 
 def _expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
-    for stored in stored_sql(ground.schema, ground.regime.properties):
+    for stored in stored_sql(ground.regime):
         reference = refers_to(stored.text, ground.schema, change.place)
         if reference is not Reference.NO:
             code, way_out = _DEPENDENT[stored.kind]
@@ -179,17 +180,18 @@ def _verdict(stored: StoredSql, reference: Reference) -> str:
     return f"the {stored.kind}{of} {stored.name} {verb}{shown}"
 
 
-def _own_expressions(change: Widened, _ground: Ground) -> Iterator[Refusal]:
+def _own_expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
+    is_generated, has_identity = (not ground.regime.is_inert(name) for name in (GENERATED_COLUMNS, IDENTITY_COLUMNS))
     for field in change.place.fields:
         name = change.place.text
-        if field.metadata.get(GENERATION_KEY) is not None:
+        if is_generated and field.metadata.get(GENERATION_KEY) is not None:
             message = f"{name} can't become {change.to_type}: {field.name} is generated, and its expression has a type"
             yield Refusal("widen.generation-expression", message, "write the table anew without the expression")
         if field.metadata.get(INVARIANT_KEY) is not None:
             message = f"{name} can't become {change.to_type}: {field.name} has an invariant"
             way_out = f"commit a metaData without delta.invariants of {field.name}, widen, add it again"
             yield Refusal("widen.invariant", message, way_out)
-        if any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
+        if has_identity and any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
             message = f"{name} can't become {change.to_type}: {field.name} is an identity column, which is a long"
             yield Refusal("widen.identity", message, f"ALTER TABLE … ALTER COLUMN {field.name} DROP IDENTITY")
 

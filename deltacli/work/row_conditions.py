@@ -52,7 +52,7 @@ class StoredConditions:
         self.not_evaluated: dict[StoredSql, str] = {}
         self._compiled: list[_Compiled] = []
         if regime.schema is not None:
-            for stored in stored_sql(regime.schema, regime.properties):
+            for stored in stored_sql(regime):
                 self._compile(stored, regime.schema)
 
     @property

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from deltacli.delta.features import GENERATED_COLUMNS
 from deltacli.delta.rules.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.schema_walk import fresh
-from deltacli.delta.rules.views import MetadataView
+from deltacli.delta.rules.views import MetadataView, RegimeView
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType
 from deltacli.delta.sql.nodes import Expression, Form, Node
@@ -93,7 +94,7 @@ class _Fault(NamedTuple):
     severity: Severity | None = None
 
 
-@AREA.check(MetadataView, CONSTRAINT_BAD_SQL, INVARIANT_BAD_JSON, GENERATED_BAD_SQL, DEFAULT_BAD_SQL)
+@AREA.check(MetadataView, CONSTRAINT_BAD_SQL, INVARIANT_BAD_JSON, DEFAULT_BAD_SQL)
 def expressions_of_a_table(view: MetadataView) -> Iterator[Finding]:
     """Every expression, from the metadata on that brought what is wrong with it."""
     yield from fresh(view, "expressions", _findings(view))
@@ -105,13 +106,27 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
         return
     yield from _constraint_findings(view, schema)
     text = view.regime.metadata.schema_string if view.regime.metadata else None
-    if not text or not any(key in text for key in (INVARIANT_KEY, GENERATION_KEY, DEFAULT_KEY)):
+    if not text or not any(key in text for key in (INVARIANT_KEY, DEFAULT_KEY)):
         return
     for named in named_fields(schema):
         if named.field.metadata:
             yield from _invariant_findings(view, schema, named)
-            yield from _generated_findings(view, schema, named)
             yield from _default_findings(view, named)
+
+
+@AREA.check(RegimeView, GENERATED_BAD_SQL)
+def generated_columns(view: RegimeView) -> Iterator[Finding]:
+    """Every generation expression in force, from where it began."""
+    yield from fresh(view, "expressions.generated", _all_generated_findings(view))
+
+
+def _all_generated_findings(view: RegimeView) -> Iterator[Finding]:
+    schema, metadata = view.regime.schema, view.regime.metadata
+    text = metadata.schema_string if metadata else None
+    if schema is None or not text or GENERATION_KEY not in text or view.regime.is_inert(GENERATED_COLUMNS):
+        return
+    for named in named_fields(schema):
+        yield from _generated_findings(view, schema, named)
 
 
 # -- the four kinds --------------------------------------------------------------------------------------------------
@@ -148,7 +163,7 @@ def _invariant_findings(view: MetadataView, schema: StructType, named: NamedFiel
         yield INVARIANT_BAD_JSON.at(place, message, seen=text)
 
 
-def _generated_findings(view: MetadataView, schema: StructType, named: NamedField) -> Iterator[Finding]:
+def _generated_findings(view: RegimeView, schema: StructType, named: NamedField) -> Iterator[Finding]:
     text = named.field.metadata.get(GENERATION_KEY)
     if text is None:
         return

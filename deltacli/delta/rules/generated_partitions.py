@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from deltacli import arrow_compute as pc
+from deltacli.delta.features import GENERATED_COLUMNS
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.expression_texts import AREA
@@ -58,6 +59,8 @@ class _Source(NamedTuple):
 @AREA.check(FilesView, PARTITION)
 def partition_values_fit_bounds(view: FilesView) -> Iterator[Finding]:
     """For each generated partition column: the values as spans of time, against least and greatest values."""
+    if view.regime.is_inert(GENERATED_COLUMNS):
+        return
     for name, column in view.regime.partition_columns.items():
         text = column.metadata.get(GENERATION_KEY) if column is not None else None
         source = _source_of(view.regime, text) if isinstance(text, str) else None

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.action_faults import shown
+from deltacli.delta.features import IDENTITY_COLUMNS
+from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.expression_texts import AREA
 from deltacli.delta.rules.replaced import replaces_all_files
 from deltacli.delta.rules.schema_walk import fresh
-from deltacli.delta.rules.views import MetadataView
+from deltacli.delta.rules.views import MetadataView, RegimeView
 from deltacli.delta.schema.type_changes import NamedField, named_fields
-from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
+from deltacli.delta.schema.types import PrimitiveType, simple_name
 
 PREFIX = "delta.identity."
 START, STEP, EXPLICIT = "delta.identity.start", "delta.identity.step", "delta.identity.allowExplicitInsert"
@@ -70,14 +72,14 @@ IMMUTABLE_CHANGED = AREA.rule(
 )
 
 
-@AREA.check(MetadataView, INCOMPLETE, STEP_ZERO, TYPE)
-def identity_columns(view: MetadataView) -> Iterator[Finding]:
-    """Every identity column, from the metadata on that brought what is wrong with it."""
+@AREA.check(RegimeView, INCOMPLETE, STEP_ZERO, TYPE)
+def identity_columns(view: RegimeView) -> Iterator[Finding]:
+    """Every identity column, from where it began."""
     yield from fresh(view, "identity", _findings(view))
 
 
-def _findings(view: MetadataView) -> Iterator[Finding]:
-    for named in _identities(view.regime.schema):
+def _findings(view: RegimeView) -> Iterator[Finding]:
+    for named in _identities(view.regime):
         place = view.place._replace(key=named.path)
         metadata, data_type = named.field.metadata, named.field.data_type
         for key, expected in ((START, "an integer"), (STEP, "an integer"), (EXPLICIT, "true or false")):
@@ -103,10 +105,10 @@ def identity_columns_stay(view: MetadataView) -> Iterator[Finding]:
     previous = view.previous
     if previous is None or view.commit is None:
         return
-    before = {named.identity: named for named in _identities(previous.schema)}
+    before = {named.identity: named for named in _identities(previous)}
     if not before or replaces_all_files(view.commit):
         return
-    for named in _identities(view.regime.schema):
+    for named in _identities(view.regime):
         older = before.get(named.identity)
         if older is None:
             continue
@@ -117,8 +119,10 @@ def identity_columns_stay(view: MetadataView) -> Iterator[Finding]:
                 yield IMMUTABLE_CHANGED.at(view.place._replace(key=named.path), message, seen=now, expected=was)
 
 
-def _identities(schema: StructType | None) -> list[NamedField]:
-    """The fields with any property of an identity."""
-    if schema is None:
+def _identities(regime: Regime) -> list[NamedField]:
+    """The fields with any property of an identity; none where the protocol does not support such columns."""
+    if regime.schema is None or regime.is_inert(IDENTITY_COLUMNS):
         return []
-    return [named for named in named_fields(schema) if any(key.startswith(PREFIX) for key in named.field.metadata)]
+    return [
+        named for named in named_fields(regime.schema) if any(key.startswith(PREFIX) for key in named.field.metadata)
+    ]

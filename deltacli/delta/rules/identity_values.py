@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from deltacli.delta.features import IDENTITY_COLUMNS
 from deltacli.delta.integer_set import Repeated
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules.base import Finding, Fix, Level, Severity
@@ -73,7 +74,9 @@ class IdentityFacts(NamedTuple):
 
 def identities(regime: Regime) -> Iterator[Identity]:
     """The identity columns of a table; what is wrong with those that are none is told by other rules."""
-    for column in regime.schema.fields if regime.schema else ():
+    if regime.schema is None or regime.is_inert(IDENTITY_COLUMNS):
+        return
+    for column in regime.schema.fields:
         start, step, mark = (column.metadata.get(key) for key in (START, STEP, _MARK))
         if type(start) is not int or type(step) is not int or column.data_type != PrimitiveType("long"):
             continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from deltacli.delta.features import FEATURES, stable_name
+from deltacli.delta.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name
 from deltacli.delta.log_path import LOG_DIRECTORY, LogFileKind
 from deltacli.delta.protocol import (
     NEWEST_READER_VERSION,
@@ -15,7 +15,7 @@ from deltacli.delta.protocol import (
 )
 from deltacli.delta.regime import Regime
 from deltacli.delta.rules import protocol_rules as rows
-from deltacli.delta.rules.base import Finding, Place
+from deltacli.delta.rules.base import Finding, Place, Severity
 from deltacli.delta.rules.feature_use import Use, constraint_uses, property_uses, schema_uses
 from deltacli.delta.rules.views import CommitView, HistoryView, RegimeView
 
@@ -27,6 +27,8 @@ _ALWAYS_ACTIVE = frozenset(
 )
 _LISTED_BY_HABIT = frozenset({"appendOnly", "invariants"})
 """Engines list these with every table that has features: version 2 of writers implied them."""
+_INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
+"""Column metadata of these has no effect without the feature; old releases of Delta-Spark left it in tables."""
 _JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
 _DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]+)\.([0-9]+)")
 _FIRST_THAT_CHECKS = (3, 2)
@@ -68,9 +70,14 @@ def metadata_uses_unsupported_features(view: RegimeView) -> Iterator[Finding]:
         uses = [*schema_uses(view.regime.schema), *uses]
     for use in uses:
         if use.feature not in supported and not use.is_judged_elsewhere:
-            message = f"{use.what}, and the protocol doesn't support {use.feature}"
+            is_inert = use.feature in _INERT
+            verb = "which has no effect: the" if is_inert else "and the"
+            message = f"{use.what}, {verb} protocol doesn't support {use.feature}"
             place = view.place._replace(key=use.key)
-            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=use.feature)
+            severity = Severity.INFO if is_inert else None
+            yield rows.USED_NOT_SUPPORTED.at(
+                place, message, seen=shown(protocol), expected=use.feature, severity=severity
+            )
 
 
 @AREA.check(RegimeView, rows.PROPERTY_WITHOUT_FEATURE)

@@ -232,8 +232,9 @@ USED_NOT_SUPPORTED = AREA.rule(
     seed="000: Writer Version Requirements",
     spec="Supported Features",
     fix=Fix(
-        broken="engines that don't know the feature read and write the table without it",
-        mend="commit a protocol that lists the feature",
+        broken="engines that don't know the feature read and write the table without it; metadata of generated and "
+        "identity columns has no effect then, which is a note",
+        mend="commit a protocol that lists the feature; leave metadata without effect as it is",
         loss="engines that don't know the feature",
     ),
     example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',

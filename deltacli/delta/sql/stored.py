@@ -6,10 +6,12 @@ Spec: CHECK Constraints; Column Invariants; Generated Columns; Default Columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from deltacli.delta.features import GENERATED_COLUMNS
+from deltacli.delta.regime import Regime
 from deltacli.delta.schema.column_path import ColumnPlace, Part
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import DataType, StructType
@@ -47,16 +49,19 @@ class Reference(StrEnum):
     UNKNOWN = "unknown"
 
 
-def stored_sql(schema: StructType, properties: Mapping[str, str]) -> Iterator[StoredSql]:
-    """Yield every constraint, invariant and generation expression of a table."""
-    for key, text in properties.items():
+def stored_sql(regime: Regime) -> Iterator[StoredSql]:
+    """Yield every constraint, invariant and generation expression in force; none of a table without a schema."""
+    if regime.schema is None:
+        return
+    for key, text in regime.properties.items():
         if key.lower().startswith(CONSTRAINT_PREFIX):
             yield StoredSql(StoredKind.CONSTRAINT, key[len(CONSTRAINT_PREFIX) :], text)
-    for named in named_fields(schema):
+    is_generated = not regime.is_inert(GENERATED_COLUMNS)
+    for named in named_fields(regime.schema):
         metadata = named.field.metadata
         if metadata.get(INVARIANT_KEY) is not None:
             yield StoredSql(StoredKind.INVARIANT, named.path, _condition_of(metadata[INVARIANT_KEY]))
-        if metadata.get(GENERATION_KEY) is not None:
+        if is_generated and metadata.get(GENERATION_KEY) is not None:
             text = metadata[GENERATION_KEY]
             yield StoredSql(StoredKind.GENERATION, named.path, text if isinstance(text, str) else None)
 
