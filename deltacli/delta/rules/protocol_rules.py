@@ -234,7 +234,7 @@ USED_NOT_SUPPORTED = AREA.rule(
     fix=Fix(
         broken="engines that don't know the feature read and write the table without it; metadata of generated and "
         "identity columns has no effect then, which is a note",
-        mend="commit a protocol that lists the feature; leave metadata without effect as it is",
+        mend="commit a protocol that lists the feature; metadata that has no effect can stay as it is",
         loss="engines that don't know the feature",
     ),
     example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',
