@@ -6,13 +6,14 @@ Spec: Version Checksum File.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 import orjson
 
+from deltacli.delta.action_faults import wrong_type
 from deltacli.delta.log_path import LOG_DIRECTORY
 from deltacli.delta.protocol import require_writable
 from deltacli.delta.state import has_in_commit_timestamps, read_metadata, read_protocol
@@ -91,13 +92,14 @@ def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool 
     _require_provable(table, snapshot, computed)
     if dry_run:
         return ChecksumReport(version, path, ChecksumStatus.MISSING, fields)
-    match table.storage.put_if_absent(path, orjson.dumps(computed)):
+    data = _encode(computed)
+    match table.storage.put_if_absent(path, data):
         case Created():
             return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
         case Existed():  # another writer was faster: what counts is what it says
             pass
         case Unknown(cause):
-            if table.storage.read_range(path, 0, _MAX_BYTES) != orjson.dumps(computed):
+            if table.storage.read_range(path, 0, _MAX_BYTES) != data:
                 raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
             return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
     return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
@@ -115,6 +117,27 @@ def _require_provable(table: Table, snapshot: Snapshot, computed: Mapping[str, A
     other = other_state(table, snapshot)
     if other is not None:
         require_same_state(snapshot, computed, other, compute_checksum(other))
+
+
+def _encode(computed: dict[str, Any]) -> bytes:
+    """The bytes of a checksum file. Raises CommitCorrupt for a value that no such file can hold."""
+    for field, value in computed.items():
+        if (odd := next(_beyond_64_bits(value), None)) is not None:
+            raise wrong_type(field, str(odd), "the state")
+    try:
+        return orjson.dumps(computed)
+    except TypeError as fault:  # half a surrogate pair
+        raise wrong_type("a text", str(fault), "the state") from fault
+
+
+def _beyond_64_bits(value: object) -> Iterator[int]:
+    """Yield the integers below a value that 64 bits do not hold."""
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _beyond_64_bits(item)
 
 
 def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from deltacli.delta.timestamps import MAX_TIME_MS
 from deltacli.errors import CommitCorrupt, Refused
 from deltacli.operations.commit import Committed
 from deltacli.operations.version import Snapshot
-from tests.support.actions import add, commit_info, metadata, protocol
+from deltacli.operations.version_checksum import check_or_write_checksum
+from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, StoredFile, TableBuilder, commit_path
 from tests.support.committing import FEATURES, STAMPED, count_up, infos, run
 from tests.support.reading import open_at, open_built
@@ -116,3 +117,16 @@ def test_a_timestamp_that_no_later_one_can_follow_is_an_error(last_ms: int, expe
     found = open_built(stamped(last_ms)).validate(select=["ict.*"])
 
     assert [expected] == [(finding.rule.id, str(finding.severity)) for finding in found.findings]
+
+
+@pytest.mark.parametrize("number", [2**63, 10**400])
+def test_no_checksum_is_written_with_a_number_beyond_64_bits(number: int) -> None:
+    """
+    The number is written as text: orjson, which encodes the commits of tests, refuses it, too.
+    """
+    raw = to_bytes([*birth(), txn("app", 77)]).replace(b"77", str(number).encode())
+    storage = TableBuilder().commit(*birth(), raw=raw).in_memory()
+
+    with pytest.raises(CommitCorrupt, match="setTransactions has the wrong type"):
+        check_or_write_checksum(open_at(storage), None)
+    assert [f"{0:020d}.json"] == [stat.name for stat in storage.list_from(LOG)]
