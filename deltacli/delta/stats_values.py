@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 from deltacli.delta.json_depth import MAX_DEPTH, is_nested_deeply
@@ -54,7 +54,7 @@ def read_json(text: str) -> Any:  # Any: a JSON value
     """Parse a text strictly, numbers exactly. Raises ValueError, also for one that is nested deeply."""
     if text.count("{") + text.count("[") > MAX_DEPTH and is_nested_deeply(text.encode("utf-8", "replace")):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or brackets do not match")
-    return json.loads(text, parse_float=Decimal, parse_int=_whole, parse_constant=_refuse)
+    return json.loads(text, parse_float=_real, parse_int=_whole, parse_constant=_refuse)
 
 
 def read_stats(schema: StatSchema, row: int, text: str) -> PlainStats:
@@ -257,6 +257,21 @@ def _is_boolean(value: Any) -> bool:
 def _whole(digits: str) -> int | Decimal:
     """An integer; one of hundreds of digits fits no type, and is kept from costing time."""
     return int(digits) if len(digits) <= 64 else Decimal(digits)
+
+
+def _real(text: str) -> Decimal:
+    """Return a number with a fraction or an exponent.
+
+    Where the exponent is beyond what Decimal can hold, it is infinite or zero: for values of every type, the number
+    bounds the same ones.
+    """
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        mantissa, _, exponent = text.lower().partition("e")
+        if exponent.startswith("-") or not any(digit in "123456789" for digit in mantissa):
+            return Decimal(0)
+        return Decimal("-Infinity" if mantissa.startswith("-") else "Infinity")
 
 
 def _refuse(name: str) -> Any:

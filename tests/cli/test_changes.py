@@ -117,3 +117,10 @@ def test_a_narrow_terminal_keeps_what_became_of_a_row(sample: Path) -> None:
     assert CHANGE == lines[0].split()[-3:]
     assert any(line.startswith("no room for ") for line in lines)
     assert any(line.startswith("showing the first 20; all of them: ") for line in lines)
+
+
+@pytest.mark.parametrize("end", ["--from", "--to"])
+def test_a_version_of_thousands_of_digits_is_a_usage_error(end: str, sample: Path) -> None:
+    others = () if end == "--from" else ("--from", "0")
+
+    assert 2 == deltacli("changes", sample, *others, end, "9" * 5_000).code

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from deltacli.cli.render.json import dumps
 from deltacli.delta.commit_lines import MAX_DEPTH, read_actions
-from deltacli.delta.schema.types import parse_schema
+from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.delta.schema.types import PrimitiveType, parse_schema
 from deltacli.delta.stats import num_records_column, parse_num_records
 from deltacli.errors import CommitCorrupt, DeltacliError
 from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import TableBuilder
 from tests.support.reading import large_commits, open_built
+from tests.support.rows import parquet_bytes, schema_of, table_of
 
 WHOLE = to_bytes([add("a", size=1)])
 DEEP = 100_000
@@ -179,3 +182,32 @@ def test_half_of_a_surrogate_pair_in_a_key_is_refused_by_name(kind: str, half: s
         open_built(TableBuilder().commit(*birth()).commit(raw=raw.encode())).snapshot()
 
     assert "action.wrong-type" == raised.value.code
+
+
+HUGE_NUMBERS = (
+    "1e99999999999999999999",
+    "-1e99999999999999999999",
+    "1e-99999999999999999999",
+    "0e99999999999999999999",
+)
+
+
+@pytest.mark.parametrize("kind", ["decimal(10,2)", "double", "long"])
+@pytest.mark.parametrize(
+    "number", [*HUGE_NUMBERS, "1e1000000", "9" * 5_000, f"1e{'9' * 5_000}"], ids=lambda text: text[:12]
+)
+def test_bounds_beyond_every_type_skip_no_file(kind: str, number: str) -> None:
+    value = Decimal(1) if kind.startswith("decimal") else 1
+    rows = pa.table({"d": pa.array([value], arrow_type(PrimitiveType(kind)))})
+    data = parquet_bytes(rows)
+    builder = table_of({}, schema_of(rows)).file("a.parquet", data)
+    bounds = f'{{"d":{number}}}'
+    low, high = (bounds, "{}") if number.startswith("-") or "e-" in number or number[0] == "0" else ("{}", bounds)
+    stats = f'{{"numRecords":1,"minValues":{low},"maxValues":{high},"nullCount":{{"d":0}}}}'
+    builder.commit(add("a.parquet", size=len(data), stats=stats))
+
+    table = open_built(builder)
+    found = [row for batch in table.snapshot().scan(where="d > 0") for row in batch.to_pylist()]
+
+    assert 1 == len(found)
+    assert 1 == table.validate().version

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
+_LONGEST_VERSION = 19
+"""Digits of the largest version, 2^63 - 1."""
 _CHANGE = ("_change_type", "_commit_version", "_commit_timestamp")
 
 First = Annotated[
@@ -96,8 +98,5 @@ def _parse_end(option: str, text: str) -> int | Moment:
     from deltacli.operations.time_travel import Moment
 
     digits = text.strip()
-    return (
-        int(digits)
-        if digits.isascii() and digits.isdigit()
-        else Moment(parse_moment(option, text, invocation.arguments))
-    )
+    is_version = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION
+    return int(digits) if is_version else Moment(parse_moment(option, text, invocation.arguments))

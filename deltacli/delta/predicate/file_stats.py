@@ -156,7 +156,7 @@ def _plain_bound(column: Column, given: Any) -> Any:
             return given if is_long(given) else None
         case Kind.FLOAT:
             number = _plain_decimal(given) if not isinstance(given, str) else None
-            return float(number) if number is not None and abs(number) < Decimal(INFINITE) else None
+            return float(number) if number is not None and number.copy_abs() < Decimal(INFINITE) else None
         case Kind.DECIMAL:
             number = _plain_decimal(given)
             return number if number is not None and fits(number, 38, column.scale) else None

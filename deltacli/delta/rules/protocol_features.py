@@ -30,7 +30,7 @@ _LISTED_BY_HABIT = frozenset({"appendOnly", "invariants"})
 _INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
 """Column metadata of these has no effect without the feature; old releases of Delta-Spark left it in tables."""
 _JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
-_DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]+)\.([0-9]+)")
+_DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
 _FIRST_THAT_CHECKS = (3, 2)
 """The release of Delta-Spark with which `vacuumProtocolCheck` came."""
 
