@@ -6,7 +6,7 @@ A table of facts, each with its source and the day it was looked at; what nobody
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 
@@ -36,6 +36,14 @@ KNOWN: tuple[Knowledge, ...] = (
     Knowledge("polars", "typeWidening", None, None, "measured: 2.1 refuses", "2026-08"),
 )
 
+_NO_CAST = "measured: 1.5.5 cannot parse the older partition values"
+
+HINDRANCES: tuple[Knowledge, ...] = (
+    Knowledge("duckdb delta", "widen.partition-date", None, None, _NO_CAST, "2026-11"),
+    Knowledge("duckdb delta", "widen.partition-decimal", None, None, _NO_CAST, "2026-11"),
+)
+"""What clients do with a change of types that they otherwise read: `feature` is the code of the warning."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:
@@ -59,10 +67,23 @@ class ClientAccess:
         }
 
 
-def access_of(added: Sequence[str]) -> tuple[ClientAccess, ...]:
-    """What becomes of each client of which something is known, where all these features are added."""
+def access_of(added: Sequence[str], warnings: Sequence[str] = ()) -> tuple[ClientAccess, ...]:
+    """What becomes of each client of which something is known, where all these features are added, and where a change
+    has these warnings.
+    """
+    hindrances = [known for known in HINDRANCES if known.feature in warnings]
     clients = dict.fromkeys(known.client for known in KNOWN if known.feature in added)
-    return tuple(_access(client, added) for client in clients)
+    clients |= dict.fromkeys(known.client for known in hindrances)
+    return tuple(_hindered(_access(client, added), hindrances) for client in clients)
+
+
+def _hindered(access: ClientAccess, hindrances: Sequence[Knowledge]) -> ClientAccess:
+    """What becomes of a client that does not get along with the change itself."""
+    found = [known for known in hindrances if known.client == access.name]
+    if not found:
+        return access
+    sources = dict.fromkeys(f"{known.source} ({known.as_of})" for known in found)
+    return replace(access, reads=False, writes=False, since=None, sources=(*access.sources, *sources))
 
 
 def _access(client: str, added: Sequence[str]) -> ClientAccess:

@@ -40,6 +40,7 @@ CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 IDENTITY_PREFIX = "delta.identity."
 _ICEBERG = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3", "icebergWriterCompatV1", "icebergWriterCompatV3")
 _SHOWN_TEXTS = 3
+_FAILING_READER = "DuckDB 1.5.5"
 
 
 class Refusal(NamedTuple):
@@ -83,11 +84,27 @@ def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
     if not is_partition_column(change, ground.regime):
         return
     if change.to_type == "timestamp_ntz":
-        message = f"partition values of {name} stay dates without a time, which some readers do not take for a time"
+        message = (
+            f"partition values of {name} stay dates without a time: readers that do not take a date for a time fail "
+            f"to read the table, {_FAILING_READER} for one"
+        )
         yield Caution("widen.partition-date", message)
+    to_decimal = decimal_of(change.to_type)
+    if to_decimal is not None and to_decimal.scale > _scale_of(change.from_type):
+        message = (
+            f"partition values of {name} keep {plural(_scale_of(change.from_type), 'decimal place')}: readers that "
+            f"expect {to_decimal.scale} fail to read the table, {_FAILING_READER} for one"
+        )
+        yield Caution("widen.partition-decimal", message)
     if change.from_type == "float":
         message = f"partition values of {name} are read as doubles: 0.1 becomes 0.1, no longer the float next to it"
         yield Caution("widen.partition-float", message)
+
+
+def _scale_of(type_name: str) -> int:
+    """The decimal places of a type; 0 for integers."""
+    found = decimal_of(type_name)
+    return 0 if found is None else found.scale
 
 
 def is_partition_column(change: Widened, regime: Regime) -> bool:

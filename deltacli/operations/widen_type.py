@@ -234,8 +234,9 @@ def _described(change: PlannedChange, metadata: Action) -> dict[str, Any]:  # An
 
 
 def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
-    """What the change means for known clients; nothing where the protocol stays as it is."""
-    return () if plan.protocol_after is None else access_of(plan.added_features)
+    """What the change means for known clients: by the features that it adds, and by its warnings."""
+    added = () if plan.protocol_after is None else plan.added_features
+    return access_of(added, [caution.code for caution in plan.warnings])
 
 
 def _impact(

@@ -345,7 +345,12 @@ def test_times_end_where_microseconds_do(text: str, is_value: bool) -> None:
 
 @pytest.mark.parametrize(
     ("from_type", "to_type", "caution"),
-    [("date", "timestamp_ntz", "widen.partition-date"), ("float", "double", "widen.partition-float")],
+    [
+        ("date", "timestamp_ntz", "widen.partition-date"),
+        ("float", "double", "widen.partition-float"),
+        ("integer", "decimal(12,2)", "widen.partition-decimal"),
+        ("decimal(5,2)", "decimal(7,4)", "widen.partition-decimal"),
+    ],
 )
 def test_partition_values_that_other_readers_see_differently_are_told_of(
     from_type: str, to_type: str, caution: str
@@ -361,6 +366,15 @@ def test_partition_values_that_other_readers_see_differently_are_told_of(
 
     assert [caution] == cautions(["p"])
     assert [] == cautions([])
+
+
+@pytest.mark.parametrize(
+    ("from_type", "to_type"), [("decimal(5,2)", "decimal(10,2)"), ("integer", "decimal(10,0)"), ("integer", "long")]
+)
+def test_partition_values_that_keep_their_decimal_places_are_not_told_of(from_type: str, to_type: str) -> None:
+    plan = planned([field("p", from_type)], ("p", to_type), partition_columns=["p"], partition_values=lambda _: [])
+
+    assert () == plan.warnings
 
 
 # -- types and history -----------------------------------------------------------------------------------------------
