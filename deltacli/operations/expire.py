@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
+from deltacli.delta.counts import FileCounts
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.properties import (
     CHECKPOINT_PROTECTION,
@@ -24,6 +25,9 @@ from deltacli.delta.properties import (
 from deltacli.delta.protocol import require_writable
 from deltacli.delta.segment import CheckpointInstance, LogFile, LogListing, read_listing
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
+from deltacli.operations.checksum_guard import contradiction
+from deltacli.operations.file_history import RULE as MISSING_ADD
+from deltacli.operations.file_history import count_lost_files
 from deltacli.operations.inspect_storage import WholeLog, list_log_whole
 from deltacli.operations.log import Log
 from deltacli.operations.snapshot import count_and_digest
@@ -342,6 +346,7 @@ def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
     before = count_and_digest(table.rebuild(Log(whole.listing), plan.newest_version), plan.now_ms)
+    _require_as_in_checksum(before.snapshot, before.files)
     others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
     try:
         after = count_and_digest(table.rebuild(Log(kept), plan.newest_version, unusable=others), plan.now_ms)
@@ -356,6 +361,33 @@ def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointIns
     if found.verdict in (Verdict.DIFFERS, Verdict.UNREADABLE):
         what = found.reason or ", ".join(name for name, _, _ in found.details)
         raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
+    others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
+    state = table.rebuild(Log(listing), instance.version, unusable=others)
+    if instance.version in listing.checksums:
+        _require_as_in_checksum(state, state.counts()[0])
+    if found.verdict is Verdict.ALONE:
+        _require_no_lost_files(state, listing)
+
+
+def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
+    """Raise Refused where the checksum file of a version counts other files than its state has."""
+    found = contradiction(state, files.count, files.size_bytes)
+    if found is not None:
+        raise _unproven(f"{found.message} [{found.rule}]")
+
+
+def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
+    """Raise Refused where older commits, which rebuild no version, add files that the state of a checkpoint lacks."""
+    first, last = next((run for run in listing.commit_runs if run[0] <= state.version <= run[1]), (0, -1))
+    commits = {
+        version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)
+    }
+    lost = count_lost_files(state, replace(listing, commits=commits))
+    if lost:
+        raise _unproven(
+            f"{plural(lost, 'file')} that commits add and none removes {'is' if lost == 1 else 'are'} missing from the "
+            f"checkpoint of version {state.version} [{MISSING_ADD}]"
+        )
 
 
 def with_proof(table: Table, plan: ExpiryPlan) -> ExpiryPlan:

@@ -13,6 +13,11 @@ from deltacli import arrow_compute as pc
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.delta.segment import LogListing
+    from deltacli.delta.vacuum.keys import PathKeys
+    from deltacli.errors import CommitCorrupt
+    from deltacli.operations.version import Snapshot
+
 RULE = "checkpoint.missing-add"
 """The rule of `validate` that reports such a version."""
 
@@ -136,3 +141,34 @@ def _whole(arrays: list[Any]) -> Any:  # Any: int64 arrays
     import pyarrow as pa
 
     return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.array([], pa.int64()), *arrays])
+
+
+def count_lost_files(state: Snapshot, listing: LogListing) -> int:
+    """Return how many logical files the commits of a listing add and do not remove, though a state lacks them."""
+    from deltacli.delta.vacuum.keys import PathKeys
+    from deltacli.operations.vacuum.references import named_files
+
+    table = state.table
+    keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()
+    faults: list[CommitCorrupt] = []
+    for rows in named_files(table, listing, faults, []):
+        paths = keys.of_log(rows.path).hashes
+        named = NamedKeys(paths, logical_keys(paths, rows.vector), rows.version)
+        match rows.kind:
+            case "add":
+                history.take_adds(named)
+            case "remove":
+                history.take_removes(named)
+    for fault in faults:
+        raise fault
+    return history.unremoved_count(live_keys(state, keys))
+
+
+def live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
+    """Return the keys (int64) of the live logical files of a version."""
+    found = []
+    for batch in state.narrow(with_records=False):
+        if batch.adds is not None and batch.adds.num_rows:
+            hashes = keys.of_log(batch.adds.column("path")).hashes
+            found.append(logical_keys(hashes, batch.adds.column("dv_id")))
+    return _whole(found)

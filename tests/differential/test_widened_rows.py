@@ -23,6 +23,7 @@ from tests.support.corpus_checkpoints import copy_log
 from tests.support.corpus_widening import Candidate, arrow_type_at, candidates
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerRows, Task, ask_for_rows, has_peer, peer_python
 from tests.support.row_counts import count_rows
+from tests.support.small_reading import column, new_table
 
 PARTITION_DATE = "Failed to parse value '2021-09-08' as 'timestamp_ntz'"
 """What both peers say of a partition value that is a date without a time, of which the command warns."""
@@ -119,6 +120,29 @@ def test_deltalake_refuses_every_table_with_wider_types(widened: list[Widened], 
 
     others = [one for one in answers if UNLOADABLE.get(one.task.table, "[TypeWidening") not in said(one)]
     assert [] == [(one.task.table, one.refusal) for one in others]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "wider", "is_read"),
+    [
+        ("integer", "1", "decimal(10,0)", True),
+        ("integer", "1", "decimal(12,2)", False),
+        ("decimal(5,2)", "1.50", "decimal(10,2)", True),
+        ("decimal(5,2)", "1.50", "decimal(7,4)", False),
+    ],
+)
+def test_duckdb_fails_where_partition_values_keep_fewer_decimal_places(
+    kind: str, text: str, wider: str, is_read: bool, tmp_path: Path
+) -> None:
+    table = new_table(tmp_path / "t", column("id", "long", 1), column("p", kind, 2), partition=(2,))
+    table.append([table.new_file([{1: 1}], texts={2: text})])
+    outcome = open_table(str(table.root)).widen_type(("p", wider), enable=True, upgrade_protocol=True)
+
+    (answer,) = answers_of("duckdb", [Task("t", str(table.root), 2)], tmp_path)
+
+    assert is_read is (answer.refusal is None)
+    assert is_read is ("widen.partition-decimal" not in [caution.code for caution in outcome.plan.warnings])
+    assert is_read is not any(one.name == "duckdb delta" and one.reads is False for one in outcome.clients)
 
 
 def said(answer: PeerRows) -> str:

@@ -14,7 +14,7 @@ from deltacli import arrow_compute as pc
 from deltacli.delta.properties import deleted_file_retention_ms
 from deltacli.errors import DeltacliError
 from deltacli.operations.checksum_guard import contradiction
-from deltacli.operations.file_history import RULE, NamedKeys, logical_keys
+from deltacli.operations.file_history import RULE, NamedKeys, live_keys, logical_keys
 from deltacli.operations.vacuum.plan import Refusal
 from deltacli.quantities import format_duration, plural
 
@@ -103,9 +103,13 @@ def checksum_refusals(setting: Setting) -> Iterator[Refusal]:
     if found is None:
         return
     is_more = found.field == "numFiles" and found.of_checksum > found.of_log
-    if is_more and found.of_checksum - found.of_log == references.history.unremoved_count(_live_keys(setting)):
+    if is_more and found.of_checksum - found.of_log == _lost_count(setting):
         return
     yield Refusal(found.rule, found.message, hint="deltacli validate {table}")
+
+
+def _lost_count(setting: Setting) -> int:
+    return setting.references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
 
 
 def _checked_state(setting: Setting) -> Snapshot | None:
@@ -121,18 +125,6 @@ def _checked_state(setting: Setting) -> Snapshot | None:
         return setting.table.snapshot(version=checked[-1])
     except DeltacliError:
         return None
-
-
-def _live_keys(setting: Setting) -> Any:  # Any: an int64 array
-    """The logical files of the newest version."""
-    import pyarrow as pa
-
-    found = [pa.array([], pa.int64())]
-    for batch in setting.snapshot.narrow(with_records=False):
-        if batch.adds is not None and batch.adds.num_rows:
-            hashes = setting.keys.of_log(batch.adds.column("path")).hashes
-            found.append(logical_keys(hashes, batch.adds.column("dv_id")))
-    return pa.concat_arrays(found)
 
 
 def retention_contradictions(setting: Setting) -> Iterator[Refusal]:
