@@ -14,6 +14,7 @@ from deltacli.cli.options import OutputFormat, Run, invocation, require_target
 from deltacli.cli.shell import again_with, quoted
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.quantities import plural
+from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
     from deltacli.cli.render.checkup import CheckedTable, Checkup
@@ -141,7 +142,7 @@ class Checker:
         found = find_tables(names, self._run.open, progress=self._run.progress)
         for name in found.passed_over:
             self._run.note(f"note: {name} is a file beside tables; it was passed over")
-        self._failures += found.failures
+        self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         if self._run.format is OutputFormat.NDJSON:
             self._write_as_it_goes(found.tables)
@@ -185,7 +186,7 @@ class Checker:
         try:
             self._check(target, tell)
         except DeltacliError as fault:
-            self._failures.append((target.name, fault))
+            self._failures.append((without_secrets(target.name), fault))
             self._tell_failures([(target.name, fault)], is_last=is_last and not self._tables)
             return False
         return True
@@ -235,7 +236,7 @@ class Checker:
         suppressed = Counter(found.suppressed) + sieve.suppressed
         fails = sieve.fails or self._may_fail(found)
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
-        self._tables.append(CheckedTable(target.name, found, kept, suppressed, sieve.accepted, fails))
+        self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
         self._labels.append(label)
         if wanted.write_baseline is not None:
             own = _label(target, wanted.write_baseline)

@@ -7,8 +7,6 @@ from typing import Any
 
 from deltacli.errors import UsageError
 
-_SECRET_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
-
 
 def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
     """The configuration file, as far as it is known; empty where there is none. Raises UsageError."""
@@ -98,7 +96,9 @@ def parse_storage_option(text: str) -> tuple[str, str]:
             raise UsageError(
                 f"--storage-option {key}: {value[1:]} can't be read: {(fault.strerror or '').lower()}"
             ) from fault
-    if any(word in key.lower() for word in _SECRET_WORDS):
+    from deltacli.storage.secrets import holds_secret, is_secret_name
+
+    if is_secret_name(key) or holds_secret(value):
         raise UsageError(
             f"--storage-option {key}: a secret on the command line shows in the process list",
             code="usage.secret",

@@ -141,7 +141,10 @@ def close_live_line() -> None:
 
 
 def say(text: str) -> None:
-    """Write a line on stderr; a closed stderr is nobody's fault."""
+    """Write a line on stderr, without secrets; a closed stderr is nobody's fault."""
+    from deltacli.storage.secrets import without_secrets
+
+    text = without_secrets(text)
     line = live_line()
     with nullcontext() if line is None else line.hidden():
         write_stderr(text + "\n")

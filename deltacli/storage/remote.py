@@ -31,7 +31,7 @@ from deltacli.storage.base import (
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.remote_faults import Connect, endpoint_of, passing, require_endpoint, translate
 from deltacli.storage.retry import Retry
-from deltacli.storage.secrets import without_secrets
+from deltacli.storage.secrets import remember_secrets, without_secrets
 
 Answer = TypeVar("Answer")
 
@@ -67,6 +67,7 @@ class RemoteStorage:
     ) -> None:
         import fsspec
 
+        remember_secrets({**options, "uri": uri})
         self._uri = uri.rstrip("/")
         self._options = options
         self._retry = retry or Retry()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from deltacli.errors import UsageError
 from deltacli.storage.base import MANY_READS
+from deltacli.storage.secrets import remember_secrets
 
 _CANONICAL: Mapping[str, str] = {
     "aws_access_key_id": "key",
@@ -55,6 +58,8 @@ _CLIENT_NAMES: Mapping[str, str] = {
 }
 _CONNECT_SECONDS = 10
 """A connection that takes longer is not made at all: the request is repeated instead."""
+_CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_NOT_IN_CREDENTIALS = re.compile(r"[\x00-\x20\x7f]")
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -74,13 +79,12 @@ class S3Options:
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must not be printed."""
-        found = [self.client.get(name) for name in ("aws_secret_access_key", "aws_session_token", "aws_access_key_id")]
-        found += [os.environ.get(name) for name in ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")]
-        return tuple(str(secret) for secret in found if secret)
+        return tuple(str(self.client[name]) for name in _CREDENTIALS if self.client.get(name))
 
 
 def read_options(options: Mapping[str, str]) -> S3Options:
     """Return the options as values. Raises UsageError for a name nobody knows or a value that is none of its kind."""
+    remember_secrets(options)
     given: dict[str, str] = {}
     for name, text in options.items():
         known = _CANONICAL.get(name.lower(), name.lower())
@@ -93,6 +97,7 @@ def read_options(options: Mapping[str, str]) -> S3Options:
         given[known] = text
     client = _json(given, "client_kwargs")
     client |= {_CLIENT_NAMES[name]: text for name, text in given.items() if name in _CLIENT_NAMES}
+    client |= {name: _credential(name, client[name]) for name in _CREDENTIALS if isinstance(client.get(name), str)}
     client |= {name: _truth(given, name) for name in ("use_ssl",) if name in given}
     if "verify" in given:
         client["verify"] = _TRUTH.get(given["verify"].lower(), given["verify"])  # or a file of certificates
@@ -120,9 +125,12 @@ def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes a
     """
     import botocore
     import botocore.config
+    import botocore.exceptions
     import botocore.session
 
     session = botocore.session.Session(profile=options.profile)
+    with suppress(botocore.exceptions.UnknownCredentialError):  # a profile excludes the environment
+        session.get_component("credential_provider").get_provider("env").environ = _environment()
     config = {**options.config, "retries": {"mode": "standard", "total_max_attempts": 1}}
     if options.anonymous:
         config["signature_version"] = botocore.UNSIGNED
@@ -147,6 +155,26 @@ def _max_attempts(retries: object) -> int | None:
         return more + 1
     told = os.environ.get("AWS_MAX_ATTEMPTS", "")
     return int(told) if told.isascii() and told.isdecimal() and int(told) > 0 else None
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment with its credentials as a header takes them. Raises UsageError, naming the variable."""
+    names = (*(name.upper() for name in _CREDENTIALS), "AWS_SECURITY_TOKEN")
+    return {**os.environ, **{name: _credential(name, os.environ[name]) for name in names if name in os.environ}}
+
+
+def _credential(name: str, text: str) -> str:
+    """Return a credential without the white space around it, as a file or a secret store adds a line end. Raises
+    UsageError, which does not show the value, where there is any inside.
+    """
+    stripped = text.strip()
+    if _NOT_IN_CREDENTIALS.search(stripped):
+        raise UsageError(
+            f"{name} has a space, a line end or a control character inside",
+            code="usage.credentials",
+            facts={"characters": str(len(text))},
+        )
+    return stripped
 
 
 def _truth(given: Mapping[str, str], name: str) -> bool:

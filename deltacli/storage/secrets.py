@@ -2,23 +2,93 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import quote
 
 _PASSWORD = re.compile(r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@")  # abfss://container@account holds none
 _SIGNED = re.compile(
-    r"((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token)=)[^&\s\"']+", re.I
+    r"((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token"
+    r"|AccountKey|SharedAccess(?:Key|Signature))=)[^&;\s\"']+",
+    re.IGNORECASE,
+)
+_HEADER = re.compile(r"(header value\b[^'\"]{0,40})(?:'.*'|\".*\")", re.IGNORECASE | re.DOTALL)
+"""Of libraries that refuse a header and quote it."""
+_AUTHORIZATION = re.compile(
+    r"((?:authorization|x-amz-security-token)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\"'\r\n]+", re.IGNORECASE
 )
 
+_WORDS = ("secret", "password", "token", "account_key", "connection_string", "private_key", "sas")
+_NAMED_SECRET = re.compile(rf"(?:{'|'.join(_WORDS)})\w*[\"']?\s*[:=]\s*[\"']?[^\s\"'{{}}]", re.IGNORECASE)
+_CLOUDS = ("AWS_", "AZURE_", "GOOGLE_", "GCS_", "GCLOUD_")
+_OF_CLOUDS = re.compile(
+    r"(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|CONNECTION_STRING|SAS)", re.IGNORECASE
+)
 _SHORTEST_SECRET = 8  # a shorter one would blank out parts of ordinary words
+_BLANK = "\u2026"
+
+_remembered: set[str] = set()
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether the value of an option of this name is a secret."""
+    return any(word in name.lower() for word in _WORDS)
+
+
+def holds_secret(value: str) -> bool:
+    """Return whether the value of an option contains a secret: a URL with a password or a signature, or a JSON object
+    with a field of such a name.
+    """
+    return any(pattern.search(value) for pattern in (_PASSWORD, _SIGNED, _NAMED_SECRET))
+
+
+def remember_secrets(options: Mapping[str, object]) -> None:
+    """Keep the secrets among the options of a store out of every later text."""
+    _remembered.update(_secrets_in(options))
 
 
 def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """Return the text without passwords in URLs, signatures, and these very strings."""
-    for secret in secrets:
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "\u2026")
-    return _SIGNED.sub("\\1\u2026", _PASSWORD.sub("\\1:\u2026@", text))
+    """Return the text without these strings, without the secrets of options and of the environment, and without
+    passwords, signatures and credentials of URLs and headers.
+    """
+    known = {*secrets, *_remembered, *_of_environment()}
+    for secret in sorted({form for each in known for form in _forms(each)}, key=len, reverse=True):
+        text = text.replace(secret, _BLANK)
+    text = _HEADER.sub(rf"\1{_BLANK}", _AUTHORIZATION.sub(rf"\1{_BLANK}", text))
+    return _SIGNED.sub(rf"\1{_BLANK}", _PASSWORD.sub(rf"\1:{_BLANK}@", text))
+
+
+def _secrets_in(value: object, name: str = "") -> Iterator[str]:
+    """Yield the secrets of options, also those in JSON objects and URLs."""
+    match value:
+        case Mapping():
+            for key, inner in value.items():
+                yield from _secrets_in(inner, str(key))
+        case str() if value.lstrip().startswith("{"):
+            try:
+                yield from _secrets_in(json.loads(value), name)
+            except (ValueError, RecursionError):
+                yield value
+        case str() if is_secret_name(name) or name.lower() in ("key", "username", "aws_access_key_id", "access_key_id"):
+            yield value
+        case str():
+            yield from (found[0].partition(":")[2].removesuffix("@") for found in _PASSWORD.finditer(value))
+
+
+def _of_environment() -> Iterator[str]:
+    for name, value in os.environ.items():
+        if name.startswith(_CLOUDS) and not name.endswith("_FILE") and _OF_CLOUDS.search(name):
+            yield value
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """Yield a secret as messages may write it: without spaces around it, by its lines, and escaped."""
+    for form in {secret, secret.strip(), *secret.split()}:
+        for written in {form, quote(form, safe=""), quote(form), json.dumps(form)[1:-1], repr(form)[1:-1]}:
+            if len(written) >= _SHORTEST_SECRET:
+                yield written
 
 
 class StoreFault(Exception):
