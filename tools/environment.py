@@ -16,6 +16,7 @@ _OURS = re.compile(r"DELTACLI_[A-Z_]+")
 MEANINGS = {
     "ARROW_DEFAULT_MEMORY_POOL": "the allocator of Arrow; unless this says otherwise, on Linux `jemalloc`, or "
     "`system` where `ulimit -v` is below 4 GiB",
+    "CLASSPATH": "where Java finds the classes of Hadoop; `hdfs://` needs it",
     "COLUMNS": "the width of the terminal, instead of asking it",
     "DELTACLI_PAGER": "the program that shows long results on a terminal; it beats `PAGER`, and empty or `cat` is none",
     "LESS": "options of the pager `less`; where it is unset, deltacli chooses them",

@@ -4,6 +4,8 @@ committed.
 
 from __future__ import annotations
 
+import os
+import re
 from typing import NamedTuple
 
 from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
@@ -18,11 +20,13 @@ from deltacli.errors import (
     StorageFailed,
     UsageError,
 )
+from deltacli.hints import CommandLine, quoted_table
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.storage import PathKind, Storage
+from deltacli.storage import LocalStorage, PathKind, Storage
 
 _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
+_PARTITION = re.compile(r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)")
 _MAX_HINT_BYTES = 16 << 20
 """A hint repeats the schema of its checkpoint at most; what is larger is no hint."""
 
@@ -63,8 +67,8 @@ def require_delta(storage: Storage) -> None:
 
     Asked only where looking costs no request of a store.
     """
-    is_paimon = storage.capabilities.cheap_listing and storage.kind_of("schema/schema-0") is PathKind.FILE
-    if is_paimon and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY:
+    is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
+    if is_delta and storage.kind_of("schema/schema-0") is PathKind.FILE:
         raise UsageError(
             "this directory is a Delta table and a Paimon table",
             code="table.format-ambiguous",
@@ -117,13 +121,14 @@ def _no_log(storage: Storage) -> DeltacliError:
                 "this is a file; a table is a directory that holds _delta_log",
                 code="table.path-is-file",
                 facts={"path": storage.uri},
+                hint=_hint_table_around(storage),
             )
     directories = set(storage.list_directories(""))
     if _is_inside_log(storage):
         return NotATable(
             "this is the log of a table; give the directory above it",
             code="table.path-is-log",
-            hint="deltacli snapshot {parent}",
+            hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
         )
     if "schema" in directories and _holds_paimon_schemas(storage):
         return NotATable(
@@ -134,11 +139,36 @@ def _no_log(storage: Storage) -> DeltacliError:
     nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
         :5
     ]
+    around = table_around(storage)
     return NotATable(
         "this is not a Delta table: the directory holds no _delta_log",
-        facts={"path": storage.uri, **({"tables below": ", ".join(nested)} if nested else {})},
-        hint=f"deltacli snapshot {{table}}/{nested[0]}" if nested else None,
+        facts={
+            "path": storage.uri,
+            **({"inside the table": around} if around else {}),
+            **({"tables below": ", ".join(nested)} if nested else {}),
+        },
+        hint=f"deltacli snapshot {{table}}/{nested[0]}" if nested else _hint_table_around(storage),
     )
+
+
+def table_around(storage: Storage) -> str | None:
+    """Return the table that a directory or file belongs to: on a local disk the nearest directory above with a log,
+    elsewhere the directory above the first name that looks like a partition, `day=2026-01-01`. None without one.
+    """
+    if isinstance(storage, LocalStorage):
+        path = storage.root
+        while (above := os.path.dirname(path)) != path:
+            path = above
+            if os.path.isdir(os.path.join(path, LOG_DIRECTORY)):
+                return path
+        return None
+    found = _PARTITION.search(storage.uri)
+    return storage.uri[: found.start()] if found else None
+
+
+def _hint_table_around(storage: Storage) -> CommandLine | None:
+    around = table_around(storage)
+    return None if around is None else CommandLine(f"deltacli snapshot {quoted_table(around)}")
 
 
 def _is_inside_log(storage: Storage) -> bool:

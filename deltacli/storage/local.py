@@ -32,6 +32,7 @@ _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+_LONGEST_NAME = 255  # bytes, of every file system in use
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _LINK = {errno.ELOOP, errno.EMLINK}  # the second is FreeBSD's
 
@@ -171,7 +172,7 @@ class LocalStorage:
         except ValueError:
             return PathKind.MISSING  # no file can have such a name
         except OSError as fault:
-            if fault.errno in _ABSENT:
+            if _is_absent(fault, place):
                 return PathKind.MISSING
             raise _translate(fault, place) from fault
         return PathKind.DIRECTORY if stat_module.S_ISDIR(mode) else PathKind.FILE
@@ -372,7 +373,7 @@ def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> S
     """Turn an operating system error into ours, naming the file; a name that no file can have is a ValueError."""
     if isinstance(fault, ValueError):
         return FileMissing(f"{place} does not exist")
-    if fault.errno in _ABSENT and what == "read":
+    if what == "read" and _is_absent(fault, place):
         return FileMissing(f"{place} does not exist")
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
@@ -381,6 +382,13 @@ def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> S
         where = _visible(os.path.dirname(place))
         return NoSpace(f"{place} can't be {what}: {_reason(fault)}", hint=f"df -h {shlex.quote(where)}")
     return StorageFailed(f"{place} can't be {what}: {_reason(fault)}")
+
+
+def _is_absent(fault: OSError, place: str) -> bool:
+    """True where nothing is there, also for a name that is longer than any file's can be."""
+    if fault.errno == errno.ENAMETOOLONG:
+        return any(len(os.fsencode(name)) > _LONGEST_NAME for name in place.split("/"))
+    return fault.errno in _ABSENT
 
 
 def _visible(place: str) -> str:

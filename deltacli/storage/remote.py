@@ -28,6 +28,7 @@ from deltacli.storage.base import (
     Walked,
     no_atomic_create,
 )
+from deltacli.storage.hadoop import require_hadoop, unloadable_library
 from deltacli.storage.object_reader import ObjectReader
 from deltacli.storage.remote_faults import Connect, endpoint_of, passing, require_endpoint, translate
 from deltacli.storage.retry import Retry
@@ -79,6 +80,7 @@ class RemoteStorage:
             fsspec.get_filesystem_class(self._scheme)
         except (ImportError, ValueError) as fault:
             raise scheme_unavailable(self._scheme) from fault
+        require_hadoop(self._scheme)
 
     @property
     def uri(self) -> str:
@@ -229,6 +231,8 @@ class RemoteStorage:
         try:
             return self._retry.call(call, host=host, faults=(Exception,), passing=passing)
         except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base of their exceptions)
+            if missing := unloadable_library(self._scheme, fault):
+                raise missing from None
             error = translate(fault, place, EXTRAS.get(self._scheme))
             raise error from error.__cause__
 

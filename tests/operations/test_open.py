@@ -8,6 +8,8 @@ import pytest
 
 import deltacli
 from deltacli.errors import NotATable, UsageError
+from deltacli.operations.log import table_around
+from deltacli.storage import open_storage
 from tests.support.builder import TableBuilder
 
 
@@ -42,6 +44,51 @@ def test_the_log_itself_is_at_the_path(tmp_path: Path, table_builder: TableBuild
 
     assert "table.path-is-log" == found.code
     assert (found.hint or "").startswith("deltacli snapshot ")
+
+
+@pytest.mark.parametrize("inside", ["day=2026-01-01", "day=2026-01-01/hour=3", "_delta_log/_sidecars", "_change_data"])
+def test_a_directory_of_a_table_hints_at_the_table(inside: str, tmp_path: Path, table_builder: TableBuilder) -> None:
+    """
+    Whatever the working directory is.
+    """
+    table = table_builder.commits(1).write(tmp_path / "a table")
+    (table / inside).mkdir(parents=True, exist_ok=True)
+
+    found = refusal(table / inside)
+
+    assert ("log.not-a-table", f"deltacli snapshot '{table}'") == (found.code, found.hint)
+    assert str(table) == found.facts["inside the table"]
+
+
+def test_a_file_of_a_table_hints_at_the_table(tmp_path: Path, table_builder: TableBuilder) -> None:
+    table = table_builder.commits(1).write(tmp_path / "t")
+    (table / "part-0.parquet").write_bytes(b"")
+
+    found = refusal(table / "part-0.parquet")
+
+    assert ("table.path-is-file", f"deltacli snapshot {table}") == (found.code, found.hint)
+
+
+@pytest.mark.parametrize(
+    ("path", "table"),
+    [
+        ("memory://lake/t/day=2026-01-01/hour=3", "memory://lake/t"),
+        ("memory://lake/t/a=1", "memory://lake/t"),
+        ("memory://lake/t", None),
+    ],
+)
+def test_a_partition_directory_of_a_store_hints_at_what_is_above_it(path: str, table: str | None) -> None:
+    assert table == table_around(open_storage(path))
+
+
+def test_a_name_longer_than_any_file_is_a_path_with_nothing_there(tmp_path: Path) -> None:
+    """
+    And no file is mentioned that was looked for below it.
+    """
+    found = refusal(tmp_path / ("n" * 300))
+
+    assert "table.path-missing" == found.code
+    assert "schema" not in str(found.facts)
 
 
 def test_a_paimon_table_is_at_the_path(tmp_path: Path) -> None:

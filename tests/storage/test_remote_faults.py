@@ -9,8 +9,9 @@ from collections.abc import Callable
 import fsspec
 import pytest
 
-from deltacli.errors import NoAtomicCreate, StorageFailed
+from deltacli.errors import NoAtomicCreate, StorageFailed, UsageError
 from deltacli.storage import Walked
+from deltacli.storage.hadoop import unloadable_library
 from deltacli.storage.remote import RemoteStorage
 from deltacli.storage.remote_faults import endpoint_of
 from deltacli.storage.retry import Retry
@@ -28,6 +29,30 @@ class BrokenSystem:
             raise self._fault
 
         return fail
+
+
+def test_hdfs_without_a_class_path_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CLASSPATH", raising=False)
+
+    with pytest.raises(UsageError) as raised:
+        RemoteStorage("hdfs://node:8020/t", {})
+
+    assert "usage.missing-library" == raised.value.code
+    assert "hdfs:// needs Java and Hadoop on this machine" in raised.value.message
+    assert "\n" not in "".join([raised.value.message, *raised.value.facts.values()])
+
+
+def test_a_library_of_hadoop_that_is_missing_is_named() -> None:
+    """
+    In place of the hundred places in which it was looked for.
+    """
+    fault = OSError("Unable to load libjvm\n" + "dlopen(/usr/lib/jvm/libjvm.so) failed\n" * 100)
+
+    found = unloadable_library("hdfs", fault)
+
+    assert found is not None
+    assert found.message.endswith(": libjvm cannot be loaded")
+    assert unloadable_library("s3", fault) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,36 @@
+"""What `hdfs://` needs beside Python: Java, Hadoop's own library and the classes of Hadoop.
+
+Without them the libraries print pages on stderr: every place in which they looked, or a stack trace of Java.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+from deltacli.errors import UsageError
+
+SCHEMES = frozenset({"hdfs", "arrow_hdfs"})
+_UNLOADABLE = re.compile(r"Unable to load (lib\w+)")
+
+
+def require_hadoop(scheme: str, environment: Mapping[str, str] = os.environ) -> None:
+    """Raise UsageError for a scheme of Hadoop where its classes are not on the class path, which libhdfs requires."""
+    if scheme in SCHEMES and not environment.get("CLASSPATH"):
+        raise _unavailable(scheme, "the environment variable CLASSPATH is not set")
+
+
+def unloadable_library(scheme: str, fault: BaseException) -> UsageError | None:
+    """Return the error for a fault that says that a library is missing; None for any other fault."""
+    found = _UNLOADABLE.search(str(fault)) if scheme in SCHEMES else None
+    return None if found is None else _unavailable(scheme, f"{found[1]} cannot be loaded")
+
+
+def _unavailable(scheme: str, why: str) -> UsageError:
+    return UsageError(
+        f"{scheme}:// needs Java and Hadoop on this machine: {why}",
+        code="usage.missing-library",
+        facts={"needed": "JAVA_HOME for libjvm, HADOOP_HOME for libhdfs, CLASSPATH for the classes of Hadoop"},
+        hint='export CLASSPATH="$(hadoop classpath --glob)"',
+    )
