@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as _replace
 from enum import StrEnum
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from deltacli.delta.commit_lines import read_actions
 from deltacli.delta.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.segment import LogListing
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
+from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, Refused, Unreadable
 from deltacli.operations.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log_files import (
     Amount,
@@ -162,6 +163,7 @@ def plan_restore(
     _require_same_table(storage, source, listed, compared, is_empty=not present)
     _require_one_past(source, compared, replace=replace)
     items = [_item(storage, found, replace=replace) for found in compared if found.relation is not _Relation.SAME]
+    items = _without_wrong_checkpoints(source, items)
     before = versioned(present.values())
     writes = [item for item in items if item.action is not Action.KEEP]
     _require_readable(before, [*present.values(), *(item.file.stored for item in writes)])
@@ -302,6 +304,33 @@ def _item(storage: Storage, found: _Compared, *, replace: bool) -> RestoreItem:
         return RestoreItem(Action.ADD, found.file)
     is_better = found.relation is _Relation.BETTER or (found.file.name == HINT_NAME and _is_hint(storage))
     return RestoreItem(Action.REPLACE if replace and not is_better else Action.KEEP, found.file, found.seen_sha256)
+
+
+def _without_wrong_checkpoints(source: Storage, items: list[RestoreItem]) -> list[RestoreItem]:
+    """Keep the log's own checkpoint where that of the backup contradicts the commits of the backup: replacing it could
+    destroy the one that was repaired.
+    """
+    replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
+    wrong = _wrong_checkpoints(source, replaced) if replaced else set()
+    return [_replace(item, action=Action.KEEP) if item.file.name in wrong else item for item in items]
+
+
+def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
+    """Which files of a backup belong to a checkpoint that differs from what older files of the backup say."""
+    from deltacli.operations.log import list_log
+    from deltacli.operations.table import Table
+    from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoint
+
+    wrong: set[str] = set()
+    try:
+        listing = list_log(source)
+        for instance in listing.checkpoints:
+            files = {file.name for file in instance.files}
+            if files & names and verify_checkpoint(Table(source), listing, instance).verdict is Verdict.DIFFERS:
+                wrong |= files
+    except DeltacliError:
+        return wrong  # what cannot be compared is replaced, as it was asked for
+    return wrong
 
 
 def _is_hint(storage: Storage) -> bool:

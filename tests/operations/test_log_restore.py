@@ -452,3 +452,16 @@ def test_nothing_is_restored_through_a_linked_directory(target: str, directory: 
 
     assert "restore.link" == refused.value.code
     assert [] == list((tmp_path / target).iterdir())
+
+
+def test_a_checkpoint_of_the_backup_that_contradicts_its_commits_replaces_none() -> None:
+    builder = TableBuilder().commits(5)
+    lines = [line for line in builder.states[4].actions() if line.get("add", {}).get("path") != "part-00001.parquet"]
+    backup = saved(builder.checkpoint(actions=lines))
+    table = builder.checkpoint().in_memory()
+    before = how_it_reads(table)
+
+    plan = restore(table, backup, replace=True)
+
+    assert [Action.KEEP] == [item.action for item in plan.kept if ".checkpoint." in item.file.name]
+    assert before == how_it_reads(table)
