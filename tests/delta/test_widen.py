@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.regime import Regime
+from deltacli.delta.stats_schema import decimal_parts
 from deltacli.delta.widen import plan_widening
 from deltacli.errors import Unreadable, UsageError
 from tests.support.widening import (
@@ -281,3 +282,8 @@ def test_a_column_with_thousands_of_digits_in_its_type_is_no_type_to_widen(kind:
     plan = planned([field("a", kind.format("9" * 100_000))], ("a", "decimal(38,2)"))
 
     assert ["widen.not-allowed"] == codes(plan)
+
+
+@pytest.mark.parametrize("name", ["decimal({},2)", "decimal(10,{})", "decimal({})"])
+def test_a_decimal_of_thousands_of_digits_is_not_a_decimal(name: str) -> None:
+    assert decimal_parts(name.format("9" * 100_000)) is None
