@@ -59,8 +59,9 @@ def require_free(metadata: Mapping[str, str]) -> None:
             )
         reserved = _BY_LOWER_CASE.get(key.lower())
         if reserved is not None:
-            raise _refused(f"the key {key} is reserved", {"why": f"{reserved}: {RESERVED[reserved]}"})
+            other = None if RESERVED[reserved] is _WRITTEN else f"another key: --commit-metadata {reserved}Name=VALUE"
+            raise _refused(f"the key {key} is reserved", {"why": f"{reserved}: {RESERVED[reserved]}"}, hint=other)
 
 
-def _refused(what: str, facts: Mapping[str, str]) -> UsageError:
-    return UsageError(f"commit metadata: {what}", code="usage.commit-metadata", facts=facts)
+def _refused(what: str, facts: Mapping[str, str], *, hint: str | None = None) -> UsageError:
+    return UsageError(f"commit metadata: {what}", code="usage.commit-metadata", facts=facts, hint=hint)
