@@ -143,7 +143,7 @@ def test_what_needs_little_memory_runs_within_a_low_limit(tmp_path: Path, argume
 
 @LINUX
 @pytest.mark.parametrize("command", ["snapshot", "checkpoint --force --stats both", "vacuum --dry-run", "validate"])
-def test_tables_of_some_size_fit_within_350_megabytes(tmp_path: Path, command: str) -> None:
+def test_tables_of_some_size_fit_within_450_megabytes(tmp_path: Path, command: str) -> None:
     """
     Arenas and stacks of threads took the addresses: these commands ended in an abort, or in a damaged checkpoint.
     """
@@ -153,6 +153,6 @@ def test_tables_of_some_size_fit_within_350_megabytes(tmp_path: Path, command: s
     assert 0 == limited(1 << 40, "checkpoint", table).returncode
     name, *options = command.split()
 
-    run = limited(350_000_000, name, table, *options)
+    run = limited(450_000_000, name, table, *options)
 
     assert 0 == run.returncode, run.stderr
