@@ -17,8 +17,7 @@ from deltacli.delta.value_text import has_bytes
 if TYPE_CHECKING:
     import pyarrow
 
-ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
-"""The paths that are not relative to the table: a pattern for the start of a path as the log has it."""
+_ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:/)"
 _NOT_IN_TABLE = r"^(\.\.(/|$)|_delta_log(/|$)|$)"
 _HIDDEN = re.compile(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
 
@@ -39,7 +38,7 @@ def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
 
     if not pc.any(pc.starts_with(paths, "/")).as_py() and not _may_have_scheme(paths):
         return pa.repeat(pa.scalar(False), len(paths))
-    return pc.match_substring_regex(paths, ABSOLUTE)
+    return pc.match_substring_regex(paths, _ABSOLUTE)
 
 
 def locate(paths: pyarrow.Array, uri: str) -> Located:

@@ -274,7 +274,7 @@ def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, SEVERAL)
 def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
-    """The protocol allows several; readers built on delta-kernel-rs fail on them. Metadata trees have rules of their own.
+    """The protocol allows several; readers built on delta-kernel-rs fail on them. Metadata trees have other rules.
     Spec: Checkpoints.
     """
     if not view.regime.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):

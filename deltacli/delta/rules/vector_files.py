@@ -12,12 +12,12 @@ from deltacli.delta.rules import vector_rules as rules
 from deltacli.delta.rules.base import Finding, Place
 from deltacli.delta.rules.stored_files import place_of
 from deltacli.delta.rules.views import StorageView
-from deltacli.delta.stored_paths import ABSOLUTE
 from deltacli.delta.z85 import vector_file
 from deltacli.quantities import format_size
 
 _NAME = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin")
-_ABSOLUTE = re.compile(ABSOLUTE)
+_COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")
+"""Begins like a URI and is none: readers look for it below the table."""
 
 
 @rules.AREA.check(StorageView, rules.FILE_MISSING, rules.ABSOLUTE_IN_ROOT)
@@ -52,7 +52,7 @@ def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
     inside = _below_root(view, text)
     if inside is not None:
         return inside, view.may_be_there(inside), True
-    if not _ABSOLUTE.match(text):  # readers look for it below the table
+    if _COLON_ONLY.match(text):
         return text, view.may_be_there(decode(text)), False
     return text, view.exists(text) is not False, False
 
