@@ -71,7 +71,7 @@ def write_checkpoint_table(root: Path, adds: int) -> None:
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    from deltacli.delta.file_actions import action_schemas
+    from deltacli.delta.log.file_actions import action_schemas
 
     log = root / "_delta_log"
     log.mkdir(parents=True)

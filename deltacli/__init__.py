@@ -12,14 +12,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.base import Finding, Severity
+    from deltacli.delta.rules.framework.base import Finding, Severity
     from deltacli.errors import DeltacliError, UsageError
-    from deltacli.operations.changes import Changes
-    from deltacli.operations.history import History, HistoryItem
-    from deltacli.operations.scan import Scan
-    from deltacli.operations.table import Table, open_table
-    from deltacli.operations.validate import Validation
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.read.changes import Changes
+    from deltacli.operations.read.history import History, HistoryItem
+    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.table import Table, open_table
+    from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.validate.validate import Validation
     from deltacli.progress import Progress
 
 __version__ = "0.1.0"
@@ -41,19 +41,19 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Changes": "deltacli.operations.changes",
+    "Changes": "deltacli.operations.read.changes",
     "DeltacliError": "deltacli.errors",
-    "Finding": "deltacli.delta.rules.base",
-    "History": "deltacli.operations.history",
-    "HistoryItem": "deltacli.operations.history",
+    "Finding": "deltacli.delta.rules.framework.base",
+    "History": "deltacli.operations.read.history",
+    "HistoryItem": "deltacli.operations.read.history",
     "Progress": "deltacli.progress",
-    "Scan": "deltacli.operations.scan",
-    "Severity": "deltacli.delta.rules.base",
-    "Snapshot": "deltacli.operations.version",
-    "Table": "deltacli.operations.table",
+    "Scan": "deltacli.operations.read.scan",
+    "Severity": "deltacli.delta.rules.framework.base",
+    "Snapshot": "deltacli.operations.table.version",
+    "Table": "deltacli.operations.table.table",
     "UsageError": "deltacli.errors",
-    "Validation": "deltacli.operations.validate",
-    "open_table": "deltacli.operations.table",
+    "Validation": "deltacli.operations.validate.validate",
+    "open_table": "deltacli.operations.table.table",
 }
 
 

@@ -14,7 +14,7 @@ _LEFT_OUT = ("numpy", "dateutil", "pytz")
 def main() -> None:
     """Run the command line and leave with its exit code."""
     if None in (sys.stdin, sys.stdout, sys.stderr):
-        from deltacli.cli.streams import mend_standard_streams
+        from deltacli.cli.terminal.streams import mend_standard_streams
 
         mend_standard_streams()
     elif sys.argv[1:] in (["--version"], ["-V"]):

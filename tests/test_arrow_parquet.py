@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli import arrow_parquet
-from deltacli.arrow_parquet import ParquetReader
+from deltacli.arrow import parquet as arrow_parquet
+from deltacli.arrow.parquet import ParquetReader
 
 ROWS = pa.table(
     {
@@ -80,7 +80,7 @@ def test_int96_reaches_from_the_first_year_to_the_last(is_there: bool, monkeypat
 
 def test_parquet_is_opened_in_one_place_alone() -> None:
     openers = {"ParquetFile", "ParquetDataset", "read_table"}
-    package = Path(arrow_parquet.__file__).parent
+    package = Path(arrow_parquet.__file__).parent.parent
 
     found = {
         str(path.relative_to(package))
@@ -89,4 +89,4 @@ def test_parquet_is_opened_in_one_place_alone() -> None:
         if getattr(node, "attr", getattr(node, "id", None)) in openers
     }
 
-    assert {"arrow_parquet.py"} == found
+    assert {"arrow/parquet.py"} == found

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from deltacli import __version__
-from deltacli.delta.rules.catalogue import catalogue
+from deltacli.delta.rules.framework.catalogue import catalogue
 from tests.support.damage_outcomes import (
     LEVELS,
     PEERS,

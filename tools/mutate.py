@@ -32,10 +32,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SURVIVORS = ROOT / "tools" / "survivors.toml"
 TARGETS = (
     "deltacli/delta/rules",
-    "deltacli/delta/raw_lines.py",
-    "deltacli/delta/known_files.py",
-    "deltacli/delta/fingerprints.py",
-    "deltacli/delta/stats_columns.py",
+    "deltacli/delta/rules/framework/raw_lines.py",
+    "deltacli/delta/rules/framework/known_files.py",
+    "deltacli/delta/encoding/fingerprints.py",
+    "deltacli/delta/stats/columns.py",
     "deltacli/delta/checkpoint/comparison.py",
     "deltacli/delta/schema/type_changes.py",
     "deltacli/delta/schema/widening.py",

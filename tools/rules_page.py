@@ -6,9 +6,9 @@ import re
 from collections import Counter
 from importlib import import_module
 
-from deltacli.cli.render.checkup import LEVEL_NAMES
-from deltacli.delta.rules.base import Area, Rule
-from deltacli.delta.rules.catalogue import AREAS, catalogue
+from deltacli.cli.render.validate.checkup import LEVEL_NAMES
+from deltacli.delta.rules.framework.base import Area, Rule
+from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
 
 _HEAD = """\
 # Rules

@@ -12,13 +12,13 @@ import typer
 
 from deltacli import __version__
 from deltacli.cli.errors import report_details, report_error, wants_json
-from deltacli.cli.interrupts import Interrupted, signals_raise
-from deltacli.cli.libraries import libraries_muted
-from deltacli.cli.options import CommonFormat, ReaderGoneError, invocation, with_shared_options
-from deltacli.cli.output import PagerQuitError
+from deltacli.cli.options.shared import CommonFormat, ReaderGoneError, invocation, with_shared_options
 from deltacli.cli.render.json import dumps
-from deltacli.cli.streams import give_up
-from deltacli.cli.term import close_live_line, say, say_json, visible
+from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.libraries import libraries_muted
+from deltacli.cli.terminal.output import PagerQuitError
+from deltacli.cli.terminal.streams import give_up
+from deltacli.cli.terminal.term import close_live_line, say, say_json, visible
 from deltacli.cli.tree import (
     COMMANDS,
     GROUPS,

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deltacli.cli.consent import require_consent
-from deltacli.cli.interrupts import telling_commit
-from deltacli.cli.options import OutputFormat, Run
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.terminal.interrupts import telling_commit
+from deltacli.cli.terminal.shell import quoted_table
 
 if TYPE_CHECKING:
-    from deltacli.operations.table_features import FeaturesOutcome
-    from deltacli.operations.table_properties import PropertiesOutcome
+    from deltacli.operations.change.table_features import FeaturesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome
 
     Outcome = FeaturesOutcome | PropertiesOutcome
 

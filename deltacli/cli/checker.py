@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import typer
 
-from deltacli.cli.options import OutputFormat, Run, invocation, require_target
-from deltacli.cli.shell import again_with, quoted
+from deltacli.cli.options.shared import OutputFormat, Run, invocation, require_target
+from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.quantities import plural
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
-    from deltacli.cli.render.checkup import CheckedTable, Checkup
-    from deltacli.delta.rules.base import Finding, Rule, Severity
-    from deltacli.operations.baseline import Baseline
-    from deltacli.operations.discover import Target
-    from deltacli.operations.validate import FileLimits, Validation
-    from deltacli.operations.validation_history import Entry, TableTally, Tally
+    from deltacli.cli.render.validate.checkup import CheckedTable, Checkup
+    from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+    from deltacli.operations.table.discover import Target
+    from deltacli.operations.validate.baseline import Baseline
+    from deltacli.operations.validate.trend import Entry, TableTally, Tally
+    from deltacli.operations.validate.validate import FileLimits, Validation
 
 
 class Wanted(NamedTuple):
@@ -82,7 +82,7 @@ class _Sieve:
 
     def take(self, finding: Finding) -> None:
         """Decide about one finding, as it comes."""
-        from deltacli.cli.render.checkup import reaches
+        from deltacli.cli.render.validate.checkup import reaches
 
         if self._baseline is not None and self._baseline.take(self._label, finding):
             self.accepted += 1
@@ -105,8 +105,8 @@ class _Sieve:
 
     def tally(self) -> Tally:
         """The counts of what came and is not accepted."""
-        from deltacli.delta.rules.base import Severity
-        from deltacli.operations.validation_history import Tally
+        from deltacli.delta.rules.framework.base import Severity
+        from deltacli.operations.validate.trend import Tally
 
         return Tally(
             self.by_severity[Severity.ERROR],
@@ -135,7 +135,7 @@ class Checker:
 
     def run_all(self, names: Sequence[str]) -> Checkup:
         """Find the tables, check each and write the result. Raises the fault where no table could be looked at."""
-        from deltacli.operations.discover import find_tables
+        from deltacli.operations.table.discover import find_tables
 
         if self._wanted.write_baseline is not None:
             require_target(self._wanted.write_baseline, "--write-baseline")
@@ -162,7 +162,7 @@ class Checker:
 
     def entry(self, exit_code: int) -> Entry:
         """The run as a line of a history."""
-        from deltacli.operations.validation_history import Entry
+        from deltacli.operations.validate.trend import Entry
 
         return Entry(
             self._now_ms,
@@ -204,9 +204,9 @@ class Checker:
             raise typer.Exit(failure_code(self._failures))
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
-        from deltacli.cli.render.checkup import CheckedTable
+        from deltacli.cli.render.validate.checkup import CheckedTable
         from deltacli.engine.embedded import EmbeddedEngine
-        from deltacli.operations.validate import validate_table
+        from deltacli.operations.validate.validate import validate_table
 
         wanted = self._wanted
         needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.history))
@@ -246,14 +246,14 @@ class Checker:
 
     def _may_fail(self, found: Validation) -> bool:
         """True if a finding that nobody has seen may reach the limit."""
-        from deltacli.cli.render.checkup import reaches
+        from deltacli.cli.render.validate.checkup import reaches
 
         return any(reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in found.suppressed)
 
     def _write_as_it_goes(self, targets: Sequence[Target]) -> None:
         """NDJSON: findings as they come, a summary after each table, then the end line."""
-        from deltacli.cli.render.findings import finding_line, summary_line
         from deltacli.cli.render.json import end_line
+        from deltacli.cli.render.validate.findings import finding_line, summary_line
 
         with self._run.sink() as sink:
             count = 0
@@ -273,7 +273,7 @@ class Checker:
             sink.write(end_line(count, complete=self._checkup().is_complete))
 
     def _checkup(self) -> Checkup:
-        from deltacli.cli.render.checkup import Checkup
+        from deltacli.cli.render.validate.checkup import Checkup
 
         checked: dict[str, Rule] = {
             rule.id: rule for rule in self._rules if any(rule.id in table.validation.rules for table in self._tables)
@@ -290,8 +290,8 @@ class Checker:
 
     def _keep_baseline(self, checkup: Checkup) -> None:
         """Write what is accepted from now on; not where a table is missing in it."""
-        from deltacli.cli.output import open_sink
-        from deltacli.operations.baseline import write_baseline
+        from deltacli.cli.terminal.output import open_sink
+        from deltacli.operations.validate.baseline import write_baseline
 
         target = self._wanted.write_baseline
         if target is not None and checkup.failures:
@@ -310,7 +310,7 @@ class Checker:
 
 
 def _tally(label: str, found: Validation, sieve: _Sieve) -> TableTally:
-    from deltacli.operations.validation_history import TableTally
+    from deltacli.operations.validate.trend import TableTally
 
     return TableTally(label, found.version, len(found.not_checked), sieve.tally())
 
@@ -327,7 +327,7 @@ def _label(target: Target, baseline: str | None) -> str:
 
 
 def _read_baseline(name: str) -> Baseline:
-    from deltacli.operations.baseline import read_baseline
+    from deltacli.operations.validate.baseline import read_baseline
 
     try:
         with open(name, "rb") as file:
@@ -342,7 +342,7 @@ def _read_baseline(name: str) -> Baseline:
 
 
 def _write(sink: BinaryIO, run: Run, checkup: Checkup, *, brief: bool) -> None:
-    from deltacli.cli.render import findings
+    from deltacli.cli.render.validate import findings
 
     match run.format:
         case OutputFormat.JSON:
@@ -350,15 +350,15 @@ def _write(sink: BinaryIO, run: Run, checkup: Checkup, *, brief: bool) -> None:
         case OutputFormat.CSV:
             findings.write_findings_csv(sink, checkup)
         case OutputFormat.SARIF:
-            from deltacli.cli.render.sarif import write_sarif
+            from deltacli.cli.render.validate.sarif import write_sarif
 
             write_sarif(sink, checkup, indent=run.terminal.is_terminal)
         case OutputFormat.JUNIT:
-            from deltacli.cli.render.junit import write_junit
+            from deltacli.cli.render.validate.junit import write_junit
 
             write_junit(sink, checkup)
         case OutputFormat.GITHUB:
-            from deltacli.cli.render.github import write_github
+            from deltacli.cli.render.validate.github import write_github
 
             write_github(sink, checkup)
         case _:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from deltacli.cli.options import Run, invocation
-from deltacli.cli.shell import again_with
-from deltacli.cli.term import close_live_line, for_screen, write_stderr
+from deltacli.cli.options.shared import Run, invocation
+from deltacli.cli.terminal.shell import again_with
+from deltacli.cli.terminal.term import close_live_line, for_screen, write_stderr
 from deltacli.clock import system_clock
 from deltacli.errors import Refused
 from deltacli.quantities import format_timestamp

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from itertools import pairwise
 
-from deltacli.cli.options import invocation
+from deltacli.cli.options.shared import invocation
 from deltacli.cli.render.json import dumps
-from deltacli.cli.shell import fill_hint
-from deltacli.cli.term import say, say_json, visible
+from deltacli.cli.terminal.shell import fill_hint
+from deltacli.cli.terminal.term import say, say_json, visible
 from deltacli.errors import DeltacliError
 
 

@@ -7,9 +7,9 @@ import stat
 from collections.abc import Sequence
 
 from deltacli import __version__
-from deltacli.cli.options import require_target
+from deltacli.cli.options.shared import require_target
 from deltacli.errors import UsageError
-from deltacli.operations.validation_history import Entry, last_like, read_history
+from deltacli.operations.validate.trend import Entry, last_like, read_history
 from deltacli.quantities import format_timestamp, plural
 from deltacli.storage.replacement import unwritable
 

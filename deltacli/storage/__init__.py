@@ -92,7 +92,7 @@ def open_storage(
         return LocalStorage(os.path.expanduser(uri), allowed)
     name, rest = scheme[1].lower(), uri[scheme.end() :]
     if name in _S3_SCHEMES:
-        from deltacli.storage.s3 import S3Storage
+        from deltacli.storage.s3.store import S3Storage
 
         return S3Storage(f"{name}://{rest}", options or {}, retry=retry)
     from deltacli.storage.remote import RemoteStorage

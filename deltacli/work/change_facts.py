@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.rules.file_views import ChangeTypes, FileFault
+from deltacli.delta.rules.framework.file_views import ChangeTypes, FileFault
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable
-from deltacli.work.data_files import DataFile, RowsWanted, open_data_file
 from deltacli.work.file_facts import FooterFiles, reading_fault
-from deltacli.work.row_reader import read_opened
-from deltacli.work.table_files import TableFiles
+from deltacli.work.rows.data_files import DataFile, RowsWanted, open_data_file
+from deltacli.work.rows.row_reader import read_opened
+from deltacli.work.rows.table_files import TableFiles
 
 CHANGE_TYPE = "_change_type"
 KINDS = ("insert", "update_preimage", "update_postimage", "delete")

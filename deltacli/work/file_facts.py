@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.delta.rules.file_views import FileFault
+from deltacli.delta.rules.framework.file_views import FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
-from deltacli.work.data_files import DataFile, RowsWanted, open_data_file
-from deltacli.work.row_reader import read_opened
-from deltacli.work.table_files import TableFiles
+from deltacli.work.rows.data_files import DataFile, RowsWanted, open_data_file
+from deltacli.work.rows.row_reader import read_opened
+from deltacli.work.rows.table_files import TableFiles
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
 from deltacli import leftovers
+from deltacli.arrow import compute as pc
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.roaring import NATIVE, DeletedRows
-from deltacli.delta.rules.file_views import VectorFacts
+from deltacli.delta.rules.framework.file_views import VectorFacts
+from deltacli.delta.vectors.roaring import NATIVE, DeletedRows
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.quantities import plural
 from deltacli.storage import Storage
-from deltacli.work.deletion_vectors import (
+from deltacli.work.rows.deletion_vectors import (
     Descriptor,
     VectorFaultError,
     VectorPlace,
@@ -23,7 +23,7 @@ from deltacli.work.deletion_vectors import (
     parse_rows,
     stored_data,
 )
-from deltacli.work.table_files import TableFiles
+from deltacli.work.rows.table_files import TableFiles
 
 UNREACHABLE = "data.unreachable"
 _VERSION = 1

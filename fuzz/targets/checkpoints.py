@@ -8,8 +8,8 @@ from itertools import islice
 
 from deltacli.cli.render.json import dumps
 from deltacli.errors import DeltacliError
-from deltacli.operations.snapshot import summarize
-from deltacli.operations.version import Snapshot
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.version import Snapshot
 from fuzz.mutate import JSON_TOKENS
 from tests.support.actions import add, deletion_vector, domain, remove, txn
 from tests.support.builder import Files, StoredFile, TableBuilder

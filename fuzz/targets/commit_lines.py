@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 
 from deltacli.cli.render.json import dumps
-from deltacli.delta.commit_lines import stream_actions
+from deltacli.delta.log.commit_lines import stream_actions
 from deltacli.errors import DeltacliError
-from deltacli.operations.version import Snapshot
+from deltacli.operations.table.version import Snapshot
 from fuzz.mutate import JSON_TOKENS
 from fuzz.targets.collect import collect
 from tests.property.test_large_commits import ODD_LINES, STAMPED

@@ -11,7 +11,7 @@ from threading import Thread
 from deltacli.errors import DeltacliError
 from deltacli.storage import Created, PathKind, Storage
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3 import S3Storage
+from deltacli.storage.s3.store import S3Storage
 
 _XML = b'<?xml version="1.0" encoding="UTF-8"?>\n'
 _TIME = b"2026-01-01T00:00:00.000Z"

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from deltacli.cli.render.schema import schema_rows, schema_tree
-from deltacli.cli.term import Terminal
+from deltacli.cli.terminal.term import Terminal
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import DeltacliError
 from fuzz.mutate import JSON_TOKENS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.cli.term import cells
+from deltacli.cli.terminal.term import cells
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate
 from tests.cli.test_read import on_screen

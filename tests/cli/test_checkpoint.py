@@ -235,7 +235,7 @@ def test_an_interruption_says_what_was_done(home: Path) -> None:
     program = """
 import os, signal, sys
 from deltacli.cli.app import run
-from deltacli.operations import checkpoint
+from deltacli.operations.checkpoint import checkpoint
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGTERM)
 checkpoint.announce = interrupt

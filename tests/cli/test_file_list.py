@@ -9,11 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.render import file_list
 from deltacli.cli.render.columns import exact, write_csv, write_table
 from deltacli.cli.render.csv import csv_block
-from deltacli.cli.render.file_list import FileListing, write_file_listing
-from deltacli.operations.version import Snapshot
+from deltacli.cli.render.data import file_list
+from deltacli.cli.render.data.file_list import FileListing, write_file_listing
+from deltacli.operations.table.version import Snapshot
 from tests.cli.test_rows import PIPE, make_run
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder

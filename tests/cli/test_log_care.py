@@ -14,8 +14,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli.documents import dumps
-from deltacli.operations.table import Table
-from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum
+from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
+from deltacli.operations.table.table import Table
 from deltacli.storage import open_storage
 from tests.cli.support import ROOT, Result, deltacli
 

@@ -54,7 +54,7 @@ def test_a_commit_is_written_byte_for_byte(odd: Path, tmp_path: Path, capsysbina
 def test_blocks_leave_no_trace(
     odd: Path, block_bytes: int, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
-    monkeypatch.setattr("deltacli.work.commits._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", block_bytes)
     lines = ODD_LINES.splitlines(keepends=True)
 
     assert ODD_LINES == cat(capsysbinary, odd, 3)[1]
@@ -81,8 +81,8 @@ def test_lines_are_selected_by_kind_and_what_nobody_can_judge_is_counted(odd: Pa
 def test_a_line_that_nobody_could_hold_is_passed_on_but_not_judged(
     odd: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: Capture
 ) -> None:
-    monkeypatch.setattr("deltacli.work.commits._BLOCK_BYTES", 16)
-    monkeypatch.setattr("deltacli.work.raw_actions.MAX_LINE_BYTES", 32)
+    monkeypatch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", 16)
+    monkeypatch.setattr("deltacli.work.commits.raw_actions.MAX_LINE_BYTES", 32)
 
     assert (0, ODD_LINES, "") == cat(capsysbinary, odd, 3)
     code, _, err = cat(capsysbinary, odd, 3, "--actions", "add")

@@ -12,10 +12,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli import progress as progress_module
-from deltacli.cli.options import OutputFormat, Run
-from deltacli.cli.progress import JsonPainter, LinePainter, LiveProgress, StepState, describe
-from deltacli.cli.term import Terminal, cells, live_line, set_live_line
+from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.terminal import progress as progress_module
+from deltacli.cli.terminal.progress import JsonPainter, LinePainter, LiveProgress, StepState, describe
+from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
 from deltacli.clock import fixed_clock
 from deltacli.progress import SILENT, reported
 from tests.cli.support import ROOT, deltacli
@@ -222,7 +222,7 @@ class _Remembered:
 
 
 def test_operations_tell_what_they_do_and_finish_what_they_announce(sample: Path) -> None:
-    from deltacli.operations.snapshot import summarize
+    from deltacli.operations.read.snapshot import summarize
 
     listener = Listener()
     table = open_table(str(sample), progress=listener)

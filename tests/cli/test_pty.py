@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.term import cells, shorten
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.term import cells, shorten
 from tests.cli.pty_session import Session, gate, read_some
 from tests.cli.support import ROOT, deltacli
 
@@ -111,7 +111,7 @@ def test_a_log_gets_whole_lines_and_a_dumb_terminal_no_progress(sample: Path) ->
 import sys
 from deltacli.cli.app import run
 run(sys.argv[1:])
-print("deltacli.cli.progress" in sys.modules)
+print("deltacli.cli.terminal.progress" in sys.modules)
 """
     with Session("history", sample, environment={"TERM": "dumb"}) as session:
         _, seen = session.finish()
@@ -218,7 +218,7 @@ def test_a_signal_that_the_parent_ignores_stays_ignored(sample: Path) -> None:
 def test_an_interruption_that_falls_into_a_destructor_is_not_lost() -> None:
     script = """
 import os, signal, sys, threading
-from deltacli.cli.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 class Careless:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.cli.row_options import split_columns
-from deltacli.cli.term import cells
+from deltacli.cli.options.rows import split_columns
+from deltacli.cli.terminal.term import cells
 from tests.cli.pty_session import Session
 from tests.cli.support import deltacli
 from tests.cli.test_documents import validate

@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.options import OutputFormat, Run
-from deltacli.cli.output import open_sink
-from deltacli.cli.render import parquet
+from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render import pieces as render_pieces
-from deltacli.cli.render.rows import Rows, Written, write_rows
-from deltacli.cli.term import Terminal
+from deltacli.cli.render.data import parquet
+from deltacli.cli.render.data.rows import Rows, Written, write_rows
+from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.terminal.term import Terminal
 from deltacli.clock import fixed_clock
 from deltacli.errors import Unreadable, UsageError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.shell import again, again_without_limit, fill_hint, quoted
+from deltacli.cli.terminal.shell import again, again_without_limit, fill_hint, quoted
 from tests.cli.support import deltacli
 
 ODD = [

@@ -14,7 +14,7 @@ import termios
 from pathlib import Path
 
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.term import Terminal
+from deltacli.cli.terminal.term import Terminal
 from tests.cli.support import ROOT, deltacli
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")

@@ -18,11 +18,11 @@ from typing import Any
 import pytest
 
 from deltacli.cli.app import run
-from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import Amount, Kept, Mode, VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.request import Limit, VacuumRequest
-from deltacli.operations.vacuum.saved import read_plan, save_plan
+from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from tests.cli.pty_session import Session
 from tests.cli.support import Result, deltacli
 from tests.cli.test_terminal import ESCAPE, on_terminal

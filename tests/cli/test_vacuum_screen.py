@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.options import OutputFormat
+from deltacli.cli.options.shared import OutputFormat
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.render.vacuum import write_vacuum
-from deltacli.cli.render.vacuum_screen import vacuum_sections
-from deltacli.cli.term import Terminal
+from deltacli.cli.render.vacuum.formats import write_vacuum
+from deltacli.cli.render.vacuum.screen import vacuum_sections
+from deltacli.cli.terminal.term import Terminal
 from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, VacuumOutcome
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.checker import failure_code
-from deltacli.delta.rules.base import Finding, Place, Severity
-from deltacli.delta.rules.catalogue import catalogue
+from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.errors import DeltacliError, NotATable, StorageFailed
-from deltacli.operations.validate import Validation
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import Storage
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session, gate
@@ -231,7 +231,7 @@ def test_a_finding_that_nobody_has_seen_weighs_what_its_rule_does(
         on_finding(light)
         return Validation(storage.uri, 0, "log", (light,), {"log.gap": 1}, (), frozenset({"log.gap"}))
 
-    monkeypatch.setattr("deltacli.operations.validate.validate_table", check)
+    monkeypatch.setattr("deltacli.operations.validate.validate.validate_table", check)
 
     assert 1 == validate("lake/bad").code
 

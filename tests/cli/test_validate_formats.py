@@ -15,15 +15,15 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import Draft7Validator
 
-from deltacli.cli.render.checkup import CheckedTable, Checkup, place_name, working_path, working_uri
-from deltacli.cli.render.findings import write_findings_csv, write_json, write_text
-from deltacli.cli.render.github import write_github
-from deltacli.cli.render.junit import write_junit
-from deltacli.cli.render.sarif import write_sarif
-from deltacli.cli.term import CONTROL, Terminal
-from deltacli.delta.rules.base import Finding, Fix, Level, Place, Rule, Severity
+from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, place_name, working_path, working_uri
+from deltacli.cli.render.validate.findings import write_findings_csv, write_json, write_text
+from deltacli.cli.render.validate.github import write_github
+from deltacli.cli.render.validate.junit import write_junit
+from deltacli.cli.render.validate.sarif import write_sarif
+from deltacli.cli.terminal.term import CONTROL, Terminal
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Rule, Severity
 from deltacli.errors import NotATable
-from deltacli.operations.validate import Validation
+from deltacli.operations.validate.validate import Validation
 from tests.cli.support import ROOT, deltacli
 from tests.cli.test_documents import validate as assert_valid
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deltacli.cli.trend import comparison
-from deltacli.operations.validation_history import Entry, TableTally, Tally, last_like, read_history
+from deltacli.operations.validate.trend import Entry, TableTally, Tally, last_like, read_history
 from tests.cli.conftest import BAD, Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.checkup import CheckedTable
-from deltacli.cli.render.verdict import judge
-from deltacli.delta.rules.base import Finding, Place, Severity
-from deltacli.delta.rules.catalogue import catalogue
-from deltacli.delta.rules.risks import SAYS, Risk
-from deltacli.operations.validate import Validation
+from deltacli.cli.render.validate.checkup import CheckedTable
+from deltacli.cli.render.validate.verdict import judge
+from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.risks import SAYS, Risk
+from deltacli.operations.validate.validate import Validation
 from tests.cli.conftest import Run
 from tests.cli.pty_session import Session
 from tests.cli.support import ROOT

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.render.values import json_column, json_objects, text_column
-from deltacli.delta.value_text import MICROSECONDS_A_DAY, date_text, moment_text, parse_date, parse_moment
+from deltacli.cli.render.data.values import json_column, json_objects, text_column
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, date_text, moment_text, parse_date, parse_moment
 
 LEAST, MOST = -(2**63), 2**63 - 1
 DAY = pa.date32()

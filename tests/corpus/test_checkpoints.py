@@ -10,10 +10,10 @@ import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.operations.checkpoint import StatsForm, write_checkpoint
-from deltacli.operations.snapshot import summarize
-from deltacli.operations.validate import validate_table
-from deltacli.operations.version import Snapshot
+from deltacli.operations.checkpoint.checkpoint import StatsForm, write_checkpoint
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.version import Snapshot
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_corpus import run
 from tests.support import corpus

@@ -12,10 +12,10 @@ import pytest
 
 from deltacli.cli.app import run
 from deltacli.clock import fixed_clock
-from deltacli.delta.log_path import LogFileKind, parse_log_path
+from deltacli.delta.log.log_path import LogFileKind, parse_log_path
 from deltacli.errors import Unreadable
-from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Table
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.table import Table
 from deltacli.storage import LocalStorage
 from tests.operations.log_copies import back_up, restore
 from tests.support import corpus

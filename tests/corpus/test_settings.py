@@ -9,9 +9,9 @@ import pytest
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
-from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Table
-from deltacli.operations.validate import validate_table
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.table import Table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, WRITABLE, known_versions
 from tests.support.corpus import CorpusTable

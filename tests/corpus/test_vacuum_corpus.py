@@ -14,9 +14,9 @@ import pyarrow as pa
 import pytest
 
 from deltacli.clock import fixed_clock
-from deltacli.delta.rules.base import Severity
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DataUnreadable, Refused
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumResult
 from deltacli.storage import open_storage
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.base import Level, Severity
+from deltacli.delta.rules.framework.base import Level, Severity
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.findings import CHECK_CRASHED
-from deltacli.operations.validate import validate_table
+from deltacli.operations.validate.findings import CHECK_CRASHED
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import Allowed, open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable

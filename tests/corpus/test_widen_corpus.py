@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from deltacli.clock import fixed_clock
-from deltacli.delta.rules.base import Severity
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DataUnreadable, DeltacliError, Refused
-from deltacli.operations.table import Table
-from deltacli.operations.version import Snapshot
-from deltacli.operations.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
+from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import NOW_MS, UNWRITABLE, WRITABLE
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE

@@ -18,7 +18,7 @@ from deltacli.delta.checkpoint.comparison import (
     parsed_partition_differences,
     parsed_record_differences,
 )
-from deltacli.delta.file_actions import action_schemas
+from deltacli.delta.log.file_actions import action_schemas
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4, "sizeInBytes": 40}
 

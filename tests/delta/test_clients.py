@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.clients import access_of
+from deltacli.delta.protocol.clients import access_of
 
 
 @pytest.mark.parametrize("warning", ["widen.partition-date", "widen.partition-decimal"])

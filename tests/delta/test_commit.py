@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.commit import (
+from deltacli.delta.log.commit import (
     Base,
     CommitRequest,
     GoesOn,
@@ -18,9 +18,9 @@ from deltacli.delta.commit import (
     look_at,
     require_allowed,
 )
-from deltacli.delta.commit_lines import read_actions
-from deltacli.delta.protocol import require_committable
-from deltacli.delta.state import read_metadata, read_protocol
+from deltacli.delta.log.commit_lines import read_actions
+from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.protocol.protocol import require_committable
 from deltacli.errors import ProtocolUnsupported, Refused
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, txn
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.commit_metadata import RESERVED, parse_commit_metadata, require_free
+from deltacli.delta.log.commit_metadata import RESERVED, parse_commit_metadata, require_free
 from deltacli.errors import UsageError
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.feature_changes import FeaturesPlan, plan_features, show_features
-from deltacli.delta.features import FEATURES, FeatureKind
-from deltacli.delta.protocol import require_committable, require_readable
-from deltacli.delta.regime import Regime
-from deltacli.delta.state import read_protocol
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_protocol
+from deltacli.delta.protocol.feature_changes import FeaturesPlan, plan_features, show_features
+from deltacli.delta.protocol.features import FEATURES, FeatureKind
+from deltacli.delta.protocol.protocol import require_committable, require_readable
 from deltacli.errors import Refused, UsageError
 from tests.delta.test_property_changes import raw, regime
 

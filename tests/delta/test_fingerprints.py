@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.fingerprints import fingerprints, repeated, rows_that_may_repeat
+from deltacli.delta.encoding.fingerprints import fingerprints, repeated, rows_that_may_repeat
 
 
 @pytest.mark.parametrize("length", [0, 1, 8, 47, 48, 49, 100])

@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta import known_files
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.file_actions import action_schemas, whole_actions
-from deltacli.delta.known_files import KnownFiles
-from deltacli.delta.rules.views import Placed, Totals, TouchedFile
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.rules.framework import known_files
+from deltacli.delta.rules.framework.known_files import KnownFiles
+from deltacli.delta.rules.framework.views import Placed, Totals, TouchedFile
 
 CHECKPOINT = "_delta_log/of_checkpoint.parquet"
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}

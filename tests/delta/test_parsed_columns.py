@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.checkpoint.parsed import parse_partition_values, parse_statistics, partition_type, stats_type
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import Metadata
 
 LARGEST = 1.7976931348623157e308
 NEXT_TO_LARGEST = 1.7976931348623155e308

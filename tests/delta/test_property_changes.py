@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.property_changes import PropertiesPlan, pairs_of, plan_set, plan_unset
-from deltacli.delta.regime import Regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.protocol.property_changes import PropertiesPlan, pairs_of, plan_set, plan_unset
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import read_metadata, read_protocol
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 COLUMN = {"nullable": True, "metadata": {}}

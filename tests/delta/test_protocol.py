@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.features import FEATURES, FeatureKind
-from deltacli.delta.protocol import Protocol, require_readable
+from deltacli.delta.protocol.features import FEATURES, FeatureKind
+from deltacli.delta.protocol.protocol import Protocol, require_readable
 from deltacli.errors import ProtocolUnsupported
 
 

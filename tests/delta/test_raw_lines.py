@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta import raw_lines
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.raw_lines import LineScanner, ScannedLines
-from deltacli.delta.rules.base import Place
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.rules.framework import raw_lines
+from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 
 PLACE = Place("_delta_log/00000000000000000001.json", version=1)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.log_path import LogFileKind
-from deltacli.delta.segment import LogListing, LogSegment, choose_segment, make_log_file, read_listing
+from deltacli.delta.log.log_path import LogFileKind
+from deltacli.delta.log.segment import LogListing, LogSegment, choose_segment, make_log_file, read_listing
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
 
 CLASSIC = "checkpoint.parquet"

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.upgrade import added_features, upgraded
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.protocol.upgrade import added_features, upgraded
 from deltacli.errors import Refused
 
 PLAIN = ("appendOnly", "invariants")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.partition_text import Spelling, may_be_equal, spelling_of
+from deltacli.delta.encoding.value_text import Moment, parse_date, parse_moment
+from deltacli.delta.partitions.text import Spelling, may_be_equal, spelling_of
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats_schema import StatColumn, decimal_parts, kind_of
-from deltacli.delta.stats_values import INFINITE, WRONG_TYPE, exact_decimal, read_bound
-from deltacli.delta.value_text import Moment, parse_date, parse_moment
-from deltacli.delta.z85 import decode_z85, vector_file
+from deltacli.delta.stats.schema import StatColumn, decimal_parts, kind_of
+from deltacli.delta.stats.values import INFINITE, WRONG_TYPE, exact_decimal, read_bound
+from deltacli.delta.vectors.z85 import decode_z85, vector_file
 
 
 @pytest.mark.parametrize(

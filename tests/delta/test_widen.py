@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.regime import Regime
-from deltacli.delta.stats_schema import decimal_parts
-from deltacli.delta.widen import plan_widening
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.schema.widening_plan import plan_widening
+from deltacli.delta.stats.schema import decimal_parts
 from deltacli.errors import Unreadable, UsageError
 from tests.support.widening import (
     ENABLED,

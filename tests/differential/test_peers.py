@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.quantities import format_ranges
 from deltacli.storage import open_storage
 from tests.differential.known import DIFFERENCES

@@ -1,6 +1,6 @@
 """Other engines on tables whose columns got wider types: duckdb reads the same rows in them, deltalake refuses.
 
-What `deltacli.delta.clients` says of them is proven here.
+What `deltacli.delta.protocol.clients` says of them is proven here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli import open_table
-from deltacli.delta.clients import access_of
+from deltacli.delta.protocol.clients import access_of
 from deltacli.errors import DeltacliError
 from tests.corpus.test_widen_corpus import GUARDED, WIDENED
 from tests.differential.test_rows import PEERS

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.options import TAKES_VALUE
+from deltacli.cli.options.shared import TAKES_VALUE
 from deltacli.delta.schema.widening import INTEGER_DIGITS, WIDER
-from deltacli.operations.problems import EXPLAINED
+from deltacli.operations.table.problems import EXPLAINED
 from tests.cli.support import ROOT, deltacli, make_sample
 from tools.command_tree import read_tree
 from tools.environment import read_environment
@@ -34,14 +34,12 @@ BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
     "delta/sql/",
-    "operations/validate.py",
-    "operations/inspect_",
-    "operations/row_questions.py",
-    "work/inspection",
+    "operations/validate/",
+    "work/commits/inspection",
     "work/file_facts.py",
     "work/vector_facts.py",
     "delta/checkpoint/content.py",
-    "operations/file_history.py",
+    "operations/log/file_history.py",
 )
 """Where texts are ids of rules, which docs/rules.md explains, or names of columns, and no error codes."""
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.action_faults import shown
-from deltacli.delta.file_actions import NarrowRows
-from deltacli.delta.json_depth import MAX_DEPTH, is_nested_deeply
-from deltacli.delta.ndjson import parse_ndjson
-from deltacli.delta.stats_values import read_json
+from deltacli.delta.encoding.json_depth import MAX_DEPTH, is_nested_deeply
+from deltacli.delta.encoding.ndjson import parse_ndjson
+from deltacli.delta.log.action_faults import shown
+from deltacli.delta.log.file_actions import NarrowRows
+from deltacli.delta.stats.values import read_json
 from deltacli.errors import CommitCorrupt
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import LOG, TableBuilder
@@ -82,7 +82,7 @@ def test_arrow_passes_over_fields_of_any_depth_on_a_small_stack() -> None:
     """
     program = """
 import threading, pyarrow
-from deltacli.delta.ndjson import read_lines
+from deltacli.delta.encoding.ndjson import read_lines
 line = b'{"n":1,"future":' + b'{"a":' * 1_000_000 + b'1' + b'}' * 1_000_000 + b'}'
 threading.stack_size(512 << 10)
 read = lambda: print(read_lines(line, pyarrow.schema([("n", pyarrow.int64())]), infer=False).num_rows)

@@ -7,10 +7,10 @@ from typing import Any
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Unreadable
-from deltacli.operations.backup_list import read_list
-from deltacli.operations.log_backup import BackupResult, execute_backup, plan_backup
-from deltacli.operations.log_restore import RestorePlan, plan_restore
-from deltacli.operations.restoring import execute_restore
+from deltacli.operations.log.backup_list import read_list
+from deltacli.operations.log.log_backup import BackupResult, execute_backup, plan_backup
+from deltacli.operations.log.log_restore import RestorePlan, plan_restore
+from deltacli.operations.log.restoring import execute_restore
 from deltacli.storage import Storage
 from deltacli.storage.memory import MemoryStorage
 from tests.support.builder import LOG, TableBuilder
@@ -70,7 +70,7 @@ def how_it_reads(storage: Storage) -> tuple[int, dict[str, Any]] | None:
 
 def is_sound_backup(storage: MemoryStorage) -> bool:
     """True for a backup whose list is complete and true of every file that it names."""
-    from deltacli.operations.log_files import digest
+    from deltacli.operations.log.log_files import digest
 
     listed = read_list(storage)
     return (

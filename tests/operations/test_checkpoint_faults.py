@@ -14,17 +14,17 @@ import pytest
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.errors import FileMissing, StorageFailed
-from deltacli.operations import checkpoint_files
-from deltacli.operations.checkpoint import (
+from deltacli.operations.checkpoint import files as checkpoint_files
+from deltacli.operations.checkpoint.checkpoint import (
     CheckpointPlan,
     make_request,
     plan_checkpoint,
     write_checkpoint,
 )
-from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
 from deltacli.storage import Created, Storage
 from deltacli.storage.memory import MemoryStorage
-from deltacli.work import checkpoint_writing
+from deltacli.work.checkpoints import writing as checkpoint_writing
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write
 from tests.support.faulty import Fault, FaultyStorage

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.checkpoint import make_request
-from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.checkpoint import make_request
+from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
 from tests.support.builder import TableBuilder

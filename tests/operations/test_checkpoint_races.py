@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
-from deltacli.operations.checkpoint import make_request
-from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.checkpoint import make_request
+from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
 from deltacli.storage import Created, Storage, open_storage
 from tests.differential.test_peers import PEERS, relative
 from tests.support.actions import add, to_bytes

@@ -12,7 +12,7 @@ import pytest
 
 import deltacli
 from deltacli.errors import DeltacliError
-from deltacli.operations.checkpoint import make_request
+from deltacli.operations.checkpoint.checkpoint import make_request
 from deltacli.storage import FileStat, LocalStorage, Storage, open_storage
 from tests.support import damage
 from tests.support.actions import add, birth, metadata, protocol, txn
@@ -230,7 +230,7 @@ def test_force_writes_what_the_older_log_says_and_not_the_fault_again() -> None:
 
 
 def verdicts(storage: Storage) -> list[str]:
-    from deltacli.operations.verify_checkpoint import verify_checkpoints
+    from deltacli.operations.checkpoint.verify import verify_checkpoints
 
     return [found.verdict.value for found in verify_checkpoints(open_at(storage))]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.commit import CommitRequest
+from deltacli.delta.log.commit import CommitRequest
 from deltacli.errors import (
     CommitCorrupt,
     ConflictLost,
@@ -18,8 +18,8 @@ from deltacli.errors import (
     Refused,
     StorageFailed,
 )
-from deltacli.operations.commit import ENGINE_INFO, Committed, NothingToDo, jittered_pause
-from deltacli.operations.version import Snapshot
+from deltacli.operations.change.commit import ENGINE_INFO, Committed, NothingToDo, jittered_pause
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Creation, Existed, Storage, Unknown
 from tests.support.actions import Line, add, commit_info, domain, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder, commit_path

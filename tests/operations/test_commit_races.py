@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from deltacli.clock import system_clock
-from deltacli.delta.commit import CommitRequest
-from deltacli.operations.commit import Committed, commit
-from deltacli.operations.table import Table
-from deltacli.operations.version import Snapshot
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.operations.change.commit import Committed, commit
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.differential.test_peers import PEERS
 from tests.support.committing import (

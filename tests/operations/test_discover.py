@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from deltacli.errors import PermissionRefused
-from deltacli.operations.discover import Targets, find_tables
+from deltacli.operations.table.discover import Targets, find_tables
 from deltacli.storage import Storage, open_storage
 
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from deltacli.errors import Refused
-from deltacli.operations.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from tests.support.actions import add, commit_info
 from tests.support.builder import LOG, TableBuilder
 from tests.support.damage import gap

@@ -11,11 +11,11 @@ import pytest
 from deltacli import open_table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import PathExternal, UsageError
-from deltacli.operations.table import Table
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.table.table import Table
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.memory import MemoryStorage
-from deltacli.work.table_files import TableFiles, read_prefixes
+from deltacli.work.rows.table_files import TableFiles, read_prefixes
 from tests.support.external import add, listening, put_commit, put_rows, write_table
 
 NOW_MS = 1_800_000_000_000

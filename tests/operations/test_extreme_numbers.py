@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from deltacli.delta.commit import CommitRequest
-from deltacli.delta.log_path import MAX_VERSION
-from deltacli.delta.timestamps import MAX_TIME_MS
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.log_path import MAX_VERSION
+from deltacli.delta.log.timestamps import MAX_TIME_MS
 from deltacli.errors import CommitCorrupt, Refused
-from deltacli.operations.commit import Committed
-from deltacli.operations.version import Snapshot
-from deltacli.operations.version_checksum import check_or_write_checksum
+from deltacli.operations.change.commit import Committed
+from deltacli.operations.log.version_checksum import check_or_write_checksum
+from deltacli.operations.table.version import Snapshot
 from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, StoredFile, TableBuilder, commit_path
 from tests.support.committing import FEATURES, STAMPED, count_up, infos, run

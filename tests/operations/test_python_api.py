@@ -12,7 +12,7 @@ import pytest
 
 import deltacli
 from deltacli.errors import DataUnreadable, DeltacliError, UsageError
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from tests.cli.support import make_sample
 
 

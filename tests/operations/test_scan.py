@@ -17,9 +17,9 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import StructField, parse_schema
 from deltacli.errors import DataUnreadable, UsageError, VersionAbsent
-from deltacli.operations.table import Table, open_table
+from deltacli.operations.table.table import Table, open_table
 from deltacli.storage import Storage, open_storage
-from deltacli.work.table_files import read_prefixes
+from deltacli.work.rows.table_files import read_prefixes
 from tests.operations.test_far_tables import upload
 from tests.support.actions import Action
 from tests.support.builder import LOG, TableBuilder

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.timestamps import CommitTime, TimestampSource
+from deltacli.delta.log.timestamps import CommitTime, TimestampSource
 from deltacli.errors import (
     CheckpointUnreadable,
     CommitCorrupt,
@@ -16,7 +16,7 @@ from deltacli.errors import (
     Unreadable,
     VersionAbsent,
 )
-from deltacli.operations.snapshot import summarize
+from deltacli.operations.read.snapshot import summarize
 from deltacli.storage import FileStat
 from tests.support import damage
 from tests.support.actions import (

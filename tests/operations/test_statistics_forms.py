@@ -17,9 +17,9 @@ import pytest
 
 from deltacli import open_table
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.checkpoint import CheckpointRequest, StatsForm, plan_checkpoint, write_checkpoint
-from deltacli.operations.validate import validate_table
-from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, StatsForm, plan_checkpoint, write_checkpoint
+from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 
 LONG = (1 << 63) - 1

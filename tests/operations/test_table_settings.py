@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.state import plain_action
+from deltacli.delta.log.state import plain_action
 from deltacli.errors import NoAtomicCreate, Refused
-from deltacli.operations.table_properties import show_properties
+from deltacli.operations.change.table_properties import show_properties
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.checkpoints import CheckpointKind
@@ -19,7 +19,7 @@ from tests.support.storage import NEAR, RecordingStorage
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("deltacli.operations.commit.time.sleep", lambda _seconds: None)
+    monkeypatch.setattr("deltacli.operations.change.commit.time.sleep", lambda _seconds: None)
 
 
 def built(configuration: dict[str, Any] | None = None) -> TableBuilder:  # Any: JSON values

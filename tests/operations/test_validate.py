@@ -9,11 +9,11 @@ import pytest
 
 import deltacli
 from deltacli.clock import fixed_clock
-from deltacli.delta.rules import catalogue as catalogue_module
-from deltacli.delta.rules.base import Area, Finding
-from deltacli.delta.rules.views import CommitView
+from deltacli.delta.rules.framework import catalogue as catalogue_module
+from deltacli.delta.rules.framework.base import Area, Finding
+from deltacli.delta.rules.framework.views import CommitView
 from deltacli.errors import NotATable
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
@@ -82,7 +82,7 @@ def test_a_check_that_fails_is_reported_and_hides_nothing(tmp_path: Path, monkey
 
     real = catalogue_module.catalogue()
     broken = catalogue_module.Catalogue(real.rules, (*area.checks, *real.checks))
-    monkeypatch.setattr("deltacli.operations.findings.catalogue", lambda: broken)
+    monkeypatch.setattr("deltacli.operations.validate.findings.catalogue", lambda: broken)
     table = TableBuilder().derive(checkpoint=False, checksums=False)
     table.add(3)["size"] = -1
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import validate_table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import LocalStorage
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import NOW_MS

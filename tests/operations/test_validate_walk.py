@@ -10,8 +10,8 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import PermissionRefused
-from deltacli.operations.table import Table
-from deltacli.operations.validate import Validation
+from deltacli.operations.table.table import Table
+from deltacli.operations.validate.validate import Validation
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, Action, TableBuilder, column, struct
 

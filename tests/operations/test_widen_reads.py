@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.errors import CheckpointUnreadable, NoAtomicCreate
-from deltacli.operations.widen_type import WidenRequest, plan_widen_type
+from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
 from tests.support.actions import add, commit_info, metadata, protocol
 from tests.support.builder import LOG, TableBuilder
 from tests.support.reading import open_at

@@ -15,11 +15,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from deltacli.delta.arrow_json import json_column, json_lines
-from deltacli.delta.deletion_vector import unique_id, unique_id_column
-from deltacli.delta.paths import canonical, canonical_column, decode, decode_column, without_dots, without_dots_column
-from deltacli.delta.replay import TouchedFiles, file_key, key_column
-from deltacli.delta.stats import num_records_column, parse_num_records
+from deltacli.delta.encoding.arrow_json import json_column, json_lines
+from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
+from deltacli.delta.paths.paths import (
+    canonical,
+    canonical_column,
+    decode,
+    decode_column,
+    without_dots,
+    without_dots_column,
+)
+from deltacli.delta.stats.record_counts import num_records_column, parse_num_records
+from deltacli.delta.vectors.descriptor import unique_id, unique_id_column
 from tests.support import strategies as some
 from tests.support.effort import examples
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.operations.findings import CHECK_CRASHED
-from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Table
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.table import Table
+from deltacli.operations.validate.findings import CHECK_CRASHED
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder
 from tests.support.effort import examples

@@ -17,18 +17,19 @@ from hypothesis import strategies as st
 
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules import data_columns, data_layout, data_types, mapping_files
-from deltacli.delta.rules.base import Finding, Level, Place, Severity
-from deltacli.delta.rules.file_views import FileSchemaView
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.rules.files import data_columns, data_layout, data_types
+from deltacli.delta.rules.framework.base import Finding, Level, Place, Severity
+from deltacli.delta.rules.framework.file_views import FileSchemaView
+from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.schema.file_columns import FileColumns, absent
 from deltacli.delta.schema.to_arrow import arrow_field
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.state import Metadata
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable
-from deltacli.operations.validate import validate_table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.support.effort import examples
 from tests.support.reading import NOW_MS

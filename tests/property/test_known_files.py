@@ -8,11 +8,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.delta.file_actions import action_schemas, whole_actions
-from deltacli.delta.known_files import KnownFiles
-from deltacli.delta.paths import canonical
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.views import OF_CHECKPOINT, CommitView, LiveFile, Placed
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.paths.paths import canonical
+from deltacli.delta.rules.framework.known_files import KnownFiles
+from deltacli.delta.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, Placed
 from tests.support import strategies as some
 from tests.support.actions import Action
 from tests.support.builder import TableBuilder, commit_path

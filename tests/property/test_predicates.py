@@ -15,7 +15,7 @@ from deltacli.delta.predicate import Predicate, parse_predicate
 from deltacli.delta.predicate.prune import prune_files
 from deltacli.delta.predicate.row_groups import FileLeaf, kept_row_groups
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.work.checkpoint_limits import read_footer
+from deltacli.work.checkpoints.limits import read_footer
 from tests.delta.predicate.support import adds_of, regime_of
 from tests.support.effort import examples
 from tests.support.predicates import Leaf, Maker, Row, array_of, batch_of

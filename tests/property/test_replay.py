@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deltacli.delta.commit_lines import read_actions
+from deltacli.delta.log.commit_lines import read_actions
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Unreadable
 from tests.support import strategies as some

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from deltacli.delta.rules.base import Severity
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import validate_table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.support.claimed_statistics import ClaimedTable, make_table
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.errors import Refused
-from deltacli.operations.checkpoint import make_request
-from deltacli.operations.version import Snapshot
+from deltacli.operations.checkpoint.checkpoint import make_request
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage.memory import MemoryStorage
 from tests.support import strategies
 from tests.support.actions import Action, metadata, protocol

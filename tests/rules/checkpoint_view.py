@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.base import Finding
-from deltacli.delta.rules.checkpoints import AREA
-from deltacli.delta.rules.views import CheckpointView, ExpectedState, Placed, Totals
-from deltacli.delta.segment import CheckpointInstance, make_log_file
-from deltacli.operations.regimes import next_regime
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import CheckpointInstance, make_log_file
+from deltacli.delta.rules.checkpoints.checkpoints import AREA
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, Placed, Totals
+from deltacli.operations.table.regimes import next_regime
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 LEGACY: Action = {"minReaderVersion": 1, "minWriterVersion": 2}

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from deltacli.delta.file_actions import action_schemas
+from deltacli.delta.log.file_actions import action_schemas
 
 Action = dict[str, Any]
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.base import Severity
-from deltacli.delta.rules.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
-from deltacli.delta.rules.path_spelling import faults_of_path, suspicious
-from deltacli.delta.rules.views import CommitView, Placed
-from deltacli.operations.regimes import next_regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.framework.views import CommitView, Placed
+from deltacli.delta.rules.paths.spelling import faults_of_path, suspicious
+from deltacli.operations.table.regimes import next_regime
 from tests.rules.damages_actions import (
     DAY_MS,
     INLINE_VECTOR,

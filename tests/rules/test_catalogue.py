@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules import checkpoint_rows, commit_lines
-from deltacli.delta.rules.base import Level, Rule, Severity
-from deltacli.delta.rules.catalogue import LEFT_OUT, catalogue
+from deltacli.delta.rules.checkpoints import rows as checkpoint_rows
+from deltacli.delta.rules.framework.base import Level, Rule, Severity
+from deltacli.delta.rules.framework.catalogue import LEFT_OUT, catalogue
+from deltacli.delta.rules.log import commit_lines
 from tests.rules.damages import DAMAGES, load_all
 
 REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.change_data import change_data_is_missing
-from deltacli.delta.rules.views import Placed
+from deltacli.delta.rules.actions.change_data import change_data_is_missing
+from deltacli.delta.rules.framework.views import Placed
 from tests.rules.damages_change_data import FEED, WITH_FEED
 from tests.rules.table_builder import TableBuilder
 from tests.rules.test_action_rules import a_commit, regime_of

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.checkpoint_columns import is_older
-from deltacli.delta.rules.views import CheckpointView
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.checkpoints.columns import is_older
+from deltacli.delta.rules.framework.views import CheckpointView
 from tests.rules.checkpoint_view import PATH, SIDECAR, features, found_in, opened, regime_of, rules, state, told
 from tests.rules.table_builder import column, struct
 

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.rules.base import Severity
-from deltacli.delta.rules.checkpoint_columns import is_older
-from deltacli.delta.rules.checksum_files import DELETED_RECORDS, bins_of
+from deltacli.delta.rules.checkpoints.columns import is_older
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.log.checksum_files import DELETED_RECORDS, bins_of
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_checkpoints import (
     DAY_MS,

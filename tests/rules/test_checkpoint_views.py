@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.rules.views import CheckpointView
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.rules.framework.views import CheckpointView
 from tests.rules.checkpoint_view import (
     PATH,
     SIDECAR,

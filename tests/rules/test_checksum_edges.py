@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules import checksums
-from deltacli.delta.rules.base import Finding
-from deltacli.delta.rules.checksum_files import AREA
-from deltacli.delta.rules.views import ChecksumView, ExpectedState, LiveFile, Placed, Totals
-from deltacli.operations.regimes import next_regime
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, Placed, Totals
+from deltacli.delta.rules.log import checksums
+from deltacli.delta.rules.log.checksum_files import AREA
+from deltacli.operations.table.regimes import next_regime
 from tests.rules.table_builder import TableBuilder
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}

@@ -9,9 +9,9 @@ import pytest
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
-from deltacli.operations.table import Table
-from deltacli.operations.validate import validate_table
-from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum, checksum_path
+from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum, checksum_path
+from deltacli.operations.table.table import Table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder

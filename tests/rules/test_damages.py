@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.base import Place
+from deltacli.delta.rules.framework.base import Place
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import Allowed, open_storage
 from tests.rules.damages import DAMAGES, Damage, load_all
 from tests.rules.data_table import DataTable

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_deletion_vectors import table_with_a_vector
 from tests.rules.damages_hint import with_hint

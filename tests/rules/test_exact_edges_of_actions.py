@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.expression_texts import column_type, unknown_column
-from deltacli.delta.rules.feature_use import Use, property_uses
-from deltacli.delta.rules.file_changes import live_rows
-from deltacli.delta.rules.file_fields import DAY_MS, OLDEST_MS, SKEW_MS
-from deltacli.delta.rules.hint_schema import difference
+from deltacli.delta.protocol.feature_use import Use, property_uses
+from deltacli.delta.rules.actions.file_changes import live_rows
+from deltacli.delta.rules.actions.file_fields import DAY_MS, OLDEST_MS, SKEW_MS
+from deltacli.delta.rules.expressions.texts import column_type, unknown_column
+from deltacli.delta.rules.log.hint_schema import difference
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
 from tests.rules.damages_actions import INLINE_VECTOR
 from tests.rules.damages_compactions import Actions, compact, healthy

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.rules.regime_differences import metadata_differences, protocol_differences
-from deltacli.delta.state import read_metadata
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
 from tests.rules.damages_checkpoints import v2
 from tests.rules.damages_iceberg import compatible_table
 from tests.rules.damages_mapping import MappedTable

@@ -11,15 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta import stats_columns
-from deltacli.delta.file_actions import action_schemas
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules import deletion_vectors, partitions, statistics
-from deltacli.delta.rules.base import Area, Finding
-from deltacli.delta.rules.views import FilesView, StateView
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.rules.files import deletion_vectors
+from deltacli.delta.rules.framework.base import Area, Finding
+from deltacli.delta.rules.framework.views import FilesView, StateView
+from deltacli.delta.rules.partitions import partitions
+from deltacli.delta.rules.statistics import statistics
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import read_metadata
+from deltacli.delta.stats import columns as stats_columns
 from tests.rules.table_builder import column, struct
 
 COLUMNS = {

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations import inspect_vectors
-from deltacli.operations.validate import FileLimits, Validation, validate_table
+from deltacli.operations.validate import inspect_vectors
+from deltacli.operations.validate.validate import FileLimits, Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_change_files import ChangedTable, changes_of
 from tests.rules.damages_vector_contents import UUID_OF_FILE, VectorTable, vector_file_of_another_version

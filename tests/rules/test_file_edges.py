@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.storage import MANY_SMALL_FILES, SMALL_FILE_BYTES, many_small_files
-from deltacli.delta.rules.views import StateView
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.files.storage import MANY_SMALL_FILES, SMALL_FILE_BYTES, many_small_files
+from deltacli.delta.rules.framework.views import StateView
 from tests.rules.damages_checkpoints import begin_at_checkpoint
 from tests.rules.damages_clustering import clustered_table
 from tests.rules.damages_deletion_vectors import VECTOR_FILE, absolute_path_into_the_table, table_with_a_vector

@@ -14,18 +14,20 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.parquet import encryption
 
-from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules import data_columns, data_layout, data_types, mapping_files, widening_files
-from deltacli.delta.rules.base import Finding, Place
-from deltacli.delta.rules.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.rules.files import data_columns, data_layout, data_types
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
+from deltacli.delta.rules.mapping import files as mapping_files
+from deltacli.delta.rules.widening import files as widening_files
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import read_metadata
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import FileLimits, validate_table
+from deltacli.operations.validate.validate import FileLimits, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_data_schema import widened_table
 from tests.rules.damages_mapping import MAX_ID, MODE, array_of, mapped

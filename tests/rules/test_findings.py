@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.rules.action_types import FieldFault, faults_of, shown, unknown_fields
-from deltacli.delta.rules.base import Place
-from deltacli.delta.rules.commit_lines import UNKNOWN_FIELD
+from deltacli.delta.rules.framework.action_types import FieldFault, faults_of, shown, unknown_fields
+from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.rules.log.commit_lines import UNKNOWN_FIELD
 
 
 def test_a_finding_tells_only_what_is_known_of_its_place() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.delta.checkpoint.hint import checksums
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import validate_table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_hint import checkpoint_schema, with_hint
 from tests.rules.damages_mapping import (

@@ -8,8 +8,8 @@ import pytest
 
 from deltacli.delta.checkpoint.hint import checksums
 from deltacli.delta.checkpoint.layout import Layout, TopFile
-from deltacli.operations.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
-from deltacli.operations.table import Table
+from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
+from deltacli.operations.table.table import Table
 from tests.support.actions import add, metadata, protocol
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.base import Severity
-from deltacli.delta.stored_paths import is_hidden, locate_all
+from deltacli.delta.paths.stored_paths import is_hidden, locate_all
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
 from tests.rules.damages_change_data import FeedTable, OldFeedTable, deletion_vector_in_a_growing_table
 from tests.rules.damages_commit_times import LateTable, ManagedTable, TimedTable

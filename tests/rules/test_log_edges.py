@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from deltacli.delta.log_path import MAX_VERSION, commit_name, parse_log_path
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules import log_files, log_times
-from deltacli.delta.rules.base import Finding
-from deltacli.delta.rules.views import ListingView
-from deltacli.delta.segment import CheckpointInstance, LogFile, LogListing
-from deltacli.delta.state import read_metadata
+from deltacli.delta.log.log_path import MAX_VERSION, commit_name, parse_log_path
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.protocol.protocol import Protocol
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import ListingView
+from deltacli.delta.rules.log import log_files, log_times
 from tests.rules.table_builder import NOW_MS, START_MS
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.base import Finding, Severity
-from deltacli.delta.rules.checkpoints import AREA
-from deltacli.delta.rules.checksums import checksums_have_their_commits, versions_have_a_checksum
-from deltacli.delta.rules.views import ListingView, Placed, StoredFile
-from deltacli.delta.segment import LogFile, make_log_file, read_listing
-from deltacli.operations.regimes import next_regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
+from deltacli.delta.rules.checkpoints.checkpoints import AREA
+from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.views import ListingView, Placed, StoredFile
+from deltacli.delta.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
+from deltacli.operations.table.regimes import next_regime
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 DAY_MS = 86_400_000

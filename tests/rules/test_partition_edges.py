@@ -7,11 +7,16 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.partitions import MANY_FILES, MANY_PARTITIONS, SMALL_BYTES, partitions_that_are_too_small
-from deltacli.delta.rules.paths_compared import paths_that_differ_in_case
-from deltacli.delta.rules.views import StateView
-from deltacli.delta.state import read_metadata
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.rules.framework.views import StateView
+from deltacli.delta.rules.partitions.partitions import (
+    MANY_FILES,
+    MANY_PARTITIONS,
+    SMALL_BYTES,
+    partitions_that_are_too_small,
+)
+from deltacli.delta.rules.paths.compared import paths_that_differ_in_case
 
 PARTITIONED = Regime(metadata=read_metadata({"id": "x", "format": {}, "partitionColumns": ["p"]}, ""))
 

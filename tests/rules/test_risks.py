@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.base import Place, Severity
-from deltacli.delta.rules.catalogue import catalogue
-from deltacli.delta.rules.risks import RULES, SAYS, UNREADABLE, Risk, risk_of
-from deltacli.operations.findings import CHECK_CRASHED
+from deltacli.delta.rules.framework.base import Place, Severity
+from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.risks import RULES, SAYS, UNREADABLE, Risk, risk_of
+from deltacli.operations.validate.findings import CHECK_CRASHED
 
 REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
 NAMED = [rule for rules in RULES.values() for rule in rules.split()]

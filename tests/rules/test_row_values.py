@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.base import Severity
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.operations.row_questions import RowQuestions
+from deltacli.operations.validate.row_questions import RowQuestions
 from tests.rules.damages_row_tracking import mark
 from tests.rules.damages_row_values import IdentityTable, MaterialisedTable, TrackedTable
 from tests.rules.data_table import DataTable, rows_of

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from deltacli.delta.file_actions import action_schemas
 from deltacli.delta.footers.parse import ChunkFacts, Footer, FooterReader, GroupFacts
 from deltacli.delta.footers.schema import read_schema
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.data_columns import nulls_in_required_columns
-from deltacli.delta.rules.file_views import FootersView, LiveAdds
-from deltacli.delta.rules.statistics_files import statistics_against_footers
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.files.data_columns import nulls_in_required_columns
+from deltacli.delta.rules.framework.file_views import FootersView, LiveAdds
+from deltacli.delta.rules.statistics.files import statistics_against_footers
 from tests.rules.checkpoint_view import regime_of
 from tests.rules.damages_statistics_files import with_column
 from tests.rules.data_table import DataTable
@@ -217,8 +217,8 @@ def test_nulls_of_required_columns_are_told_behind_a_thousand_files_whose_nulls_
 def test_footers_are_told_in_order_however_they_are_read(
     seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("deltacli.operations.inspect_files._QUICK_SECONDS", seconds)
-    monkeypatch.setattr("deltacli.operations.inspect_files._NEAR_FILES_A_PIECE", 1)
+    monkeypatch.setattr("deltacli.operations.validate.inspect_files._QUICK_SECONDS", seconds)
+    monkeypatch.setattr("deltacli.operations.validate.inspect_files._NEAR_FILES_A_PIECE", 1)
     table = DataTable()
     for version in (2, 3):
         table.set_stats(version, table.stats(version) | {"numRecords": version})

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.base import Finding
-from deltacli.delta.rules.file_fields import OLDEST_MS, SKEW_MS
+from deltacli.delta.rules.actions.file_fields import OLDEST_MS, SKEW_MS
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import validate_table
+from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules import damages_clustering as clustering
 from tests.rules import damages_compactions as compactions

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules import history, transactions
-from deltacli.delta.rules.path_spelling import faults_of_path
+from deltacli.delta.rules.actions import transactions
+from deltacli.delta.rules.log import history
+from deltacli.delta.rules.paths.spelling import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.operations.validate import Validation, validate_table
+from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.quantities import format_timestamp
 from deltacli.storage import open_storage
 from tests.rules.damages_deletion_vectors import table_with_a_vector

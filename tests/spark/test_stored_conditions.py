@@ -15,7 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.work.stored_conditions import Condition, NotEvaluated, Unchecked, compile_condition, compile_expression
+from deltacli.work.rows.stored_conditions import (
+    Condition,
+    NotEvaluated,
+    Unchecked,
+    compile_condition,
+    compile_expression,
+)
 from tests.support.random_expressions import Maker
 from tests.support.spark import ask_spark, need_spark
 from tests.support.stored_expressions import EXPRESSIONS

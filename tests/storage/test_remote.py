@@ -9,8 +9,8 @@ import fsspec
 import pytest
 
 import deltacli
-from deltacli.operations.log import find_log
-from deltacli.operations.snapshot import summarize
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.log import find_log
 from tests.cli.support import make_sample
 
 

@@ -17,7 +17,7 @@ from deltacli.errors import (
 )
 from deltacli.storage import Created, Deleted, Existed, Failed, PathKind, Unknown, open_storage
 from deltacli.storage.retry import Retry
-from deltacli.storage.s3 import S3Storage
+from deltacli.storage.s3.store import S3Storage
 from tests.support.s3 import Fault, S3Server, breaks, forgets_condition, half_a_body, loses_reply, page, says
 
 SECRET = "a-secret-nobody-may-see"

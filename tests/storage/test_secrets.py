@@ -10,11 +10,11 @@ from urllib.parse import quote
 import pytest
 from botocore import exceptions as boto
 
-from deltacli.cli.configuration import parse_storage_option
+from deltacli.cli.options.configuration import parse_storage_option
 from deltacli.errors import DeltacliError
 from deltacli.storage import open_storage, secrets
-from deltacli.storage.s3_faults import translate
-from deltacli.storage.s3_options import read_options
+from deltacli.storage.s3.faults import translate
+from deltacli.storage.s3.options import read_options
 from deltacli.storage.secrets import without_secrets
 from tests.support.marked import KEY_ID, MARKED, PASSWORD, SECRET, TOKEN
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from deltacli.delta.commit import CommitRequest
-from deltacli.delta.commit_lines import read_actions
-from deltacli.operations.commit import Committed, NothingToDo, commit
-from deltacli.operations.version import Snapshot
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_lines import read_actions
+from deltacli.operations.change.commit import Committed, NothingToDo, commit
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
 from tests.support.actions import Line, add, commit_info, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

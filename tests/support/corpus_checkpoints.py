@@ -12,8 +12,8 @@ from typing import Any
 
 from deltacli.clock import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
-from deltacli.delta.log_path import parse_log_path
-from deltacli.operations.checkpoint import (
+from deltacli.delta.log.log_path import parse_log_path
+from deltacli.operations.checkpoint.checkpoint import (
     CheckpointPlan,
     CheckpointRequest,
     CheckpointResult,
@@ -21,8 +21,8 @@ from deltacli.operations.checkpoint import (
     plan_checkpoint,
     write_checkpoint,
 )
-from deltacli.operations.table import Table
-from deltacli.operations.version import Snapshot
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.support.corpus import CorpusTable, Document
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.delta.stats_schema import decimal_parts
+from deltacli.delta.stats.schema import decimal_parts
 
 Row = Mapping[tuple[str, ...], Any]
 Truth = bool | None

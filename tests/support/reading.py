@@ -10,9 +10,9 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
-from deltacli.operations.snapshot import summarize
-from deltacli.operations.table import Table
-from deltacli.operations.version import Snapshot
+from deltacli.operations.read.snapshot import summarize
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
 from tests.support.builder import TableBuilder
 from tests.support.model import num_records
@@ -38,10 +38,10 @@ def open_at(storage: Storage, *, engine: Engine | None = None) -> Table:
 def large_commits(*, block_bytes: int) -> Iterator[None]:
     """Every commit that is opened meanwhile counts as large, and is read in blocks of this size."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("deltacli.work.commits.LARGE_COMMIT_BYTES", 1)
-        patch.setattr("deltacli.work.commits._BLOCK_BYTES", block_bytes)
-        patch.setattr("deltacli.work.commit_blocks.BLOCK_BYTES", block_bytes)
-        patch.setattr("deltacli.work.commit_blocks._TAIL_BYTES", block_bytes)
+        patch.setattr("deltacli.work.commits.reading.LARGE_COMMIT_BYTES", 1)
+        patch.setattr("deltacli.work.commits.reading._BLOCK_BYTES", block_bytes)
+        patch.setattr("deltacli.work.commits.blocks.BLOCK_BYTES", block_bytes)
+        patch.setattr("deltacli.work.commits.blocks._TAIL_BYTES", block_bytes)
         yield
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from deltacli.clock import Clock, fixed_clock
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.saved import read_plan, save_plan
+from deltacli.operations.vacuum.saved.plan_file import read_plan, save_plan
 from deltacli.storage import Storage
 from tests.support.actions import Action, Line, add, deletion_vector, metadata, protocol, to_bytes
 from tests.support.builder import EPOCH_MS, TableBuilder, commit_path

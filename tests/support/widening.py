@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deltacli.delta.regime import Regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata, read_protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import read_metadata, read_protocol
-from deltacli.delta.widen import WideningPlan, plan_widening
-from deltacli.delta.widen_guards import PartitionValues
+from deltacli.delta.schema.widening_guards import PartitionValues
+from deltacli.delta.schema.widening_plan import WideningPlan, plan_widening
 
 WIDENING = ("typeWidening", "timestampNtz")
 ENABLED = {"delta.enableTypeWidening": "true"}

@@ -14,7 +14,7 @@ import pyarrow.parquet
 
 from deltacli.delta.predicate.row_groups import FileLeaf
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats_schema import decimal_parts
+from deltacli.delta.stats.schema import decimal_parts
 from tests.support.predicates import (
     DAY,
     FLOATS,

@@ -8,8 +8,8 @@ from threading import Event, Thread, main_thread
 import pyarrow as pa
 import pytest
 
-from deltacli.work import checkpoint_writing
-from deltacli.work.checkpoint_writing import Encoding, FileEncoder
+from deltacli.work.checkpoints import writing as checkpoint_writing
+from deltacli.work.checkpoints.writing import Encoding, FileEncoder
 from tests.support.frames import callers
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.regime import Regime
-from deltacli.delta.rules.expression_rows import Violations
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.rules.expressions.rows import Violations
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.delta.state import read_metadata
-from deltacli.work.data_files import DataFile
 from deltacli.work.file_facts import FileAtHand
-from deltacli.work.row_conditions import _MOST_FAILURES, StoredConditions
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.row_conditions import _MOST_FAILURES, StoredConditions
 from tests.support.actions import metadata
 
 FILE = FileAtHand({}, DataFile("f.parquet", 4), Footer.made_of(b"", []), pa.schema([]))

@@ -16,7 +16,7 @@ from pyarrow import orc, parquet
 from deltacli.errors import Unreadable
 from deltacli.storage import Storage, open_storage
 from deltacli.storage.memory import MemoryStorage
-from deltacli.work.inventory import Inventory, open_inventory
+from deltacli.work.inventory.inventory import Inventory, open_inventory
 from tests.work.test_inventory import MOMENT, TIME, Found, read
 
 CREATED = 1_700_100_000_000

@@ -16,8 +16,8 @@ import pytest
 
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
-from deltacli.work import duckdb_session
-from deltacli.work.stored_conditions import (
+from deltacli.work.rows import duckdb_session
+from deltacli.work.rows.stored_conditions import (
     Condition,
     Expression,
     NotEvaluated,
@@ -269,7 +269,7 @@ def test_a_generated_column_with_parts_is_unchecked() -> None:
 
 
 def test_nothing_imports_duckdb_before_it_is_asked() -> None:
-    code = "import deltacli.work.stored_conditions, sys; sys.exit('duckdb' in sys.modules)"
+    code = "import deltacli.work.rows.stored_conditions, sys; sys.exit('duckdb' in sys.modules)"
 
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode
 

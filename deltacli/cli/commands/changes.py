@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.chosen_version import note_findings
-from deltacli.cli.moments import parse_moment
-from deltacli.cli.options import ColumnsOption, LimitOption, RowFormat, Run, TableArgument, invocation
-from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
+from deltacli.cli.options.chosen_version import note_findings
+from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
+from deltacli.cli.options.shared import ColumnsOption, LimitOption, RowFormat, Run, TableArgument, invocation
 
 if TYPE_CHECKING:
-    from deltacli.operations.time_travel import Moment
+    from deltacli.operations.table.time_travel import Moment
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
@@ -64,11 +64,11 @@ def changes(
       deltacli changes ./tbl --from 2026-01-03 --to 2026-01-04 --format ndjson
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
     """
-    from deltacli.cli.render.rows import Rows, write_rows
+    from deltacli.cli.render.data.rows import Rows, write_rows
     from deltacli.delta.schema.types import type_json
-    from deltacli.operations.changes import read_range
-    from deltacli.operations.table import Table
-    from deltacli.operations.time_travel import find_range
+    from deltacli.operations.read.changes import read_range
+    from deltacli.operations.table.table import Table
+    from deltacli.operations.table.time_travel import find_range
 
     begin, end = _parse_end("--from", first), None if last is None else _parse_end("--to", last)
     require_file(run)
@@ -95,7 +95,7 @@ def changes(
 
 def _parse_end(option: str, text: str) -> int | Moment:
     """A version where it is digits, else a time. Raises UsageError."""
-    from deltacli.operations.time_travel import Moment
+    from deltacli.operations.table.time_travel import Moment
 
     digits = text.strip()
     is_version = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import OutputFormat, Run, TableArgument, VersionOption
+from deltacli.cli.options.shared import OutputFormat, Run, TableArgument, VersionOption
 from deltacli.cli.render.outcome import write_outcome
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import UsageError
 from deltacli.quantities import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.checkpoint import CheckpointPlan, CheckpointRequest
-    from deltacli.operations.table import Table
+    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest
+    from deltacli.operations.table.table import Table
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -129,7 +129,7 @@ def checkpoint(
       deltacli checkpoint ./tbl --layout v2 --v2-top parquet
       deltacli checkpoint ./tbl --verify
     """
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
 
     _require_not_negative({"--version": version, "--if-behind": if_behind})
     opened = Table(run.open(table, writes=not (verify or dry_run)), clock=run.clock, progress=run.progress)
@@ -146,7 +146,7 @@ def checkpoint(
         )
         _verify(run, opened, table, version)
         return
-    from deltacli.operations.checkpoint import make_request
+    from deltacli.operations.checkpoint.checkpoint import make_request
 
     request = make_request(
         version=version,
@@ -175,7 +175,7 @@ def _require_nothing_to_write(options: Mapping[str, bool]) -> None:
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
     from deltacli.cli.render.checkpoint import checkpoint_sections
-    from deltacli.operations.checkpoint import plan_checkpoint, write_checkpoint
+    from deltacli.operations.checkpoint.checkpoint import plan_checkpoint, write_checkpoint
 
     plan = plan_checkpoint(opened, request)
     _note(run, plan)
@@ -205,7 +205,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
 
 
 def _note(run: Run, plan: CheckpointPlan) -> None:
-    from deltacli.operations.problems import EXPLAINED
+    from deltacli.operations.table.problems import EXPLAINED
 
     for problem in plan.snapshot.problems:
         run.note(f"note: {problem}: {EXPLAINED[problem]}")
@@ -215,7 +215,7 @@ def _note(run: Run, plan: CheckpointPlan) -> None:
 
 def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
     from deltacli.cli.render.checkpoint import write_verifications
-    from deltacli.operations.verify_checkpoint import Verdict, verify_checkpoints
+    from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
 
     found = list(verify_checkpoints(opened, version=version))
     with run.sink() as sink:

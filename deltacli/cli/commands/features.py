@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.changing import carry_out, show_plan
-from deltacli.cli.options import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -50,15 +50,15 @@ def features(
       deltacli features ./tbl add deletionVectors --dry-run
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
     """
-    from deltacli.delta.commit_metadata import parse_commit_metadata
-    from deltacli.operations.table import Table
+    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+    from deltacli.operations.table.table import Table
 
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("nothing is changed: --commit-metadata, --dry-run and --yes go with add")
         from deltacli.cli.render.settings import write_features
-        from deltacli.operations.table_features import list_features
+        from deltacli.operations.change.table_features import list_features
 
         snapshot = opened.snapshot()
         with run.sink() as sink:
@@ -78,7 +78,7 @@ def _add(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    from deltacli.operations.table_features import add_features, plan_addition
+    from deltacli.operations.change.table_features import add_features, plan_addition
 
     if not names:
         raise UsageError("add: no feature is named", hint="deltacli features --help")

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deltacli.cli.options import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument, invocation
+from deltacli.cli.options.shared import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument, invocation
 from deltacli.cli.render.columns import Column, choose, unknown_column, usual, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.shell import again_without_limit, quoted_table
-from deltacli.cli.term import Style
+from deltacli.cli.terminal.shell import again_without_limit, quoted_table
+from deltacli.cli.terminal.term import Style
 from deltacli.quantities import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
-    from deltacli.operations.history import History, HistoryItem
+    from deltacli.operations.read.history import History, HistoryItem
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -45,7 +45,7 @@ def history(
       deltacli history ./tbl --columns version,job   (a key that a writer added)
     """
     from deltacli.engine.embedded import EmbeddedEngine
-    from deltacli.operations.history import read_history
+    from deltacli.operations.read.history import read_history
 
     available = _columns(run, counts=counts)
     others = _keys_of_commit_info(columns, available)
@@ -107,7 +107,7 @@ def _field(name: str, item: HistoryItem) -> object:
 
 def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
     """Every column of the history, in the order of a full row."""
-    from deltacli.operations.history import PROVENANCE_FIELDS
+    from deltacli.operations.read.history import PROVENANCE_FIELDS
 
     now = run.clock()
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.changing import carry_out, show_plan
-from deltacli.cli.options import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
-    from deltacli.operations.table_properties import PropertyEdits
+    from deltacli.operations.change.table_properties import PropertyEdits
+    from deltacli.operations.table.table import Table
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -58,15 +58,15 @@ def properties(
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
       deltacli properties ./tbl unset owner --yes
     """
-    from deltacli.delta.commit_metadata import parse_commit_metadata
-    from deltacli.operations.table import Table
+    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+    from deltacli.operations.table.table import Table
 
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("nothing is changed: --force, --commit-metadata, --dry-run and --yes go with set or unset")
         from deltacli.cli.render.settings import write_properties
-        from deltacli.operations.table_properties import show_properties
+        from deltacli.operations.change.table_properties import show_properties
 
         snapshot = opened.snapshot()
         with run.sink() as sink:
@@ -78,8 +78,8 @@ def properties(
 
 def _edits(change: Change, items: list[str], *, force: bool, commit_metadata: Mapping[str, str]) -> PropertyEdits:
     """What the arguments ask for. Raises UsageError."""
-    from deltacli.delta.property_changes import pairs_of
-    from deltacli.operations.table_properties import PropertyEdits
+    from deltacli.delta.protocol.property_changes import pairs_of
+    from deltacli.operations.change.table_properties import PropertyEdits
 
     if not items:
         raise UsageError(f"{change}: no property is named", hint="deltacli properties --help")
@@ -93,7 +93,7 @@ def _edits(change: Change, items: list[str], *, force: bool, commit_metadata: Ma
 def _change(
     run: Run, opened: Table, table: str, change: Change, edits: PropertyEdits, *, dry_run: bool, yes: bool
 ) -> None:
-    from deltacli.operations.table_properties import change_properties, plan_properties
+    from deltacli.operations.change.table_properties import change_properties, plan_properties
 
     plan = plan_properties(opened, edits)
     for caution in plan.plan.cautions:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options import (
+from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
+from deltacli.cli.options.shared import (
     ColumnsOption,
     LimitOption,
     RowFormat,
@@ -16,7 +17,6 @@ from deltacli.cli.options import (
     TimestampOption,
     VersionOption,
 )
-from deltacli.cli.row_options import WhereOption, note_what_is_missing, require_file, split_columns
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
@@ -49,9 +49,9 @@ def read(
       deltacli read ./tbl --format parquet --output tbl.parquet
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
-    from deltacli.cli.render.rows import Rows, write_rows
+    from deltacli.cli.render.data.rows import Rows, write_rows
     from deltacli.delta.schema.types import type_json
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
 
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
@@ -66,7 +66,7 @@ def read(
     note_findings(run, found, at_ms)
     with run.sink() as sink:
         if explain:
-            from deltacli.cli.render.scan_files import write_scan_files
+            from deltacli.cli.render.data.scan_files import write_scan_files
 
             written = write_scan_files(sink, run, opened.uri, scan, limit=most)
         else:

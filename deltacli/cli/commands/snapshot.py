@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from deltacli.cli.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options import (
+from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+from deltacli.cli.options.shared import (
     ColumnsOption,
     LimitOption,
     OutputFormat,
@@ -21,12 +21,12 @@ from deltacli.cli.options import (
     invocation,
 )
 from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.shell import again_without_limit, quoted_table
+from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.snapshot import SnapshotSummary
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.read.snapshot import SnapshotSummary
+    from deltacli.operations.table.version import Snapshot
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -64,7 +64,7 @@ def snapshot(
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
     """
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
 
     at_ms = parse_moment_of(version, timestamp)
     if sum([schema, files or tombstones, counts or digest]) > 1:
@@ -81,7 +81,7 @@ def snapshot(
     if schema:
         _show_schema(run, opened.snapshot(version=version, timestamp_ms=at_ms), at_ms)
         return
-    from deltacli.operations.snapshot import summarize
+    from deltacli.operations.read.snapshot import summarize
 
     summary = summarize(opened, version=version, timestamp_ms=at_ms, digest=digest)
     note_findings(run, summary.snapshot, at_ms)
@@ -101,7 +101,7 @@ def _list_files(
     files: bool,
     tombstones: bool,
 ) -> None:
-    from deltacli.cli.render.file_list import FileListing, write_file_listing
+    from deltacli.cli.render.data.file_list import FileListing, write_file_listing
 
     listing = FileListing.choose(columns, files=files, tombstones=tombstones)
     most = run.limit(limit)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.consent import require_consent, require_now_is_not_ahead
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import (
+from deltacli.cli.options.shared import (
     CommitMetadataOption,
     DryRunOption,
     OutputFormat,
@@ -18,8 +17,7 @@ from deltacli.cli.options import (
     invocation,
     require_target,
 )
-from deltacli.cli.shell import again, fill_hint, quoted, quoted_table
-from deltacli.cli.vacuum_options import (
+from deltacli.cli.options.vacuum import (
     AllowBelow,
     Apply,
     Explain,
@@ -42,13 +40,15 @@ from deltacli.cli.vacuum_options import (
     parse_rate,
     require_one_errand,
 )
-from deltacli.delta.commit_metadata import parse_commit_metadata
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again, fill_hint, quoted, quoted_table
+from deltacli.delta.log.commit_metadata import parse_commit_metadata
 from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.quantities import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.vacuum.request import VacuumRequest
@@ -141,7 +141,7 @@ class _Errand:
     def begin(
         cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool, writes: bool
     ) -> _Errand:
-        from deltacli.operations.table import Table
+        from deltacli.operations.table.table import Table
 
         table = Table(
             run.open(name, writes=writes),
@@ -175,8 +175,8 @@ class _Errand:
 
     def save(self, request: VacuumRequest, path: str) -> None:
         """Plan, and write the plan down; a plan that is refused, too."""
-        from deltacli.operations.vacuum.applicable import with_past
-        from deltacli.operations.vacuum.saved import save_plan
+        from deltacli.operations.vacuum.saved.applicable import with_past
+        from deltacli.operations.vacuum.saved.plan_file import save_plan
 
         require_target(path, "--save-plan")
         plan = self._plan(request)
@@ -189,8 +189,8 @@ class _Errand:
 
     def apply(self, path: str) -> None:
         """Execute a saved plan, from where an earlier run of it ended."""
-        from deltacli.operations.vacuum.applicable import require_applicable
-        from deltacli.operations.vacuum.saved import read_plan
+        from deltacli.operations.vacuum.saved.applicable import require_applicable
+        from deltacli.operations.vacuum.saved.plan_file import read_plan
 
         saved = read_plan(path)
         plan = replace(saved, table=self.table.uri)  # which may be a copy of the one that it was made for
@@ -208,8 +208,8 @@ class _Errand:
 
     def _go_on(self, plan: VacuumPlan, path: str) -> None:
         """Execute what the record beside a plan's file leaves to do, and write the report there."""
-        from deltacli.operations.vacuum.record import ProgressRecord, describe
-        from deltacli.operations.vacuum.report import write_report
+        from deltacli.operations.vacuum.saved.record import ProgressRecord, describe
+        from deltacli.operations.vacuum.saved.report import write_report
 
         with ProgressRecord(path, plan, table=self.table.uri) as record:
             outcome = record.counts
@@ -226,7 +226,7 @@ class _Errand:
     def explain(self, request: VacuumRequest, path: str) -> None:
         """Say why one file is kept or goes."""
         from deltacli.cli.render.outcome import write_outcome
-        from deltacli.cli.render.vacuum_explained import explanation_sections
+        from deltacli.cli.render.vacuum.explained import explanation_sections
         from deltacli.operations.vacuum.explain import explain_file
 
         found = explain_file(self.table, request, path)
@@ -299,7 +299,7 @@ class _Errand:
         self._say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
-        from deltacli.cli.render.vacuum import write_vacuum
+        from deltacli.cli.render.vacuum.formats import write_vacuum
 
         with self.run.sink() as sink:
             write_vacuum(sink, self.run, plan, outcome, dry_run=dry_run, with_files=self.with_files)

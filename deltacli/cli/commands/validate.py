@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import FindingFormat, OutputFormat, Run, invocation
-from deltacli.cli.shell import again_with, quoted, quoted_table
+from deltacli.cli.options.shared import FindingFormat, OutputFormat, Run, invocation
+from deltacli.cli.terminal.shell import again_with, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.checker import Wanted
-    from deltacli.cli.render.checkup import Checkup
+    from deltacli.cli.render.validate.checkup import Checkup
     from deltacli.cli.trend import Trend
-    from deltacli.delta.rules.base import Rule
-    from deltacli.operations.validate import FileLimits
+    from deltacli.delta.rules.framework.base import Rule
+    from deltacli.operations.validate.validate import FileLimits
 
 EXIT_CODES = (0, 1, 2, 3, 7, 70)
 FORMATS = FindingFormat
@@ -174,7 +174,7 @@ def validate(
       deltacli validate --list-rules --select 'log.*'
     """
     from deltacli.cli.checker import Wanted
-    from deltacli.delta.rules.base import Severity
+    from deltacli.delta.rules.framework.base import Severity
 
     wanted = Wanted(
         level=level or LevelChoice.LOG,
@@ -198,7 +198,7 @@ def validate(
 
 
 def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
-    from deltacli.cli.render.rules import require_list_format, write_rules
+    from deltacli.cli.render.validate.rules import require_list_format, write_rules
 
     require_list_format(run.format)
     with run.sink() as sink:
@@ -234,7 +234,7 @@ def _most(findings: int) -> int:
 
 def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:
     """Which data files are looked into. Raises UsageError (`usage.sample`)."""
-    from deltacli.operations.validate import FileLimits
+    from deltacli.operations.validate.validate import FileLimits
     from deltacli.quantities import parse_share
 
     option = "--sample" if sample is not None else "--where" if where is not None else None
@@ -276,9 +276,9 @@ def _split(values: Sequence[str] | None) -> tuple[str, ...]:
 
 def _choose_rules(run: Run, wanted: Wanted, levels: Sequence[str]) -> list[Rule]:
     """The rules of these levels that the options ask for. Raises UsageError where that is none."""
-    from deltacli.cli.render.checkup import LEVEL_NAMES
-    from deltacli.delta.rules.catalogue import catalogue
-    from deltacli.operations.findings import Choice
+    from deltacli.cli.render.validate.checkup import LEVEL_NAMES
+    from deltacli.delta.rules.framework.catalogue import catalogue
+    from deltacli.operations.validate.findings import Choice
 
     known = catalogue().rules
     _require_known(run, wanted, list(known))
@@ -335,9 +335,9 @@ def _exit_code(wanted: Wanted, checkup: Checkup, *, exit_zero: bool) -> int:
 
 def _say_what_next(run: Run, wanted: Wanted, checkup: Checkup) -> None:
     """End with the counts, where the format has no place for them, or with what to run next."""
-    from deltacli.cli.render.checkup import worst_first
-    from deltacli.cli.render.findings import summary_sentence
-    from deltacli.operations.findings import OWN_RULES
+    from deltacli.cli.render.validate.checkup import worst_first
+    from deltacli.cli.render.validate.findings import summary_sentence
+    from deltacli.operations.validate.findings import OWN_RULES
 
     if run.format in (OutputFormat.SARIF, OutputFormat.JUNIT, OutputFormat.GITHUB):
         run.note(f"note: {summary_sentence(checkup)}")

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.consent import require_consent
-from deltacli.cli.interrupts import telling_commit
-from deltacli.cli.options import CommitMetadataOption, DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.render.outcome import write_outcome
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.terminal.interrupts import telling_commit
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import EXIT_FINDINGS
 from deltacli.quantities import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.widen_type import WideningOutcome
+    from deltacli.operations.change.widen_type import WideningOutcome
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 _CSV = ("column", "fromType", "toType", "allowed")
@@ -63,9 +63,9 @@ def widen_type(
       deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
       deltacli widen-type ./tbl xs.element long --check      (in CI)
     """
-    from deltacli.delta.commit_metadata import parse_commit_metadata
-    from deltacli.operations.table import Table
-    from deltacli.operations.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
+    from deltacli.delta.log.commit_metadata import parse_commit_metadata
+    from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
+    from deltacli.operations.table.table import Table
 
     request = WidenRequest.parse(
         changes,

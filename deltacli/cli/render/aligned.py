@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.cli.render.columns import GAP, Column, pad
 from deltacli.cli.render.pieces import block_of
-from deltacli.cli.term import CONTROL, cells, encoded, visible
-from deltacli.delta.arrow_json import characters
+from deltacli.cli.terminal.term import CONTROL, cells, encoded, visible
+from deltacli.delta.encoding.arrow_json import characters
 
 if TYPE_CHECKING:
     import pyarrow
@@ -48,7 +48,7 @@ def texts_of(columns: Sequence[Column[Any]], batch: pyarrow.RecordBatch) -> pyar
     """Return the columns of a batch that have the names of `columns`, as texts."""
     import pyarrow as pa
 
-    from deltacli.cli.render.values import text_column
+    from deltacli.cli.render.data.values import text_column
 
     names = [column.name for column in columns]
     return pa.RecordBatch.from_arrays([text_column(batch.column(name)) for name in names], names)

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import dumps, envelope, write_document, write_lines
 from deltacli.cli.render.state import Section
 from deltacli.quantities import format_count, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.checkpoint import CheckpointResult
-    from deltacli.operations.verify_checkpoint import Verification
+    from deltacli.operations.checkpoint.checkpoint import CheckpointResult
+    from deltacli.operations.checkpoint.verify import Verification
 
 _LISTED = 10
 

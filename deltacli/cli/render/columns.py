@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.term import Style, Terminal, cells, encoded, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, shorten, visible
 from deltacli.errors import UsageError
 
 Row = TypeVar("Row")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.cli.render.json import EncodedItems
 from deltacli.cli.render.pieces import block_of, pieces
-from deltacli.delta.arrow_json import characters, escaped, escaped_objects, map_parts
+from deltacli.delta.encoding.arrow_json import characters, escaped, escaped_objects, map_parts
 
 if TYPE_CHECKING:
     import pyarrow
@@ -61,7 +61,7 @@ def _field(column: pyarrow.Array) -> tuple[str, pyarrow.Array, str]:
     """Return values as fields of CSV in three: what each begins with, what differs, what each ends with."""
     import pyarrow as pa
 
-    from deltacli.cli.render.values import text_column
+    from deltacli.cli.render.data.values import text_column
 
     if pa.types.is_map(column.type) and column.null_count == 0 and (found := _map_of_one_key(column)):
         return found

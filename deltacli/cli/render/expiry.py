@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.term import Style
+from deltacli.cli.terminal.term import Style
 from deltacli.quantities import format_duration, format_moment, format_ranges, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan
 
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.options import OutputFormat
+from deltacli.cli.options.shared import OutputFormat
 from deltacli.cli.render.columns import Column, write_csv
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.term import Style
+from deltacli.cli.terminal.term import Style
 from deltacli.quantities import format_moment, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.cli.options import Run
-    from deltacli.operations.backup_list import BackupList
-    from deltacli.operations.log_backup import BackupResult
-    from deltacli.operations.log_files import Amount
-    from deltacli.operations.log_restore import RestorePlan
+    from deltacli.cli.options.shared import Run
+    from deltacli.operations.log.backup_list import BackupList
+    from deltacli.operations.log.log_backup import BackupResult
+    from deltacli.operations.log.log_files import Amount
+    from deltacli.operations.log.log_restore import RestorePlan
 
 _LISTED = 10
 _FIELDS = ("action", "name", "sizeBytes", "sha256", "modificationTimeMs")
@@ -42,7 +42,7 @@ def write_backup(sink: BinaryIO, run: Run, result: BackupResult) -> None:
 
 def write_restore(sink: BinaryIO, run: Run, plan: RestorePlan, *, dry_run: bool) -> None:
     """Write what a restore does: what it would, or what it did."""
-    from deltacli.operations.log_restore import Action
+    from deltacli.operations.log.log_restore import Action
 
     if run.format is not OutputFormat.TABLE:
         _write_data(sink, run, "log-restore", plan.table, plan.as_json(dry_run=dry_run), plan.items())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.json import envelope, write_document, write_lines
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Column
-from deltacli.cli.term import Style, Terminal, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
 
 if TYPE_CHECKING:
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.table.version import Snapshot
 
 
 def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.options import OutputFormat, Run
+from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.term import Style
+from deltacli.cli.terminal.term import Style
 
 if TYPE_CHECKING:
-    from deltacli.delta.feature_changes import ShownFeature
-    from deltacli.delta.protocol import Protocol
-    from deltacli.operations.table_features import FeaturesOutcome
-    from deltacli.operations.table_properties import PropertiesOutcome, ShownProperty
+    from deltacli.delta.protocol.feature_changes import ShownFeature
+    from deltacli.delta.protocol.protocol import Protocol
+    from deltacli.operations.change.table_features import FeaturesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 
 
 def write_properties(sink: BinaryIO, run: Run, uri: str, version: int, found: Sequence[ShownProperty]) -> None:
@@ -75,7 +75,7 @@ def write_features(
 
 def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> None:
     """Write a change that was made or would be; CSV has a line for each property or feature."""
-    from deltacli.operations.table_properties import PropertiesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome
 
     content = outcome.as_json()
     is_of_properties = isinstance(outcome, PropertiesOutcome)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
-from deltacli.cli.term import Style, Terminal, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.quantities import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.snapshot import SnapshotSummary
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.read.snapshot import SnapshotSummary
+    from deltacli.operations.table.version import Snapshot
 
 _LISTED = 10
 

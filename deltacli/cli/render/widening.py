@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.state import Section
-from deltacli.cli.term import Style
+from deltacli.cli.terminal.term import Style
 from deltacli.quantities import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.delta.clients import ClientAccess
-    from deltacli.delta.commit_lines import Action
-    from deltacli.delta.widen import PlannedChange
-    from deltacli.operations.widen_type import WideningOutcome
+    from deltacli.delta.log.commit_lines import Action
+    from deltacli.delta.protocol.clients import ClientAccess
+    from deltacli.delta.schema.widening_plan import PlannedChange
+    from deltacli.operations.change.widen_type import WideningOutcome
 
 
 def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Section]:

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from math import isclose
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.arrow_json import json_column
-from deltacli.delta.calendar_texts import date_texts
-from deltacli.delta.deletion_vector import unique_id_column
-from deltacli.delta.fingerprints import fingerprints, repeated
-from deltacli.delta.paths import canonical_column
-from deltacli.delta.stats_values import as_single
-from deltacli.delta.value_text import parse_moment
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.arrow_json import json_column
+from deltacli.delta.encoding.calendar_texts import date_texts
+from deltacli.delta.encoding.fingerprints import fingerprints, repeated
+from deltacli.delta.encoding.value_text import parse_moment
+from deltacli.delta.paths.paths import canonical_column
+from deltacli.delta.stats.values import as_single
+from deltacli.delta.vectors.descriptor import unique_id_column
 
 if TYPE_CHECKING:
     import pyarrow

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.action_faults import wrong_type
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.file_actions import action_schemas
+from deltacli.delta.log.action_faults import wrong_type
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas
 
 if TYPE_CHECKING:
     import pyarrow

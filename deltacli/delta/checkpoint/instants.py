@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from deltacli.delta.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
-from deltacli.delta.protocol import Protocol
+from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.protocol.protocol import Protocol
 from deltacli.errors import Refused
 
 CHECKPOINT_POLICY = "delta.checkpointPolicy"

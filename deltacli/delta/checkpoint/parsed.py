@@ -9,16 +9,16 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.partition_text import Spelling, is_text, spelling_of
-from deltacli.delta.properties import parse_integer
-from deltacli.delta.regime import Regime
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.value_text import parse_date, parse_moment
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
+from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.schema.to_arrow import plain_type
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType
-from deltacli.delta.stats_columns import StatsBlock, StatsColumns, parse_stats
-from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, ColumnPath
-from deltacli.delta.stats_values import INFINITE, NOT_A_NUMBER
-from deltacli.delta.value_text import parse_date, parse_moment
+from deltacli.delta.stats.columns import StatsBlock, StatsColumns, parse_stats
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath
+from deltacli.delta.stats.values import INFINITE, NOT_A_NUMBER
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.properties import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
-from deltacli.delta.state import SetTransaction
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.state import SetTransaction
+from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, deleted_file_retention_ms, parse_interval
 
 if TYPE_CHECKING:
     import pyarrow

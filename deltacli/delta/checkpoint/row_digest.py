@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 
 if TYPE_CHECKING:
     import pyarrow

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 
 SEED = 42
 _WORD = 4

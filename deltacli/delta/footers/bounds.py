@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.nanoseconds import to_microseconds
 from deltacli.delta.footers.schema import FileLeaf
-from deltacli.delta.nanoseconds import to_microseconds
-from deltacli.delta.stats_schema import StatColumn, StatKind, decimal_parts
+from deltacli.delta.stats.schema import StatColumn, StatKind, decimal_parts
 
 _SECONDS_A_DAY = 86_400
 _MICROSECONDS_A_DAY = 86_400_000_000

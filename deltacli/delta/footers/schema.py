@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.arrow_parquet import ParquetReader
+from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.footers.thrift import BINARY, INTEGERS, STRUCT, CompactReader
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
-from deltacli.delta.stats_schema import decimal_parts
+from deltacli.delta.stats.schema import decimal_parts
 
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import TIMES, Column, Kind
 from deltacli.delta.predicate.limits import Limit, Order, as_doubles, ask, whole_numbers
 from deltacli.delta.predicate.patterns import Pattern
-from deltacli.delta.value_text import MICROSECONDS_A_DAY
 
 Columns: TypeAlias = Callable[[Column], Any]  # Any: Arrow arrays
 """Gives the values of a column; raises KeyError for one that is not there."""

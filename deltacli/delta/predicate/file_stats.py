@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.ndjson import read_lines
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.ndjson import read_lines
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
 from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
 from deltacli.delta.predicate.literals import names_a_place
 from deltacli.delta.predicate.possible import Bounds, constant
-from deltacli.delta.stats_columns import safe_lines, with_numbers
-from deltacli.delta.stats_schema import BOUNDS, NULL_COUNT, PER_COLUMN
-from deltacli.delta.stats_values import INFINITE, dig, exact_decimal, fits, is_long, read_json
-from deltacli.delta.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
+from deltacli.delta.stats.columns import safe_lines, with_numbers
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN
+from deltacli.delta.stats.values import INFINITE, dig, exact_decimal, fits, is_long, read_json
 
 _BLOCK = 65_536
 _FEW = 64

@@ -14,10 +14,10 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Protocol
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, Kind
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, nearest_double
-from deltacli.delta.value_text import MICROSECONDS_A_DAY
 
 _LEAST, _BEYOND = -(1 << 63), 1 << 63
 _DECIMAL_BEYOND = 10**38

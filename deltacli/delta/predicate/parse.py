@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
 from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnFinder, ColumnPath, Kind
 from deltacli.delta.predicate.conditions import (
     And,
@@ -35,7 +36,6 @@ from deltacli.delta.predicate.refusals import refuse, refuse_value
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression
-from deltacli.delta.value_text import MICROSECONDS_A_DAY
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:

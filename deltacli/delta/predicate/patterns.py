@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.predicate.literals import NoValueError
 
 _ANY, _ONE = "%", "_"

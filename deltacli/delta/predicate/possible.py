@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.predicate.columns import Column, Kind
 from deltacli.delta.predicate.conditions import (
     And,

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.nanoseconds import to_microseconds
-from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.nanoseconds import to_microseconds
+from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
 from deltacli.errors import DataUnreadable
 
 Convert: TypeAlias = Callable[[Any], Any]  # Any: Arrow arrays in and out

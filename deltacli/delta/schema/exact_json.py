@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, cast
 
-from deltacli.delta.value_text import has_bytes
+from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.errors import Unreadable
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.schema.conversion import Convert, conversion
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import arrow_type

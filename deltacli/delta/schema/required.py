@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 
 if TYPE_CHECKING:
     import pyarrow

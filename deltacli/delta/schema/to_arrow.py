@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.stats_schema import decimal_parts
+from deltacli.delta.stats.schema import decimal_parts
 from deltacli.errors import Unreadable
 
 if TYPE_CHECKING:

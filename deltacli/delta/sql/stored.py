@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.delta.features import GENERATED_COLUMNS
-from deltacli.delta.regime import Regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.schema.column_path import ColumnPlace, Part
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import DataType, StructType

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 
 if TYPE_CHECKING:
     import pyarrow

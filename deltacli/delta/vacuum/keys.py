@@ -12,11 +12,11 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.paths import canonical_column, without_dots_column
-from deltacli.delta.stored_paths import are_absolute, locate
+from deltacli.arrow import compute as pc
+from deltacli.delta.paths.paths import canonical_column, without_dots_column
+from deltacli.delta.paths.stored_paths import are_absolute, locate
 from deltacli.delta.vacuum.directories import content_of
-from deltacli.delta.z85 import vector_file
+from deltacli.delta.vectors.z85 import vector_file
 
 if TYPE_CHECKING:
     import pyarrow

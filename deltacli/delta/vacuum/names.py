@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_to_bytes
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.directories import content_of, directories_of
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
-from deltacli.delta.partition_text import HIVE_DEFAULT
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.partitions.text import HIVE_DEFAULT
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Kind, kind_of
-from deltacli.delta.regime import Regime
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField, StructType

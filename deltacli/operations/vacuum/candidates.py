@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths, is_among
 from deltacli.delta.vacuum.names import FileKind, HiddenNames, TableRoots, kinds

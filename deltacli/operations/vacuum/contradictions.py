@@ -10,19 +10,19 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.properties import deleted_file_retention_ms
+from deltacli.arrow import compute as pc
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import DeltacliError
-from deltacli.operations.checksum_guard import contradiction
-from deltacli.operations.file_history import RULE, NamedKeys, live_keys, logical_keys
+from deltacli.operations.log.checksum_guard import contradiction
+from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys, logical_keys
 from deltacli.operations.vacuum.plan import Refusal
 from deltacli.quantities import format_duration, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.operations.table.version import Snapshot
     from deltacli.operations.vacuum.planning import Setting
-    from deltacli.operations.version import Snapshot
 
 
 def lost_files(setting: Setting, files: pyarrow.Array) -> pyarrow.Array:

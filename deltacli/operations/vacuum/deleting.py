@@ -13,7 +13,7 @@ from functools import partial
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from deltacli import arrow_compute as pc
+from deltacli.arrow import compute as pc
 from deltacli.errors import DeltacliError
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
 from deltacli.storage import Deleted, Deletion, Failed, Missing
@@ -21,7 +21,7 @@ from deltacli.storage import Deleted, Deletion, Failed, Missing
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
     from deltacli.operations.vacuum.rechecking import NewerCommits
     from deltacli.storage import Storage
 

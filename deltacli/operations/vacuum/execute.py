@@ -12,25 +12,25 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from deltacli.clock import system_clock
-from deltacli.delta.commit import CommitRequest
-from deltacli.delta.commit_metadata import require_free
-from deltacli.delta.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_metadata import require_free
+from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
-from deltacli.operations.commit import Committed, commit
-from deltacli.operations.log import list_log
+from deltacli.operations.change.commit import Committed, commit
+from deltacli.operations.table.log import list_log
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.guards import SKEW_MS
 from deltacli.operations.vacuum.info import write_last_vacuum
-from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
+from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.quantities import format_timestamp, plural
 from deltacli.storage import Deleted, folds_names
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.table.table import Table
+    from deltacli.operations.table.version import Snapshot
 
 
 @dataclass(frozen=True)

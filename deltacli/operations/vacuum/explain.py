@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.log_path import LOG_DIRECTORY
-from deltacli.delta.paths import decode
-from deltacli.delta.stored_paths import locate_all
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.paths.paths import decode
+from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
-from deltacli.operations.file_history import RULE
-from deltacli.operations.time_travel import committed_at
+from deltacli.operations.log.file_history import RULE
+from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles, choose
-from deltacli.operations.vacuum.links import spare_linked
-from deltacli.operations.vacuum.other_tables import kind_at
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.planning import Setting, choice_of, plan_vacuum, prepare
 from deltacli.operations.vacuum.references import named_files
 from deltacli.operations.vacuum.request import VacuumRequest
+from deltacli.operations.vacuum.surroundings.links import spare_linked
+from deltacli.operations.vacuum.surroundings.other_tables import kind_at
 from deltacli.quantities import format_duration, format_size, format_timestamp
 from deltacli.storage import PathKind
-from deltacli.work.file_references import FileReferences
-from deltacli.work.provenance import read_provenance
+from deltacli.work.commits.file_references import FileReferences
+from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
 
 _WORDS = {"add": "adds it", "remove": "removes it", "cdc": "names it as change data"}
 _WHY_IT_GOES = {

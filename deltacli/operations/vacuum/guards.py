@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from deltacli.delta.properties import DELETED_FILE_RETENTION, parse_interval
+from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, parse_interval
+from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.version import Snapshot
 from deltacli.quantities import format_duration, format_size, format_timestamp, plural
 
 SKEW_MS = 5 * 60_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 
-from deltacli.delta.log_path import LOG_DIRECTORY
+from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import FileMissing
 from deltacli.storage import Storage
 

@@ -11,17 +11,15 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.segment import LogListing
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
-from deltacli.operations.log import list_log
+from deltacli.operations.table.log import list_log
 from deltacli.operations.vacuum.candidates import outside_of
 from deltacli.operations.vacuum.contradictions import lost_files
 from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
-from deltacli.operations.vacuum.links import is_live_by_links
-from deltacli.operations.vacuum.other_tables import tables_above
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
 from deltacli.operations.vacuum.planning import (
     Setting,
@@ -34,10 +32,12 @@ from deltacli.operations.vacuum.planning import (
     prepare,
 )
 from deltacli.operations.vacuum.reach import reach_of
+from deltacli.operations.vacuum.surroundings.links import is_live_by_links
+from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.quantities import format_ranges
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
     from deltacli.operations.vacuum.request import VacuumRequest
 
 _MISSING_SHARE = 0.1

@@ -12,20 +12,21 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.properties import deleted_file_retention_ms, portable_file_retention_ms
-from deltacli.delta.protocol import require_committable
-from deltacli.delta.regime import Regime
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.protocol.properties import deleted_file_retention_ms, portable_file_retention_ms
+from deltacli.delta.protocol.protocol import require_committable
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import read_metadata
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
 from deltacli.errors import DeltacliError, MemoryExhausted
-from deltacli.operations.log import list_log
-from deltacli.operations.table import Table
-from deltacli.operations.time_travel import last_commit_before
+from deltacli.operations.table.log import list_log
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.time_travel import last_commit_before
+from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.candidates import (
     Candidates,
     Choice,
@@ -53,15 +54,14 @@ from deltacli.operations.vacuum.guards import (
     retention_refusals,
     shared_refusals,
 )
-from deltacli.operations.vacuum.links import spare_linked
-from deltacli.operations.vacuum.other_tables import tables_above, tables_around
 from deltacli.operations.vacuum.plan import Amount, Mode, ProtectedTable, Refusal, VacuumPlan
-from deltacli.operations.vacuum.protecting import open_protected, protected_table
 from deltacli.operations.vacuum.reach import find_horizon, find_reach
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.operations.vacuum.walk import TableWalk
-from deltacli.operations.version import Snapshot
+from deltacli.operations.vacuum.surroundings.links import spare_linked
+from deltacli.operations.vacuum.surroundings.other_tables import tables_above, tables_around
+from deltacli.operations.vacuum.surroundings.protecting import open_protected, protected_table
+from deltacli.operations.vacuum.surroundings.walk import TableWalk
 from deltacli.quantities import format_duration, format_timestamp
 from deltacli.storage import folds_names
 
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from deltacli.operations.vacuum.candidates import ListedFiles
-    from deltacli.operations.vacuum.inventories import InventoryListing
+    from deltacli.operations.vacuum.surroundings.inventories import InventoryListing
     from deltacli.storage import Storage
 
 _ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
@@ -360,7 +360,7 @@ def _plan(
 
 
 def _open_inventory(table: Table, place: str) -> InventoryListing:
-    from deltacli.operations.vacuum.inventories import InventoryListing
+    from deltacli.operations.vacuum.surroundings.inventories import InventoryListing
 
     return InventoryListing(table, place)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.properties import is_true
+from deltacli.arrow import compute as pc
+from deltacli.delta.protocol.properties import is_true
 from deltacli.delta.vacuum.keys import is_among
-from deltacli.operations.time_travel import committed_at
+from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.plan import Reach
 
 if TYPE_CHECKING:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.properties import deleted_file_retention_ms
-from deltacli.delta.protocol import require_committable
-from deltacli.delta.segment import LogFile, make_log_file
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import LogFile, make_log_file
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
+from deltacli.delta.protocol.protocol import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.operations.vacuum.protecting import made_absolute, of_protected, open_kept
+from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected, open_kept
 from deltacli.quantities import format_duration
 from deltacli.storage import link_targets
-from deltacli.work.file_references import FileReferences, NamedFiles, commit_actions
+from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
-    from deltacli.operations.table import Table
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.table.table import Table
+    from deltacli.operations.table.version import Snapshot
 
 
 _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})

@@ -9,27 +9,27 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli import arrow_compute as pc
-from deltacli.delta.commit_lines import Action
-from deltacli.delta.properties import deleted_file_retention_ms
-from deltacli.delta.segment import LogFile, LogListing
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
-from deltacli.operations.file_history import FileHistory, NamedKeys, logical_keys
-from deltacli.operations.log import list_log
-from deltacli.operations.replay import read_contents
-from deltacli.operations.time_travel import last_commit_before
+from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys
+from deltacli.operations.table.log import list_log
+from deltacli.operations.table.replay import read_contents
+from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
-from deltacli.operations.vacuum.protecting import made_absolute, of_protected
-from deltacli.work.checkpoints import FileBatch
-from deltacli.work.commits import is_large
-from deltacli.work.file_references import FileReferences, NamedFiles, commit_actions
+from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected
+from deltacli.work.checkpoints.reading import FileBatch
+from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
+from deltacli.work.commits.reading import is_large
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table import Table
-    from deltacli.operations.version import Snapshot
+    from deltacli.operations.table.table import Table
+    from deltacli.operations.table.version import Snapshot
 
 _ROWS_HELD = 65_536
 _SOME = 20
@@ -418,7 +418,7 @@ def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
     """
     import pyarrow as pa
 
-    from deltacli.operations.log import list_log
+    from deltacli.operations.table.log import list_log
 
     uri = other.table.uri
     cutoff_ms = min(cutoff_ms, other.table.clock() - deleted_file_retention_ms(other.properties))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from deltacli.delta.log_path import LOG_DIRECTORY
+from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import UsageError
 from deltacli.operations.vacuum.plan import Mode
 from deltacli.quantities import parse_size

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from deltacli.delta.checkpoint.parsed import typed
-from deltacli.delta.file_actions import action_schemas
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import Metadata
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.prune import Pruned, prune_files
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
+from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.state import Metadata
 
 
 def primitive(name: str) -> PrimitiveType:

@@ -18,7 +18,7 @@ from deltacli.delta.checkpoint.pages import LeafStatistics, read_statistics
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.row_groups import FileLeaf, kept_row_groups
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.work.checkpoint_limits import read_footer
+from deltacli.work.checkpoints.limits import read_footer
 from tests.delta.predicate.support import schema_of
 
 Leaves = dict[tuple[str, ...], FileLeaf]

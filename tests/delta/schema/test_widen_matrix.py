@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.widen import WideningPlan
+from deltacli.delta.schema.widening_plan import WideningPlan
 from deltacli.errors import UsageError
 from tests.support.widening import ENABLED, WIDENING, Json, array, compact, field, map_of, planned, protocol, struct
 

@@ -7,10 +7,10 @@ import json
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.protocol import Protocol
-from deltacli.delta.regime import Regime
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import read_metadata
+from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.schema.types import parse_schema
-from deltacli.delta.state import read_metadata
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.delta.vacuum.partition_paths import PartitionSelector
 from deltacli.errors import UsageError

@@ -9,9 +9,9 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused
-from deltacli.operations.table import Table
-from deltacli.operations.vacuum.applicable import digest_commit, require_applicable, with_past
+from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.operations.vacuum.saved.applicable import digest_commit, require_applicable, with_past
 from deltacli.storage import Storage
 from tests.support.actions import add, metadata
 from tests.support.builder import TableBuilder, commit_path

@@ -10,7 +10,7 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, UsageError
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.plan import Mode

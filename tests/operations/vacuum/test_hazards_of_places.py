@@ -12,12 +12,12 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, UsageError
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import LocalStorage, PathKind, Storage
 from deltacli.storage.memory import MemoryStorage
-from deltacli.storage.s3 import S3Storage
+from deltacli.storage.s3.store import S3Storage
 from tests.support.actions import add, commit_info, metadata, protocol, remove, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.damage import head_cleaned

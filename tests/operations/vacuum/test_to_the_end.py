@@ -9,7 +9,7 @@ from threading import Event, Thread, main_thread
 
 import pytest
 
-from deltacli.cli.interrupts import Interrupted
+from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.operations.vacuum import deleting
 from tests.support.frames import callers
 

@@ -18,14 +18,14 @@ from typing import Any
 
 import pytest
 
-from deltacli.cli.interrupts import Interrupted, signals_raise
+from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.errors import ConflictLost, DeltacliError, NoSpace, OutcomeUnknown, PartlyDone, Refused, StorageFailed
 from deltacli.operations.vacuum import deleting
 from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
 from deltacli.operations.vacuum.planning import plan_vacuum
-from deltacli.operations.vacuum.record import ProgressRecord
-from deltacli.operations.vacuum.saved import read_plan
+from deltacli.operations.vacuum.saved.plan_file import read_plan
+from deltacli.operations.vacuum.saved.record import ProgressRecord
 from deltacli.storage import Creation, Deletion, Existed, Failed, LocalStorage, Unknown
 from tests.cli.support import ROOT
 from tests.support.actions import Line, commit_info, metadata, protocol, to_bytes
@@ -55,7 +55,7 @@ Delete = Callable[[str], None]
 def small_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches are small, and nobody waits between attempts."""
     monkeypatch.setattr(deleting, "FILES_A_BATCH", FILES_A_BATCH)
-    monkeypatch.setattr("deltacli.operations.commit._LONGEST_PAUSE", 0)
+    monkeypatch.setattr("deltacli.operations.change.commit._LONGEST_PAUSE", 0)
 
 
 @pytest.fixture
@@ -440,7 +440,7 @@ def test_a_second_signal_leaves_at_once(place: Path) -> None:
     program = f"""
 import os, signal, sys, threading
 from pathlib import Path
-from deltacli.cli import interrupts
+from deltacli.cli.terminal import interrupts
 from tests.support import vacuuming
 from tests.operations.vacuum.test_vacuum_faults import Hooked
 def hook(_):

@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.clock import fixed_clock
 from deltacli.errors import PartlyDone
-from deltacli.operations.table import Table
+from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.storage import open_storage

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import CommonFormat, OutputFormat, Run, TableArgument
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.options.shared import CommonFormat, OutputFormat, Run, TableArgument
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.quantities import plural
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
@@ -44,8 +44,8 @@ def backup(
     """
     from deltacli.cli.render.log_copy import write_backup
     from deltacli.engine.embedded import EmbeddedEngine
-    from deltacli.operations.log_backup import execute_backup, plan_backup
-    from deltacli.operations.log_files import Journal
+    from deltacli.operations.log.log_backup import execute_backup, plan_backup
+    from deltacli.operations.log.log_files import Journal
 
     storage, destination, engine = run.open(table), run.open_other(dest, writes=True), EmbeddedEngine()
     plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import OutputFormat, Run, TableArgument
+from deltacli.cli.options.shared import OutputFormat, Run, TableArgument
 from deltacli.errors import UsageError
 from deltacli.quantities import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.log_cat import Told
+    from deltacli.operations.read.log_cat import Told
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 
@@ -58,7 +58,7 @@ def cat(
       deltacli log cat ./tbl 10 --checkpoint --actions metaData,protocol
       deltacli log cat s3://lake/events 40 --output 40.json
     """
-    from deltacli.operations.log_cat import choose_kinds, find_actions, read_raw
+    from deltacli.operations.read.log_cat import choose_kinds, find_actions, read_raw
 
     if version < 0:
         raise UsageError(f"version {version} is negative")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import Run, TableArgument
+from deltacli.cli.options.shared import Run, TableArgument
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.render.state import Section
 from deltacli.quantities import format_count, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.compact_log import Compaction
+    from deltacli.operations.log.compact_log import Compaction
 
 EXIT_CODES = (0, 2, 3, 4, 7, 70)
 
@@ -37,8 +37,8 @@ def compact(
       deltacli log compact ./tbl --from 11 --to 40
       deltacli log compact ./tbl --from 11 --to 40 --dry-run
     """
-    from deltacli.operations.compact_log import compact_log
-    from deltacli.operations.table import Table
+    from deltacli.operations.log.compact_log import compact_log
+    from deltacli.operations.table.table import Table
 
     opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
     found = compact_log(opened, first, last, dry_run=dry_run)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options import Run, TableArgument, VersionOption
+from deltacli.cli.options.shared import Run, TableArgument, VersionOption
 from deltacli.cli.render.json import dumps
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.render.state import Section
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.version_checksum import ChecksumReport
+    from deltacli.operations.log.version_checksum import ChecksumReport
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -38,8 +38,8 @@ def crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    from deltacli.operations.table import Table
-    from deltacli.operations.version_checksum import ChecksumStatus, check_or_write_checksum
+    from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
+    from deltacli.operations.table.table import Table
 
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")

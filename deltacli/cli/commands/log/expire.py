@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.chosen_version import parse_versions
 from deltacli.cli.consent import require_consent, require_now_is_not_ahead
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation
-from deltacli.cli.shell import again, quoted_table
+from deltacli.cli.options.chosen_version import parse_versions
+from deltacli.cli.options.shared import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import again, quoted_table
 from deltacli.quantities import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.expire import ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
 
@@ -72,7 +72,7 @@ def expire(
       deltacli log expire ./tbl --yes                    (in cron)
       deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
     """
-    from deltacli.operations.expire import (
+    from deltacli.operations.log.expire import (
         ExpiryOutcome,
         ExpiryRequest,
         execute_expiry,
@@ -81,7 +81,7 @@ def expire(
         require_not_refused,
         with_proof,
     )
-    from deltacli.operations.table import Table
+    from deltacli.operations.table.table import Table
 
     request = ExpiryRequest(
         None if retention is None else parse_duration(retention),

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.consent import require_consent
-from deltacli.cli.interrupts import Interrupted
-from deltacli.cli.options import CommonFormat, DryRunOption, OutputFormat, Run, TableArgument, YesOption
-from deltacli.cli.shell import quoted_table
+from deltacli.cli.options.shared import CommonFormat, DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.terminal.interrupts import Interrupted
+from deltacli.cli.terminal.shell import quoted_table
 from deltacli.quantities import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.log_restore import RestorePlan
+    from deltacli.operations.log.log_restore import RestorePlan
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
 FORMATS = CommonFormat
@@ -50,9 +50,9 @@ def restore(
     """
     from deltacli.cli.render.log_copy import write_restore
     from deltacli.engine.embedded import EmbeddedEngine
-    from deltacli.operations.log_files import Journal
-    from deltacli.operations.log_restore import plan_restore
-    from deltacli.operations.restoring import execute_restore
+    from deltacli.operations.log.log_files import Journal
+    from deltacli.operations.log.log_restore import plan_restore
+    from deltacli.operations.log.restoring import execute_restore
 
     storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), EmbeddedEngine()
     plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
@@ -77,7 +77,7 @@ def restore(
 
 
 def _what(plan: RestorePlan) -> str:
-    from deltacli.operations.log_restore import Action
+    from deltacli.operations.log.log_restore import Action
 
     added, replaced = plan.amount(Action.ADD), plan.amount(Action.REPLACE)
     parts = [

@@ -24,7 +24,7 @@ from deltacli.delta.sql.translation.values import (
     failing,
     made,
 )
-from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
+from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
 
 _OTHER_NAMES = {"timestamp_ltz": "timestamp", "bool": "boolean"}
 _TYPES = frozenset(

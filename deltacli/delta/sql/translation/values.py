@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deltacli.delta.predicate.columns import Kind, kind_of
 from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
-from deltacli.delta.stats_schema import WHOLE_BITS, decimal_parts
+from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
 
 
 class NotTranslated(Exception):

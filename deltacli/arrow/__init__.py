@@ -1,0 +1,1 @@
+"""The short ways into pyarrow, without the start of its larger modules."""

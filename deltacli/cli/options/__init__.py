@@ -1,0 +1,1 @@
+"""The options of commands: shared ones, configuration, and those of single commands."""

@@ -1,0 +1,49 @@
+"""Which version, or which versions, a command is about: the options that say so, and what there is to say about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.options.shared import invocation
+from deltacli.errors import UsageError
+from deltacli.quantities import format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.cli.options.shared import Run
+    from deltacli.operations.table.version import Snapshot
+
+
+def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
+    """Return `--timestamp` as epoch milliseconds. Raises UsageError, also for a `--version` that can't be meant."""
+    if version is not None and timestamp is not None:
+        raise UsageError("--version and --timestamp exclude each other")
+    if version is not None and version < 0:
+        raise UsageError(f"--version {version} is negative")
+    return parse_moment("--timestamp", timestamp, invocation.arguments) if timestamp is not None else None
+
+
+def parse_versions(text: str, option: str) -> tuple[int, ...]:
+    """Return the versions of a list, each once: `5,10-12` -> 5, 10, 11, 12. Raises UsageError, which names `option`."""
+    found: set[int] = set()
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        ends = (first, last if dash else first)
+        if not all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends) or int(ends[0]) > int(ends[1]):
+            raise UsageError(f"{option} {text}: {part.strip()!r} is no version", facts={"expected": "5,10-12"})
+        if int(ends[1]) - int(ends[0]) > 1_000_000:
+            raise UsageError(f"{option} {text}: that is more than a million versions")
+        found.update(range(int(ends[0]), int(ends[1]) + 1))
+    return tuple(sorted(found))
+
+
+def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
+    """Say what had to be worked around, and when a moment lies after the newest version."""
+    from deltacli.operations.table.problems import EXPLAINED
+
+    for problem in found.problems:
+        files = ", ".join(name for name, rule in found.set_aside.items() if rule == problem)
+        run.note(f"note: {problem}: {EXPLAINED[problem]}{f' ({files})' if files else ''}")
+    is_newest = found.version == found.newest_version
+    if at_ms is not None and is_newest and found.time is not None and at_ms > found.time.timestamp_ms:
+        run.note(f"note: version {found.version} is the newest, committed {format_timestamp(found.time.timestamp_ms)}")

@@ -1,0 +1,59 @@
+"""What the commands that give rows of a table have in common: a condition, columns, and what is said at the end."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deltacli.cli.options.shared import OutputFormat, Run, invocation
+from deltacli.cli.terminal.shell import again_with, again_without_limit
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.data.rows import Written
+
+_NAMED = 5
+_NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
+
+WhereOption = Annotated[
+    str | None,
+    typer.Option("--where", metavar="SQL", help="Only rows for which this condition is true.", show_default=False),
+]
+
+
+def require_file(run: Run) -> None:
+    """Raise UsageError where Parquet would be written to nowhere, or to a terminal."""
+    if run.format is OutputFormat.PARQUET and (run.output is None or run.terminal.is_terminal):
+        raise UsageError(
+            "--format parquet needs a file to be written to",
+            code="usage.output",
+            hint=again_with(invocation.arguments, "--output", "rows.parquet"),
+        )
+
+
+def split_columns(columns: str | None) -> list[str] | None:
+    """The names of `--columns`; one with a comma stands in backticks. Raises UsageError where there is none."""
+    if columns is None:
+        return None
+    found = (match.strip() for match in _NAME.findall(columns))
+    names = [_unquoted(name) for name in found if name]
+    if not names:
+        raise UsageError("--columns names no column", code="usage.column", hint="deltacli snapshot {table} --schema")
+    return names
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == "`" == name[-1] else name
+
+
+def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
+    """Say which rows a limit cut, and for which columns the screen had no room."""
+    if written.left_out:
+        names = list(written.left_out)
+        shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        again = again_with(invocation.arguments, "--format", "ndjson")
+        run.note(f"no room for {shown}: choose with --columns, or all of them: {again}")
+    if written.was_cut:
+        run.note(f"showing the first {limit:,}; all of them: {again_without_limit(invocation.arguments)}")

@@ -1,0 +1,520 @@
+"""Options that mean the same in every command: spelled once, merged into each command's own."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import os
+import stat
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_hints
+
+import typer
+
+from deltacli.cli.options.configuration import one_of, parse_storage_option, read_configuration, table_around
+from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.render.json import dumps
+from deltacli.cli.terminal.output import open_sink
+from deltacli.cli.terminal.term import Terminal, close_live_line, detect_terminal, say, say_json
+from deltacli.clock import Clock, fixed_clock, system_clock
+from deltacli.errors import UsageError
+from deltacli.progress import SILENT, Progress
+from deltacli.quantities import parse_duration
+
+if TYPE_CHECKING:
+    from deltacli.cli.options.stores import Stores
+    from deltacli.storage import Allowed, Storage
+
+DEFAULT_LIMIT = 20
+
+
+class OutputFormat(StrEnum):
+    """Every format of stdout."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+    PARQUET = "parquet"
+
+
+class CommonFormat(StrEnum):
+    """The formats of every command."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+
+
+class FindingFormat(StrEnum):
+    """The formats of a command that has findings to tell."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
+
+
+class RowFormat(StrEnum):
+    """The formats of a command that gives rows of a table."""
+
+    TABLE = "table"
+    JSON = "json"
+    NDJSON = "ndjson"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+class ColourChoice(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+class ProgressChoice(StrEnum):
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+    JSON = "json"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class TableFormat(StrEnum):
+    DELTA = "delta"
+    PAIMON = "paimon"
+
+
+TableArgument = Annotated[
+    str, typer.Argument(metavar="TABLE", help="The table directory: a path or URI.", show_default=False)
+]
+VersionOption = Annotated[
+    int | None, typer.Option("--version", metavar="N", help="The snapshot of this version.", show_default=False)
+]
+TimestampOption = Annotated[
+    str | None,
+    typer.Option(
+        "--timestamp",
+        metavar="T",
+        help="The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
+        show_default=False,
+    ),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        help=f"Rows shown, 0 = all.  [default: {DEFAULT_LIMIT} on a terminal, else 0]",
+        show_default=False,
+    ),
+]
+ColumnsOption = Annotated[
+    str | None,
+    typer.Option("--columns", metavar="A,B,…", help="Only these columns, in this order.", show_default=False),
+]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would be done and change nothing; beats --yes.")
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+CommitMetadataOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--commit-metadata",
+        metavar="K=V",
+        help="Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.",
+        show_default=False,
+    ),
+]
+
+
+def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
+    """`--format` with the values a command has, and `--json`, which is hidden where it is none of them."""
+    return {
+        "output_format": Annotated[
+            Optional[formats],  # noqa: UP045  (a value, not a type, to mypy)
+            typer.Option(
+                "--format", metavar="|".join(formats), help="Format of stdout.  [default: table]", show_default=False
+            ),
+        ],
+        "as_json": Annotated[
+            bool, typer.Option("--json", help="The same as --format json.", hidden="json" not in list(formats))
+        ],
+    }
+
+
+_SHARED: Mapping[str, Any] = {  # Any: annotations
+    **_format_options(CommonFormat),
+    "output": Annotated[
+        str | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the result there, atomically, instead of stdout.",
+            show_default=False,
+        ),
+    ],
+    "now": Annotated[
+        str | None,
+        typer.Option("--now", metavar="T", help="The clock, for reproducible runs.", show_default=False),
+    ],
+    "storage_option": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--storage-option",
+            metavar="K=V",
+            help="Passed to the store; K=@FILE reads the value from a file. Repeatable.",
+            show_default=False,
+        ),
+    ],
+    "retry_budget": Annotated[
+        str | None,
+        typer.Option(
+            "--retry-budget",
+            metavar="DURATION",
+            help="How long a request to a store is repeated; 0s = never.  [default: 60s]",
+            show_default=False,
+        ),
+    ],
+    "allow_external": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-external",
+            metavar="PREFIX",
+            help="Open files outside the table below this path or URI. Repeatable.",
+            show_default=False,
+        ),
+    ],
+    "table_format": Annotated[
+        TableFormat | None,
+        typer.Option("--table-format", metavar="delta|paimon", help="Do not detect the format.", show_default=False),
+    ],
+    "config": Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="Defaults for these options, as TOML.", show_default=False),
+    ],
+    "colour": Annotated[
+        ColourChoice | None,
+        typer.Option(
+            "--color", metavar="auto|always|never", help="Colour on stdout.  [default: auto]", show_default=False
+        ),
+    ],
+    "progress": Annotated[
+        ProgressChoice | None,
+        typer.Option(
+            "--progress",
+            metavar="auto|always|never|json",
+            help="Progress on stderr; auto: on a terminal.  [default: auto]",
+            show_default=False,
+        ),
+    ],
+    "log_format": Annotated[
+        LogFormat | None,
+        typer.Option(
+            "--log-format",
+            metavar="text|json",
+            help="Notes and errors on stderr; default: json with --format json or ndjson, else text.",
+            show_default=False,
+        ),
+    ],
+    "no_pager": Annotated[bool, typer.Option("--no-pager", help="Never show a long result in a pager.")],
+    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="No notes and no progress on stderr.")],
+    "verbose": Annotated[
+        int,
+        typer.Option(
+            "-v", "--verbose", count=True, help="Say more on stderr; -vv adds tracebacks.", show_default=False
+        ),
+    ],
+}
+
+_DEFAULTS: Mapping[str, Any] = {"as_json": False, "no_pager": False, "quiet": False, "verbose": 0}  # Any: option values
+
+TAKES_VALUE: Mapping[str, bool] = {
+    "--format": True,
+    "--json": False,
+    "--output": True,
+    "--now": True,
+    "--storage-option": True,
+    "--retry-budget": True,
+    "--allow-external": True,
+    "--table-format": True,
+    "--config": True,
+    "--color": True,
+    "--progress": True,
+    "--log-format": True,
+    "--no-pager": False,
+    "-q": False,
+    "--quiet": False,
+    "-v": False,
+    "-vv": False,
+    "--verbose": False,
+}
+"""Shared options that may also stand before the command."""
+
+
+class Invocation:
+    """The command line at hand, for what is said about it before and after its options are settled."""
+
+    arguments: Sequence[str] = ()
+    log_is_json: bool | None = None
+    verbosity: int = 0
+
+    def begin(self, arguments: Sequence[str]) -> None:
+        """Forget the one before."""
+        self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
+
+
+invocation = Invocation()
+
+
+class ReaderGoneError(Exception):
+    """Whoever read stdout has left; nobody is to blame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What the shared options of one invocation come to."""
+
+    format: OutputFormat
+    output: str | None
+    clock: Clock
+    storage_options: Mapping[str, str]
+    terminal: Terminal
+    quiet: bool
+    verbosity: int
+    format_is_given: bool = False
+    progress: Progress = SILENT
+    progress_is_asked_for: bool = False
+    log_is_json: bool = False
+    is_paged: bool = True
+    retry_budget_ms: int | None = None
+    allow_external: tuple[str, ...] = ()
+    _stores: list[Stores] = field(default_factory=list)
+
+    @property
+    def allowed(self) -> Allowed:
+        """Where files outside a table may be opened. Raises UsageError."""
+        from deltacli.storage import NOTHING
+
+        if not self.allow_external:
+            return NOTHING
+        from deltacli.work.rows.table_files import read_prefixes
+
+        return read_prefixes(self.allow_external)
+
+    def note(self, text: str) -> None:
+        """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
+        if self.quiet:
+            return
+        if self.log_is_json:
+            say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
+        else:
+            say(text)
+
+    def open(self, table: str, *, writes: bool = False) -> Storage:
+        """Open the store of a table, which the command `writes` to or only reads.
+
+        Raises UsageError, also where the table's format is in doubt and was not given, and NoAtomicCreate, before
+        anything is asked of the store, where a command writes to a store that is read-only.
+        """
+        from deltacli.operations.table.log import require_delta
+
+        storage = self.open_other(table, writes=writes)
+        if not self.format_is_given:
+            require_delta(storage)
+        return storage
+
+    def open_other(self, uri: str, *, writes: bool = False) -> Storage:
+        """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""
+        from deltacli.cli.options.stores import Stores
+
+        if not self._stores:
+            note = None if self.quiet else self.note
+            self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note))
+        return self._stores[0].open(uri, writes=writes)
+
+    def sink(self, *, content: OutputFormat | None = None) -> AbstractContextManager[BinaryIO]:
+        """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps.
+
+        `content` is what is written where that is not the run's format.
+        """
+        if self.terminal.is_terminal:
+            from deltacli.cli.terminal.pager import open_screen
+
+            return open_sink(None, open_screen(content or self.format, is_paged=self.is_paged))
+        if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
+            close_live_line()  # what reads the pipe may draw on the same terminal
+        return open_sink(self.output)
+
+    def limit(self, wanted: int | None) -> int:
+        """The row limit: as asked for, else 20 for a table on a terminal, else none."""
+        if wanted is not None:
+            if wanted < 0:
+                raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
+            return wanted
+        return DEFAULT_LIMIT if self.terminal.is_terminal and self.format is OutputFormat.TABLE else 0
+
+
+def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = CommonFormat) -> Callable[..., None]:
+    """Give a command, whose first parameter is `run`, the shared options after its own; it writes `formats`."""
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != "run"
+    ]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation)
+        for name, annotation in {**_SHARED, **_format_options(formats)}.items()
+    ]
+
+    def invoke(**options: Any) -> None:  # Any: whatever typer parsed
+        run = make_run(formats=formats, **{name: options.pop(name) for name in _SHARED})
+        try:
+            command(run, **options)
+        except BrokenPipeError as closed:  # typer would turn it into exit 1
+            raise ReaderGoneError from closed
+
+    invoke.__name__, invoke.__doc__ = command.__name__, command.__doc__
+    invoke.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [*(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own), *shared]
+    )
+    invoke.__annotations__ = {parameter.name: parameter.annotation for parameter in [*own, *shared]}
+    return invoke
+
+
+def make_run(
+    *,
+    formats: type[StrEnum] = CommonFormat,
+    output_format: StrEnum | None,
+    as_json: bool,
+    output: str | None,
+    now: str | None,
+    storage_option: list[str] | None,
+    retry_budget: str | None,
+    allow_external: list[str] | None,
+    table_format: TableFormat | None,
+    config: str | None,
+    colour: ColourChoice | None,
+    progress: ProgressChoice | None,
+    log_format: LogFormat | None,
+    no_pager: bool,
+    quiet: bool,
+    verbose: int,
+) -> Run:
+    """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
+    settings = read_configuration(config or os.environ.get("DELTACLI_CONFIG"))
+    if as_json and output_format not in (None, "json"):
+        raise UsageError(f"--json and --format {output_format} contradict each other")
+    if table_format is TableFormat.PAIMON:
+        raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
+    if as_json and "json" not in list(formats):
+        raise UsageError("--json: this command has one format of its own", hint="leave --json out")
+    wished = _wished_format(formats, output_format, settings, as_json=as_json)
+    chosen = OutputFormat(wished if wished in list(formats) else "table")
+    colours = colour or one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
+    shows = (
+        progress
+        or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
+        or one_of(ProgressChoice, settings.get("progress"), "progress in the configuration")
+        or ProgressChoice.AUTO
+    )
+    logs = log_format or (LogFormat.JSON if wished in ("json", "ndjson") else LogFormat.TEXT)
+    invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, verbose
+    if output is not None:
+        require_target(output, "--output")
+        _require_directory(output)
+    is_quiet = quiet or settings.get("quiet") is True
+    budget = retry_budget or os.environ.get("DELTACLI_RETRY_BUDGET") or settings.get("retry_budget")
+    return Run(
+        format=chosen,
+        output=output,
+        clock=fixed_clock(parse_moment("--now", now, invocation.arguments)) if now is not None else system_clock,
+        storage_options={
+            **settings.get("storage_options", {}),
+            **dict(map(parse_storage_option, storage_option or [])),
+        },
+        terminal=detect_terminal(colours, to_file=output not in (None, "-")),
+        quiet=is_quiet,
+        verbosity=verbose,
+        format_is_given=table_format is not None,
+        progress=SILENT if is_quiet else _start_progress(shows),
+        progress_is_asked_for=shows is not ProgressChoice.AUTO,
+        log_is_json=logs is LogFormat.JSON,
+        is_paged=not no_pager,
+        retry_budget_ms=None if budget is None else parse_duration(str(budget)),
+        allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
+    )
+
+
+def _wished_format(
+    formats: type[StrEnum], given: StrEnum | None, settings: Mapping[str, Any], *, as_json: bool
+) -> str:  # Any: TOML values
+    """The format that was asked for, which need not be one of the command's. Raises UsageError."""
+    # A default for every command means nothing to one that has no choice; errors keep to it all the same.
+    defaults = OutputFormat if len(formats) == 1 else formats
+    return str(
+        "json"
+        if as_json
+        else given
+        or one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or one_of(defaults, settings.get("format"), "format in the configuration")
+        or "table"
+    )
+
+
+def require_target(output: str, option: str) -> None:
+    """Raise UsageError where a result must not be written: in a table any name may be that of a data file."""
+    if not output:
+        raise UsageError(f"{option} is an empty name")
+    if output == "-":
+        return
+    directory = os.path.dirname(os.path.realpath(output))
+    if "_delta_log" in directory.split(os.sep):
+        raise UsageError(f"{option} {output} is inside the log of a table, which a result would damage")
+    if (table := table_around(output)) is None:
+        return
+    raise UsageError(
+        f"{option} {output} is inside a table, whose files a result would mix with or replace",
+        facts={"table": table},
+        hint=f"name a file outside of the table after {option}",
+    )
+
+
+def _require_directory(output: str) -> None:
+    """Raise StorageFailed where there is no directory for a result, before anything is done that it would tell of."""
+    if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
+        from deltacli.storage.replacement import unwritable
+
+        raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
+
+
+def _start_progress(choice: ProgressChoice) -> Progress:
+    """The progress somebody will see; nothing is imported where nobody will."""
+    on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    if choice is ProgressChoice.NEVER or (choice is ProgressChoice.AUTO and not on_terminal):
+        return SILENT
+    from deltacli.cli.terminal.progress import start_progress
+
+    return start_progress(choice)
+
+
+def _is_pipe(stream: Any) -> bool:  # Any: a standard stream, or what a test puts in its place
+    try:
+        return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,54 @@
+"""Opening the stores of a run: one retry policy for all of them, and no logs of their libraries on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from deltacli.storage import Allowed, Storage
+    from deltacli.storage.retry import Retry
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """Opens stores with the options of a run. `allowed`: where links of a local directory may lead besides the
+    directory itself; `retry_budget_ms` None: the default; `note` receives what delays a run.
+    """
+
+    options: Mapping[str, str]
+    allowed: Allowed
+    retry_budget_ms: int | None = None
+    note: Callable[[str], None] | None = None
+    _policies: list[Retry] = field(default_factory=list)
+
+    def open(self, uri: str, *, writes: bool = False) -> Storage:
+        """Open a store that the command `writes` to or only reads.
+
+        Raises UsageError, and NoAtomicCreate, before anything is asked of the store, where it is read-only.
+        """
+        from deltacli.storage import open_storage
+        from deltacli.storage.base import require_writable
+
+        if "://" not in uri:
+            storage = open_storage(uri, self.options, self.allowed)
+        else:
+            from deltacli.cli.terminal.libraries import capture_logging
+
+            capture_logging()
+            storage = open_storage(uri, self.options, self.allowed, retry=self._policy())
+        if writes:
+            require_writable(storage)
+        return storage
+
+    def _policy(self) -> Retry:
+        from deltacli.cli.terminal.interrupts import is_interrupted
+        from deltacli.storage.retry import DEFAULT_BUDGET_SECONDS, Retry
+
+        if not self._policies:
+            given = self.retry_budget_ms
+            seconds = DEFAULT_BUDGET_SECONDS if given is None else given / 1_000
+            policy = Retry(seconds, is_explicit=given is not None, note=self.note, is_stopping=is_interrupted)
+            self._policies.append(policy)
+        return self._policies[0]

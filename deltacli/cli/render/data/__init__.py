@@ -1,0 +1,1 @@
+"""Rows and lists of files, streamed a column at a time."""

@@ -1,0 +1,273 @@
+"""Lists of live files and tombstones, millions long: streamed in every format, a column at a time, never held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deltacli.cli.render.aligned import ROWS_A_SCREEN, write_aligned
+from deltacli.cli.render.columns import Column, unknown_column, write_table
+from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
+from deltacli.cli.terminal.term import Style
+from deltacli.errors import UsageError
+from deltacli.quantities import format_count, format_moment, format_size
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.cli.options.shared import Run
+    from deltacli.operations.table.version import Snapshot
+
+
+Encode = Callable[[str, Any], EncodedItems]
+"""The kind of action and a batch in, their rows as bytes out."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """What is listed: kinds (`add`, `remove`), and the fields asked for (None: all)."""
+
+    kinds: tuple[str, ...]
+    columns: tuple[str, ...] | None
+
+    @classmethod
+    def choose(cls, columns: str | None, *, files: bool, tombstones: bool) -> FileListing:
+        """Return the listing the options ask for. Raises UsageError for a column that no listed action has."""
+        kinds = (*(("add",) if files else ()), *(("remove",) if tombstones else ()))
+        if columns is None:
+            return cls(kinds, None)
+        known = list(_fields_of(kinds))
+        spelled = {name.lower(): name for name in known}
+        wanted = [name.strip() for name in columns.split(",") if name.strip()]
+        if not wanted:
+            raise UsageError("--columns names no column", facts={"columns": ", ".join(known)})
+        for name in wanted:
+            if name.lower() not in spelled:
+                raise unknown_column(name, known)
+        return cls(kinds, tuple(spelled[name.lower()] for name in wanted))
+
+
+def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: FileListing, *, limit: int) -> bool:
+    """Write the listing in the run's format and return whether `limit` cut it."""
+    from deltacli.cli.options.shared import OutputFormat
+
+    cutter = _Cutter(limit)
+    batches = cutter.cut(_batches(snapshot, listing))
+
+    def blocks(encode: Encode) -> Iterator[EncodedItems]:
+        return _blocks(snapshot, listing, batches if limit else None, encode)
+
+    match run.format:
+        case OutputFormat.NDJSON:
+            write_encoded_lines(sink, blocks(partial(_json_block, end="}\n")), was_cut=lambda: cutter.was_cut)
+        case OutputFormat.JSON:
+            document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
+            if listing.columns is not None:
+                document["columns"] = list(listing.columns)
+            items = blocks(partial(_json_block, end="},\n"))
+            write_document_with_items(sink, document, items, was_cut=lambda: cutter.was_cut)
+        case OutputFormat.CSV:
+            from deltacli.cli.render.csv import csv_header
+
+            names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
+            sink.write(csv_header(names))
+            for block in blocks(partial(_csv_block, names)):
+                sink.write(block.data)
+        case OutputFormat.TABLE:
+            _write_table(sink, run, listing, batches)
+    return cutter.was_cut
+
+
+def _fields_of(kinds: Sequence[str]) -> dict[str, None]:
+    """The fields of the listed actions, in order, each once."""
+    from deltacli.delta.log.file_actions import action_schemas
+
+    schemas = action_schemas()
+    return dict.fromkeys(name for kind in kinds for name in (schemas.add if kind == "add" else schemas.remove).names)
+
+
+class _Cutter:
+    """Cuts a stream of batches after `limit` rows (0: never) and remembers whether it did."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self.was_cut = False
+
+    def cut(self, batches: Iterator[tuple[str, pyarrow.RecordBatch]]) -> Iterator[tuple[str, pyarrow.RecordBatch]]:
+        left = self._limit
+        for kind, batch in batches:
+            if not self._limit:
+                yield kind, batch
+                continue
+            if batch.num_rows > left:
+                self.was_cut = True
+                if left:
+                    yield kind, batch.slice(0, left)
+                return
+            left -= batch.num_rows
+            yield kind, batch
+
+
+def _blocks(
+    snapshot: Snapshot, listing: FileListing, batches: Iterator[tuple[str, Any]] | None, encode: Encode
+) -> Iterator[EncodedItems]:
+    """Yield the encoded rows: of the given batches, or of the whole listing, which the threads that read it encode."""
+    if batches is not None:
+        yield from (encode(kind, batch) for kind, batch in batches)
+        return
+    for kind in listing.kinds:
+        work = partial(_encode_chosen, listing, kind, encode)
+        yield from (block for block in snapshot.map_actions(kind, work) if block.count)
+
+
+def _encode_chosen(listing: FileListing, kind: str, encode: Encode, batch: Any) -> EncodedItems:  # Any: RecordBatch
+    return encode(kind, _chosen(listing, batch)) if batch.num_rows else EncodedItems(0, memoryview(b""))
+
+
+def _batches(snapshot: Snapshot, listing: FileListing) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
+    for kind in listing.kinds:
+        for batch in snapshot.files() if kind == "add" else snapshot.tombstones():
+            if batch.num_rows:
+                yield kind, _chosen(listing, batch)
+
+
+def _chosen(listing: FileListing, batch: Any) -> Any:  # Any: RecordBatch
+    """A batch with the columns asked for."""
+    if listing.columns is None:
+        return batch
+    return batch.select([name for name in listing.columns if name in batch.schema.names])
+
+
+def _json_block(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: RecordBatch
+    """Encode a batch in columns, `{"type":"add","path":…}` a row, absent fields left out; the rows lie end to end."""
+    from deltacli.cli.render.pieces import block_of
+    from deltacli.delta.encoding.arrow_json import json_lines
+
+    return block_of(json_lines(batch, f'{{"type":"{kind}"', end))
+
+
+def _csv_block(names: Sequence[str], kind: str, batch: Any) -> EncodedItems:  # Any: RecordBatch
+    """Encode a batch in columns, one line per row."""
+    from deltacli.cli.render.csv import csv_block
+
+    return csv_block([_values(kind, batch, name) for name in names], batch.num_rows)
+
+
+def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
+    """Return a column of a listing: a field of the action, or what is derived from one; null where it has none."""
+    import pyarrow as pa
+
+    from deltacli.arrow import compute as pc
+    from deltacli.delta.stats.record_counts import num_records_column
+
+    if name in batch.schema.names:
+        return batch.column(name)
+    if name == "type":
+        return pa.repeat(kind, batch.num_rows)
+    if name == "records" and "stats" in batch.schema.names:
+        return num_records_column(batch.column("stats"))
+    if name == "deletedRows" and "deletionVector" in batch.schema.names:
+        return pc.struct_field(batch.column("deletionVector"), ["cardinality"])
+    return pa.nulls(batch.num_rows)
+
+
+def _rows(kind: str, batch: Any) -> Iterator[dict[str, Any]]:  # Any: RecordBatch
+    for row in batch.to_pylist(maps_as_pydicts="lossy"):
+        yield {"type": kind, **row}
+
+
+def _exact_column(name: str) -> Column[dict[str, Any]]:
+    return Column(name, lambda row: row.get(name))
+
+
+def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
+    """The columns for the eye; the path last, because it is longest."""
+    if listing.columns is not None:
+        return [_exact_column(name) for name in listing.columns]
+    columns: list[Column[dict[str, Any]]] = []
+    if len(listing.kinds) > 1:
+        columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
+    columns.append(_number_column("size", lambda row: row.get("size"), format_size, priority=1, least=9))
+    if "add" in listing.kinds:
+        columns.append(_number_column("records", _records, format_count, priority=3))
+        columns.append(_number_column("deletedRows", _deleted, format_count, priority=4, title="deleted"))
+        columns.append(_moment_column("modificationTime", "modified (UTC)"))
+    if "remove" in listing.kinds:
+        columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
+    columns.append(Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True))
+    return columns
+
+
+def _number_column(
+    name: str,
+    value: Callable[[dict[str, Any]], int | None],
+    written: Callable[[int], str],
+    *,
+    priority: int,
+    least: int = 7,
+    title: str | None = None,
+) -> Column[dict[str, Any]]:
+    def text(row: dict[str, Any]) -> str:
+        found = value(row)
+        return "" if found is None else written(found)
+
+    return Column(name, value, text=text, right=True, priority=priority, least=least, title=title)
+
+
+def _moment_column(name: str, title: str) -> Column[dict[str, Any]]:
+    def text(row: dict[str, Any]) -> str:
+        found = row.get(name)
+        return "" if found is None else format_moment(found)
+
+    return Column(
+        name, lambda row: row.get(name), text=text, priority=5, least=19, title=title, style=lambda _: Style.QUIET
+    )
+
+
+def _records(row: dict[str, Any]) -> int | None:
+    from deltacli.delta.stats.record_counts import parse_num_records
+
+    return parse_num_records(row["stats"]) if row.get("stats") else None
+
+
+def _deleted(row: dict[str, Any]) -> int | None:
+    vector = row.get("deletionVector")
+    found = vector.get("cardinality") if vector else None
+    return found if isinstance(found, int) else None
+
+
+def _write_table(sink: BinaryIO, run: Run, listing: FileListing, batches: Iterator[tuple[str, Any]]) -> None:
+    """Write rows for a terminal, or in columns into a pipe."""
+    columns = _screen_columns(listing)
+    if run.terminal.width is None and not run.terminal.colour:
+        texts = (_texts(columns, kind, batch) for kind, batch in batches)
+        write_aligned(sink, columns, texts, keep_empty=False)
+    else:
+        _write_screens(sink, run, columns, batches)
+
+
+def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any: RecordBatches
+    import pyarrow as pa
+
+    from deltacli.cli.render.data.values import text_column
+
+    texts = [text_column(_values(kind, batch, column.name)) for column in columns]
+    return pa.RecordBatch.from_arrays(texts, [column.name for column in columns])
+
+
+def _write_screens(
+    sink: BinaryIO, run: Run, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
+) -> None:
+    """Write rows in screens of a thousand, each aligned by itself, the heading once."""
+    held: list[dict[str, Any]] = []
+    first = True
+    for kind, batch in batches:
+        for start in range(0, batch.num_rows, ROWS_A_SCREEN):
+            held += _rows(kind, batch.slice(start, ROWS_A_SCREEN))
+            if len(held) >= ROWS_A_SCREEN:
+                write_table(sink, run.terminal, columns, held, heading=first)
+                held, first = [], False
+    if held or first:
+        write_table(sink, run.terminal, columns, held, heading=first)

@@ -1,0 +1,208 @@
+"""Rows of a table in every format: streamed, a column at a time, never held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deltacli.cli.render.aligned import ROWS_A_SCREEN, write_aligned
+from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
+from deltacli.cli.render.pieces import block_of, pieces
+from deltacli.cli.terminal.term import Style
+from deltacli.errors import Unreadable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.cli.options.shared import Run
+
+NULL = "null"
+_NEVER_CUT = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows to write, and what a document says about them."""
+
+    kind: str
+    """Of the document: `deltacli.read`."""
+    line: str
+    """Of a line of NDJSON, and the name of the field that holds the row: `row`."""
+    table: str
+    about: Mapping[str, Any]  # Any: JSON values
+    """What stands between the envelope and the items."""
+    schema: pyarrow.Schema
+    batches: Iterable[pyarrow.RecordBatch]
+    first: tuple[str, ...] = ()
+    """The columns that stay longest on a narrow screen."""
+
+
+@dataclass(slots=True)
+class Written:
+    """What became of the rows: whether a limit cut them, and the columns for which the screen had no room."""
+
+    was_cut: bool = False
+    left_out: dict[str, None] = field(default_factory=dict)
+
+
+def write_rows(sink: BinaryIO, run: Run, rows: Rows, *, limit: int) -> Written:
+    """Write rows in the run's format, `limit` of them (0: all); to know of a cut, one more must be there."""
+    from deltacli.cli.options.shared import OutputFormat
+
+    written = Written()
+    batches = _begun(_sound(cut(rows.batches, limit, written)))
+    match run.format:
+        case OutputFormat.NDJSON:
+            opening = f'{{"type":"{rows.line}","{rows.line}":{{'
+            blocks = json_blocks(batches, opening=opening, closing="}}\n")
+            write_encoded_lines(sink, blocks, was_cut=lambda: written.was_cut)
+        case OutputFormat.JSON:
+            document = envelope(rows.kind, rows.table, complete=True) | dict(rows.about)
+            blocks = json_blocks(batches, opening="{", closing="},\n")
+            write_document_with_items(sink, document, blocks, was_cut=lambda: written.was_cut)
+        case OutputFormat.CSV:
+            from deltacli.cli.render.csv import write_csv_columns
+
+            write_csv_columns(sink, rows.schema.names, batches)
+        case OutputFormat.PARQUET:
+            from deltacli.cli.render.data.parquet import write_parquet
+
+            write_parquet(sink, rows.schema, batches)
+        case _:
+            _write_table(sink, run, rows, batches, written)
+    return written
+
+
+def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
+    """Yield the rows as JSON, their fields between two texts, a block a piece; they lie end to end."""
+    from deltacli.cli.render.data.values import json_objects
+
+    for piece in pieces(batches):
+        fields = list(zip(piece.schema.names, piece.columns, strict=True))
+        yield block_of(json_objects(fields, piece.num_rows, opening=opening, closing=closing))
+
+
+def cut(batches: Iterable[pyarrow.RecordBatch], limit: int, written: Written) -> Iterator[pyarrow.RecordBatch]:
+    """The first `limit` rows (0: all), and whether there were more."""
+    left = limit
+    for batch in batches:
+        if not limit:
+            yield batch
+            continue
+        if batch.num_rows > left:
+            written.was_cut = True
+            if left:
+                yield batch.slice(0, left)
+            return
+        left -= batch.num_rows
+        yield batch
+
+
+def _sound(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The batches that have rows. Raises Unreadable for text that is no UTF-8, which no format could give back."""
+    from pyarrow import ArrowInvalid
+
+    for batch in batches:
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            try:
+                column.validate(full=True)
+            except ArrowInvalid as fault:
+                raise Unreadable(
+                    f"column {name!r} holds a value that is not of its type",
+                    code="data.bad-value",
+                    facts={"found": str(fault)},
+                ) from fault
+        if batch.num_rows:
+            yield batch
+
+
+def _begun(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+    """The same batches, the first of them read: a fault before it leaves nothing on stdout."""
+    first = next(batches, None)
+    return batches if first is None else chain([first], batches)
+
+
+def _write_table(
+    sink: BinaryIO, run: Run, rows: Rows, batches: Iterable[pyarrow.RecordBatch], written: Written
+) -> None:
+    """Write rows in screens of a thousand, each aligned by itself, into a pipe a column at a time."""
+    columns = _screen_columns(rows)
+    if run.terminal.width is None and not run.terminal.colour:
+        write_aligned(sink, columns, map(_texts, pieces(batches)), keep_empty=True)
+    else:
+        _write_screens(sink, run, columns, batches, written)
+
+
+def _texts(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+    """Return the values of rows as texts, null as the word."""
+    import pyarrow as pa
+
+    from deltacli.arrow import compute as pc
+    from deltacli.cli.render.data.values import text_column
+
+    null = pa.scalar(NULL)
+    texts = [pc.coalesce(text_column(column), null) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(texts, batch.schema.names) if texts else batch
+
+
+def _write_screens(
+    sink: BinaryIO,
+    run: Run,
+    columns: Sequence[Column[tuple[str | None, ...]]],
+    batches: Iterable[pyarrow.RecordBatch],
+    written: Written,
+) -> None:
+    from deltacli.cli.render.data.values import text_column
+
+    heading = True
+
+    def show(held: Sequence[tuple[str | None, ...]]) -> None:
+        shown = set(write_table(sink, run.terminal, columns, held, heading=heading, keep_empty=True))
+        written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
+
+    held: list[tuple[str | None, ...]] = []
+    for piece in pieces(batches):
+        for start in range(0, piece.num_rows, ROWS_A_SCREEN):
+            part = piece.slice(start, ROWS_A_SCREEN)
+            texts = [text_column(column).to_pylist() for column in part.columns]
+            held += zip(*texts, strict=True) if texts else [()] * part.num_rows
+            if len(held) >= ROWS_A_SCREEN:
+                show(held)
+                held, heading = [], run.terminal.is_terminal
+    if held or heading:
+        show(held)
+
+
+def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
+    """The columns of a table; numbers and times keep every digit: half of one would be another."""
+    import pyarrow as pa
+
+    found: list[Column[tuple[str | None, ...]]] = []
+    for index, column in enumerate(rows.schema):
+        kind = column.type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        is_whole = is_number or pa.types.is_temporal(kind) or pa.types.is_boolean(kind)
+        found.append(
+            Column(
+                column.name,
+                partial(_shown, index),
+                style=partial(_style, index),
+                right=is_number,
+                priority=-1 if column.name in rows.first else index,
+                least=_NEVER_CUT if is_whole else 8,
+            )
+        )
+    return found
+
+
+def _shown(index: int, row: tuple[str | None, ...]) -> str:
+    value = row[index]
+    return NULL if value is None else value
+
+
+def _style(index: int, row: tuple[str | None, ...]) -> Style:
+    return Style.QUIET if row[index] is None else Style.PLAIN

@@ -1,0 +1,176 @@
+"""What a scan would read: how much, and each file with the reason where it is passed over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from deltacli.cli.render.aligned import ROWS_A_SCREEN, texts_of, write_aligned
+from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.data.rows import Written, cut, json_blocks
+from deltacli.cli.render.json import dumps, end_line, envelope, write_document_with_items
+from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.terminal.term import Style
+from deltacli.quantities import format_count, format_size, plural
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.cli.options.shared import Run
+    from deltacli.operations.read.scan import Scan
+
+_NAMES = ("path", "sizeBytes", "records", "kept", "reason")
+
+
+@dataclass(slots=True)
+class Amount:
+    """Numbers of some files; `records` is of those whose number is known."""
+
+    files: int = 0
+    sizeBytes: int = 0  # noqa: N815  (a field of a document)
+    records: int = 0
+    filesWithoutRecords: int = 0  # noqa: N815
+
+    def add(self, batch: pyarrow.RecordBatch) -> None:
+        """Count files in."""
+        from deltacli.arrow import compute as pc
+
+        records = batch.column("records")
+        self.files += batch.num_rows
+        self.sizeBytes += pc.sum(batch.column("sizeBytes")).as_py() or 0
+        self.records += pc.sum(records).as_py() or 0
+        self.filesWithoutRecords += records.null_count
+
+    def sentence(self) -> str:
+        """`12 files, 3.2 MiB, 1,200 records`."""
+        known = plural(self.records, "record")
+        unknown = f" in all but {plural(self.filesWithoutRecords, 'file')}" if self.filesWithoutRecords else ""
+        return f"{plural(self.files, 'file')}, {format_size(self.sizeBytes)}, {known}{unknown}"
+
+
+@dataclass(slots=True)
+class Totals:
+    """What a scan reads and passes over."""
+
+    kept: Amount = field(default_factory=Amount)
+    by_partition: Amount = field(default_factory=Amount)
+    by_statistics: Amount = field(default_factory=Amount)
+
+    def counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the files under their names in documents, and count them."""
+        from deltacli.arrow import compute as pc
+        from deltacli.operations.read.scan import BY_PARTITION, BY_STATISTICS
+
+        for found in batches:
+            batch = found.rename_columns(list(_NAMES))
+            self.kept.add(pc.filter(batch, batch.column("kept")))
+            for amount, reason in ((self.by_partition, BY_PARTITION), (self.by_statistics, BY_STATISTICS)):
+                amount.add(pc.filter(batch, pc.equal(batch.column("reason"), reason)))
+            if batch.num_rows:
+                yield batch
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """As it stands in documents and lines."""
+        skipped = {"partition": asdict(self.by_partition), "statistics": asdict(self.by_statistics)}
+        return {"kept": asdict(self.kept), "skipped": skipped}
+
+
+def write_scan_files(sink: BinaryIO, run: Run, uri: str, scan: Scan, *, limit: int) -> Written:
+    """Write the files of a scan in the run's format, `limit` of them (0: all), and the totals of all of them."""
+    from deltacli.cli.options.shared import OutputFormat
+
+    written, totals = Written(), Totals()
+    counted = totals.counted(scan.files())
+    batches = cut(counted, limit, written)
+    match run.format:
+        case OutputFormat.NDJSON:
+            count = 0
+            for block in json_blocks(batches, opening='{"type":"file",', closing="}\n"):
+                sink.write(block.data)
+                count += block.count
+            _drain(counted)
+            line = {"type": "scan", "table": uri, "version": scan.version, **totals.as_json()}
+            sink.write(dumps(line) + b"\n" + end_line(count + 1, complete=not written.was_cut))
+        case OutputFormat.JSON:
+            document = envelope("deltacli.scan-files", uri, complete=True) | {"version": scan.version}
+            blocks = json_blocks(batches, opening="{", closing="},\n")
+
+            def after() -> dict[str, Any]:  # Any: JSON values
+                _drain(counted)
+                return totals.as_json()
+
+            write_document_with_items(sink, document, blocks, was_cut=lambda: written.was_cut, after=after)
+        case OutputFormat.CSV:
+            from deltacli.cli.render.csv import write_csv_columns
+
+            write_csv_columns(sink, _NAMES, batches)
+        case OutputFormat.PARQUET:
+            from deltacli.cli.render.data.parquet import write_parquet
+
+            write_parquet(sink, _schema(), batches)
+        case _:
+            shown = list(batches)  # the totals come first; in columns a million files are 100 MB
+            _drain(counted)
+            _write_screens(sink, run, uri, scan.version, totals, shown)
+    return written
+
+
+def _drain(batches: Iterator[pyarrow.RecordBatch]) -> None:
+    """Count what is not shown."""
+    for _ in batches:
+        pass
+
+
+def _schema() -> pyarrow.Schema:
+    import pyarrow as pa
+
+    return pa.schema(zip(_NAMES, (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
+
+
+def _write_screens(
+    sink: BinaryIO, run: Run, uri: str, version: int, totals: Totals, batches: Sequence[pyarrow.RecordBatch]
+) -> None:
+    skipped = (("by partition", totals.by_partition), ("by statistics", totals.by_statistics))
+    sections = [
+        Section("table", [uri]),
+        Section("version", [str(version)]),
+        Section("read", [totals.kept.sentence()]),
+        *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
+    ]
+    write_sections(sink, run.terminal, sections)
+    columns = _columns()
+    if run.terminal.width is None and not run.terminal.colour:
+        if batches:
+            sink.write(b"\n")
+            write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
+        return
+    heading = True
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS_A_SCREEN):
+            rows = batch.slice(start, ROWS_A_SCREEN).to_pylist()
+            if heading:
+                sink.write(b"\n")
+            write_table(sink, run.terminal, columns, rows, heading=heading, keep_empty=True)
+            heading = False
+
+
+def _columns() -> list[Column[dict[str, Any]]]:
+    """The path last, because it is longest."""
+
+    def size(row: dict[str, Any]) -> str:
+        return format_size(row["sizeBytes"])
+
+    def records(row: dict[str, Any]) -> str:
+        return "" if row["records"] is None else format_count(row["records"])
+
+    def looks(row: dict[str, Any]) -> Style:
+        return Style.PLAIN if row["kept"] else Style.QUIET
+
+    return [
+        Column("sizeBytes", lambda row: row["sizeBytes"], size, right=True, priority=2, least=9, title="size"),
+        Column("records", lambda row: row["records"], records, right=True, priority=3, least=7),
+        Column("kept", lambda row: row["kept"], lambda row: "yes" if row["kept"] else "no", looks, priority=4, least=4),
+        Column("reason", lambda row: row["reason"], style=looks, priority=1, least=10),
+        Column("path", lambda row: row["path"], style=looks, priority=0, least=24, keep_end=True),
+    ]

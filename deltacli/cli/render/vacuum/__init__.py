@@ -1,0 +1,1 @@
+"""The plan of a vacuum, and its outcome, in each format."""

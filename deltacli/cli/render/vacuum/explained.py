@@ -1,0 +1,33 @@
+"""Why a vacuum keeps or deletes one file, for the eye."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.state import Section
+from deltacli.cli.terminal.term import Style
+from deltacli.quantities import format_moment
+
+if TYPE_CHECKING:
+    from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
+
+_STYLES = {"goes": Style.REMOVAL, "kept": Style.GOOD}
+
+
+def explanation_sections(table: str, explanation: Explanation) -> list[Section]:
+    """The verdict, why, what is known of the file, and the commits that name it, in order."""
+    sections = [
+        Section("table", [table]),
+        Section("file", [explanation.path], is_cut=False),
+        Section("verdict", [explanation.verdict], _STYLES.get(explanation.verdict, Style.PLAIN)),
+        Section("why", [explanation.why], is_cut=False),
+        *(Section(name, [text], is_cut=False) for name, text in explanation.facts),
+        Section("commits", [_commit(commit) for commit in explanation.commits], is_cut=False),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _commit(commit: ExplainedCommit) -> str:
+    when = "at an unknown time" if commit.timestamp_ms is None else f"{format_moment(commit.timestamp_ms)} UTC"
+    words = [f"{commit.version}, {when}, {commit.action}", commit.operation or "", commit.detail]
+    return ", ".join(word for word in words if word)

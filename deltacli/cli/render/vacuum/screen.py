@@ -1,0 +1,196 @@
+"""A vacuum for the eye: what goes, what stays and why, how far time travel reaches, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.cli.render.state import Section
+from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.operations.vacuum.plan import Mode
+from deltacli.quantities import (
+    format_age,
+    format_duration,
+    format_moment,
+    format_ranges,
+    format_size,
+    format_timestamp,
+    plural,
+)
+
+if TYPE_CHECKING:
+    from deltacli.operations.vacuum.plan import Ages, Amount, Refusal, VacuumOutcome, VacuumPlan
+
+_NAMED = 5
+_FAILURES = 10
+
+
+def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: Terminal) -> list[Section]:
+    """The sections of a plan with its outcome; those with nothing to say are left out."""
+    cutoff = f"files older than {format_moment(plan.cutoff_ms)} UTC ({format_duration(plan.retention_ms)})"
+    sections = [
+        Section("table", [plan.table]),
+        Section("version", [str(plan.snapshot_version)]),
+        Section("cutoff", [cutoff], is_cut=False),
+        Section("mode", ["lite: only what commits of the log removed"] if plan.mode is Mode.LITE else []),
+        Section("limited to", [plan.selection] if plan.selection is not None else [], is_cut=False),
+        Section("goes" if outcome is None else "planned", _goes(plan, terminal)),
+        Section("directories", _directories(plan, outcome)),
+        Section("stays", _aligned(list(_stays(plan))), is_cut=False),
+        Section("nested", _nested(plan), is_cut=False),
+        Section("time travel", list(_time_travel(plan, terminal)), is_cut=False),
+        Section("change feed", list(_change_feed(plan)), is_cut=False),
+        Section("refused", [_refusal(one) for one in plan.refusals], Style.PROBLEM, is_cut=False),
+        *([] if outcome is None else _became(outcome)),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _goes(plan: VacuumPlan, terminal: Terminal) -> list[str]:
+    """The sum, and a line a kind: files, bytes, from the newest to the oldest."""
+    if not plan.files:
+        return ["nothing"]
+    total = f"{plural(plan.files, 'file')}, {format_size(plan.size_bytes)}"
+    kinds = [(kind.value, found.amount, _span(plan, found.ages, terminal)) for kind, found in plan.totals.items()]
+    texts = [(name, plural(amount.files, "file"), format_size(amount.size_bytes), ages) for name, amount, ages in kinds]
+    name, files, size = (max(len(row[index]) for row in texts) for index in range(3))
+    return [total, *(f"{row[0]:<{name}}  {row[1]:>{files}}  {row[2]:>{size}}  {row[3]}" for row in texts)]
+
+
+def _span(plan: VacuumPlan, ages: Ages, terminal: Terminal) -> str:
+    """From when to when, as ages on a terminal and as times in a pipe; of LITE it is the time of the removal."""
+    if not ages.oldest_ms or not ages.newest_ms:
+        return "of unknown age" if not ages.newest_ms else f"the newest {_moment(plan, ages.newest_ms, terminal)}"
+    oldest, newest = (_moment(plan, found, terminal) for found in (ages.oldest_ms, ages.newest_ms))
+    if oldest == newest:
+        return oldest
+    return f"{newest.removesuffix(' ago')} to {oldest}" if terminal.is_terminal else f"{oldest} to {newest}"
+
+
+def _moment(plan: VacuumPlan, timestamp_ms: int, terminal: Terminal) -> str:
+    return format_age(timestamp_ms, plan.now_ms) if terminal.is_terminal else format_timestamp(timestamp_ms)
+
+
+def _directories(plan: VacuumPlan, outcome: VacuumOutcome | None) -> list[str]:
+    if outcome is not None:
+        removed = outcome.directories_removed
+        return [f"{removed:,} empty {_directory(removed)} removed"] if removed else []
+    return [f"{len(plan.directories):,} empty {_directory(len(plan.directories))}"] if plan.directories else []
+
+
+def _directory(count: int) -> str:
+    return "directory" if count == 1 else "directories"
+
+
+def _stays(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
+    kept = plan.kept
+    if kept.live.files:
+        yield "live", _amount(kept.live)
+    plain = (
+        ("retained", kept.retained, "needed by a version or a table that is kept"),
+        ("young", kept.young, "not older than the cutoff"),
+    )
+    yield from _counted(plain)
+    if kept.foreign.files:
+        yield "foreign", f"{_amount(kept.foreign)}: --include-foreign would delete them"
+        for name in kept.foreign_examples[:_NAMED]:
+            yield "", name
+        if kept.foreign.files > len(kept.foreign_examples[:_NAMED]) and kept.foreign_examples:
+            yield "", f"and {kept.foreign.files - len(kept.foreign_examples[:_NAMED]):,} more"
+    yield from _counted(
+        (
+            ("hidden", kept.hidden, "names that begin with _ or ."),
+            ("links", kept.links, "never followed"),
+            ("unproven", kept.unproven, "the log does not prove that no version needs them"),
+            ("not selected", kept.outside_selection, "outside of what this run is limited to"),
+        )
+    )
+
+
+def _counted(rows: Sequence[tuple[str, int, str]]) -> Iterator[tuple[str, str]]:
+    return ((name, f"{count:,}, {why}") for name, count, why in rows if count)
+
+
+def _amount(amount: Amount) -> str:
+    return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)}"
+
+
+def _aligned(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"{name:<{width}}  {text}" for name, text in rows]
+
+
+def _nested(plan: VacuumPlan) -> list[str]:
+    tables = plan.kept.nested_tables
+    if not tables:
+        return []
+    many = f"{len(tables):,} tables of their own, left" if len(tables) > 1 else "a table of its own, left"
+    more = [f"and {len(tables) - _NAMED:,} more"] if len(tables) > _NAMED else []
+    return [f"{many} alone", *tables[:_NAMED], *more]
+
+
+def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
+    reach = plan.reach
+    if reach.first_version is None:
+        if plan.files:
+            yield "how far back is not known: the log does not say"
+        return
+    when = "" if reach.first_ms is None else f", committed {_moment(plan, reach.first_ms, terminal)}"
+    yield f"whole from version {reach.first_version}{when}"
+    if reach.oldest_before is not None and reach.oldest_before < reach.first_version:
+        lost = [one for one in range(reach.oldest_before, reach.first_version) if one not in reach.kept_versions]
+        if lost:
+            yield f"{'versions' if len(lost) > 1 else 'version'} {format_ranges(lost)} may lose files"
+
+
+def _change_feed(plan: VacuumPlan) -> Iterator[str]:
+    if plan.reach.lost_feed is not None:
+        yield f"of {_versions(*plan.reach.lost_feed)} is no longer complete"
+
+
+def _versions(first: int, last: int) -> str:
+    return f"version {first}" if first == last else f"versions {format_ranges(range(first, last + 1))}"
+
+
+def _refusal(refusal: Refusal) -> str:
+    override = f"; to do it all the same: {refusal.override}" if refusal.override else ""
+    return f"{refusal.message} [{refusal.code}]{override}"
+
+
+def _became(outcome: VacuumOutcome) -> Iterator[Section]:
+    """What was done, and what was not."""
+    parts = [_amount(outcome.deleted)]
+    if outcome.missing:
+        parts.append(f"{_were(outcome.missing)} gone already")
+    if outcome.resumed_after:
+        yield Section("resumed", [f"after {plural(outcome.resumed_after, 'file')} that earlier runs were done with"])
+    yield Section("deleted", [", ".join(parts)], is_cut=False)
+    yield Section(
+        "spared", [f"{plural(outcome.spared, 'file')}, needed again since the plan was made"] if outcome.spared else []
+    )
+    yield Section("failed", list(_failures(outcome)), Style.PROBLEM, is_cut=False)
+    yield Section("commits", _commits(outcome), is_cut=False)
+
+
+def _were(count: int) -> str:
+    return f"{count:,} {'was' if count == 1 else 'were'}"
+
+
+def _failures(outcome: VacuumOutcome) -> Iterator[str]:
+    if not outcome.failures:
+        return
+    yield f"{plural(outcome.failures, 'file')} could not be deleted"
+    yield from (f"{path}: {reason}" for path, reason in outcome.failed[:_FAILURES])
+    if outcome.failures > _FAILURES:
+        yield f"and {outcome.failures - _FAILURES:,} more: --json names them"
+
+
+def _commits(outcome: VacuumOutcome) -> list[str]:
+    if outcome.start_version is None:
+        return []
+    said = [f"VACUUM START: version {outcome.start_version}"]
+    if outcome.end_version is not None:
+        said.append(f"VACUUM END: version {outcome.end_version}")
+    elif outcome.end_problem is not None:
+        said.append(f"VACUUM END: not written: {outcome.end_problem}")
+    return [", ".join(said)]

@@ -1,0 +1,1 @@
+"""Findings in each format."""

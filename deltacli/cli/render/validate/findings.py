@@ -1,0 +1,230 @@
+"""Findings as text, JSON, NDJSON and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from textwrap import wrap
+from typing import Any, BinaryIO, NamedTuple
+
+from deltacli.cli.render.columns import Column, write_csv, write_table
+from deltacli.cli.render.json import SCHEMA_VERSION, dumps, write_document
+from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, Counts, place_name
+from deltacli.cli.render.validate.verdict import all_sentence, judge
+from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
+from deltacli.delta.rules.framework.base import Finding, Fix, Severity
+from deltacli.quantities import format_count, plural
+
+_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
+
+
+def write_text(sink: BinaryIO, terminal: Terminal, checkup: Checkup, *, brief: bool) -> None:
+    """Write a line a finding, as compilers do, with details below unless `brief`; then the tables with their counts."""
+    has_lines = False
+    for table in checkup.tables:
+        for line in _table_lines(table, terminal, brief=brief):
+            sink.write(encoded(f"{line}\n"))
+            has_lines = True
+    if has_lines:
+        sink.write(b"\n")
+    _write_summary(sink, terminal, checkup)
+    for line in _verdict_lines(checkup, terminal):
+        sink.write(encoded(f"{line}\n"))
+
+
+def _table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
+    explained: set[str] = set()
+    for finding in table.findings:
+        yield _line(table, finding, terminal)
+        if not brief:
+            yield from _details(finding, terminal, with_fix=finding.rule.id not in explained)
+            explained.add(finding.rule.id)
+    name = _clean(table.name, terminal)
+    for rule, count in table.suppressed.items():
+        yield f"{name}: {count:,} more of {rule} {'is' if count == 1 else 'are'} not shown"
+    for sentence in table.validation.not_checked:
+        yield f"{name}: not checked: {_clean(sentence, terminal)}"
+
+
+def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
+    """`path:line: severity: message [rule]`; the line only where there is one."""
+    place = place_name(table, finding.place)
+    where = f"{place}:{finding.place.line}:" if finding.place.line is not None else f"{place}:"
+    severity = terminal.paint(f"{finding.severity}:", _STYLES[finding.severity])
+    rule = terminal.paint(f"[{finding.rule.id}]", Style.QUIET)
+    where = terminal.paint(_clean(where, terminal), Style.HEADING)
+    return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
+
+
+def _details(finding: Finding, terminal: Terminal, *, with_fix: bool) -> Iterator[str]:
+    pairs = [("seen", finding.seen), ("expected", finding.expected)]
+    if with_fix:
+        pairs.append(("fix", fix_sentence(finding.rule.fix)))
+    for label, value in pairs:
+        if value:
+            yield f"    {terminal.paint(f'{label:<8}', Style.QUIET)}  {_clean(value, terminal)}"
+
+
+def fix_sentence(fix: Fix) -> str:
+    """What could mend it, and what is lost by that."""
+    return fix.mend if not fix.loss or fix.loss.startswith("nothing") else f"{fix.mend}; loses: {fix.loss}"
+
+
+def _clean(text: str, terminal: Terminal) -> str:
+    return for_screen(text) if terminal.is_terminal else visible(text)
+
+
+def _verdict_lines(checkup: Checkup, terminal: Terminal) -> Iterator[str]:
+    """What is at stake in each table with errors or warnings, and, of several, in how many."""
+    told = False
+    for table in checkup.tables:
+        verdict = judge(table)
+        if not verdict.risks and not verdict.others:
+            continue
+        if not told:
+            yield ""
+            told = True
+        yield from _headed(table.name, verdict.sentence, terminal)
+    if told and len(checkup.tables) > 1:
+        yield from _headed(f"all {len(checkup.tables):,} tables", all_sentence(checkup), terminal)
+
+
+def _headed(name: str, sentence: str, terminal: Terminal) -> list[str]:
+    """A sentence after a name; on a terminal it goes on below between words."""
+    head, text = f"{_clean(name, terminal)}:", _clean(sentence, terminal)
+    if terminal.width is None:
+        lines = [f"{head} {text}"]
+    else:
+        lines = wrap(f"{head} {text}", terminal.width, subsequent_indent="    ", break_on_hyphens=False)
+    if lines[0].startswith(head):
+        lines[0] = terminal.paint(head, Style.HEADING) + lines[0].removeprefix(head)
+    return lines
+
+
+class _Row(NamedTuple):
+    """A line of the summary."""
+
+    name: str
+    version: int | None
+    counts: Counts
+    suppressed: int | None
+    accepted: int | None
+
+
+def _write_summary(sink: BinaryIO, terminal: Terminal, checkup: Checkup) -> None:
+    has_baseline = checkup.stale is not None
+    rows = [
+        _Row(
+            table.name,
+            table.validation.version,
+            table.counts,
+            sum(table.suppressed.values()) or None,
+            table.accepted if has_baseline else None,
+        )
+        for table in checkup.tables
+    ]
+    if len(rows) > 1:
+        suppressed = sum(row.suppressed or 0 for row in rows) or None
+        name = f"all {plural(len(rows), 'table')}"
+        rows.append(_Row(name, None, checkup.counts, suppressed, checkup.accepted if has_baseline else None))
+    write_table(sink, terminal, _summary_columns(), rows)
+
+
+def _summary_columns() -> list[Column[_Row]]:
+    def number(name: str, priority: int, style: Style) -> Column[_Row]:
+        return Column(
+            name,
+            lambda row: getattr(row.counts, name),
+            text=lambda row: format_count(getattr(row.counts, name)),
+            style=lambda row: style if getattr(row.counts, name) else Style.QUIET,
+            right=True,
+            priority=priority,
+            least=8,
+        )
+
+    return [
+        Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
+        Column("version", lambda row: row.version, right=True, priority=4, least=7),
+        number("errors", 1, _STYLES[Severity.ERROR]),
+        number("warnings", 2, _STYLES[Severity.WARNING]),
+        number("infos", 3, Style.PLAIN),
+        Column("not shown", lambda row: row.suppressed, right=True, priority=3, least=9),
+        Column("accepted", lambda row: row.accepted, right=True, priority=3, least=8),
+    ]
+
+
+def summary_sentence(checkup: Checkup) -> str:
+    """The run in one line, for formats that have no place for it."""
+    counts = checkup.counts
+    parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
+    return f"{plural(len(checkup.tables), 'table')}: {', '.join(parts)}"
+
+
+def write_json(sink: BinaryIO, checkup: Checkup, *, indent: bool) -> None:
+    """Write the document `deltacli.validate`; `table` is the one table, or null where there are several."""
+    document: dict[str, Any] = {  # Any: JSON values
+        "kind": "deltacli.validate",
+        "schemaVersion": SCHEMA_VERSION,
+        "table": checkup.tables[0].validation.table if len(checkup.tables) == 1 else None,
+        "tableFormat": "delta",
+        "complete": checkup.is_complete,
+        "level": checkup.level,
+        "tables": [_table_json(table) for table in checkup.tables],
+        "summary": checkup.counts._asdict(),
+    }
+    if checkup.stale is not None:
+        document["baseline"] = {"accepted": checkup.accepted, "stale": checkup.stale}
+    if checkup.failures:
+        document["failures"] = [
+            {"table": name, "code": fault.code, "message": fault.message} for name, fault in checkup.failures
+        ]
+    write_document(sink, document, indent=indent)
+
+
+def _table_json(table: CheckedTable) -> dict[str, Any]:
+    found = table.validation
+    files = {} if found.files is None else {"files": found.files._asdict()}
+    return {
+        "table": found.table,
+        "version": found.version,
+        "findings": [finding.as_json() for finding in table.findings],
+        "summary": table.counts._asdict(),
+        "verdict": judge(table).as_json(),
+        "suppressed": dict(table.suppressed),
+        "notChecked": list(found.not_checked),
+        **files,
+    }
+
+
+def finding_line(uri: str, finding: Finding) -> bytes:
+    """A finding as a line of NDJSON."""
+    return dumps({"type": "finding", "table": uri, **finding.as_json()}) + b"\n"
+
+
+def summary_line(table: CheckedTable, level: str) -> bytes:
+    """What follows the findings of a table in NDJSON."""
+    document = {name: value for name, value in _table_json(table).items() if name != "findings"}
+    return dumps({"type": "summary", "level": level, **document}) + b"\n"
+
+
+def write_findings_csv(sink: BinaryIO, checkup: Checkup) -> None:
+    """Write a row a finding."""
+    rows = ((table, finding) for table in checkup.tables for finding in table.findings)
+    write_csv(sink, _CSV_COLUMNS, rows)
+
+
+_CSV_COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
+    Column("table", lambda row: row[0].validation.table),
+    Column("rule", lambda row: row[1].rule.id),
+    Column("severity", lambda row: row[1].severity.value),
+    Column("path", lambda row: row[1].place.path),
+    Column("line", lambda row: row[1].place.line),
+    Column("version", lambda row: row[1].place.version),
+    Column("key", lambda row: row[1].place.key),
+    Column("message", lambda row: row[1].message),
+    Column("seen", lambda row: row[1].seen),
+    Column("expected", lambda row: row[1].expected),
+    Column("spec", lambda row: row[1].rule.spec),
+    Column("broken", lambda row: row[1].rule.fix.broken),
+    Column("mend", lambda row: row[1].rule.fix.mend),
+    Column("loss", lambda row: row[1].rule.fix.loss),
+]

@@ -1,0 +1,59 @@
+"""Findings as workflow commands of GitHub Actions: annotations of a file and a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, working_path
+from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.terminal.term import for_screen, visible
+from deltacli.delta.rules.framework.base import Finding, Severity
+
+_LINE_END = re.compile("([\r\n])")
+_COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+
+
+def write_github(sink: BinaryIO, checkup: Checkup) -> None:
+    """Write an annotation a finding, and one for whatever was left out."""
+    for table in checkup.tables:
+        for finding in table.findings:
+            sink.write(_annotation(table, finding))
+        for rule, count in table.suppressed.items():
+            sink.write(_command("notice", {"title": rule}, [f"{table.name}: {count} more are not shown"]))
+        for sentence in table.validation.not_checked:
+            sink.write(_command("notice", {"title": "not checked"}, [f"{table.name}: {sentence}"]))
+    for name, fault in checkup.failures:
+        sink.write(_command("error", {"title": fault.code}, [f"{name}: {fault.message}"]))
+
+
+def _annotation(table: CheckedTable, finding: Finding) -> bytes:
+    """`::error file=…,line=…,title=rule::message`, what was seen and the fix on lines of their own."""
+    properties = {"file": working_path(table, finding.place)}
+    if finding.place.line is not None:
+        properties["line"] = str(finding.place.line)
+    properties["title"] = finding.rule.id
+    pairs = (("seen", finding.seen), ("expected", finding.expected), ("fix", fix_sentence(finding.rule.fix)))
+    lines = [finding.message, *(f"{name}: {value}" for name, value in pairs if value)]
+    return _command(_COMMANDS[finding.severity], properties, lines)
+
+
+def _command(name: str, properties: dict[str, str], lines: Sequence[str]) -> bytes:
+    """Return a command whose message has these lines; control and direction characters in a line are escaped."""
+    shown = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
+    message = _data("\n".join(map(for_screen, lines)))
+    return f"::{name} {shown}::{message}\n".encode("utf-8", "backslashreplace")
+
+
+def _data(text: str) -> str:
+    """A message: the characters that end a command, escaped as the runner reads them back."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    """A property: those that end it, too, and what must not reach a terminal; line ends have an escape of their own."""
+    return "".join(
+        _data(part if part in ("\r", "\n") else visible(part)).replace(":", "%3A").replace(",", "%2C")
+        for part in _LINE_END.split(text)
+    )

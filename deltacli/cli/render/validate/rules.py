@@ -1,0 +1,102 @@
+"""The catalogue of rules, as a result of its own."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+from deltacli.cli.render.columns import Column, write_csv, write_table
+from deltacli.cli.render.json import SCHEMA_VERSION, write_document, write_lines
+from deltacli.cli.render.validate.checkup import LEVEL_NAMES
+from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.terminal.term import Style, Terminal, for_screen
+from deltacli.delta.rules.framework.base import Rule, Severity
+from deltacli.errors import UsageError
+
+_STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
+
+
+def write_rules(sink: BinaryIO, terminal: Terminal, form: str, rules: Sequence[Rule]) -> None:
+    """Write the rules, each with an example of what it reports."""
+    match form:
+        case "json":
+            document = {
+                "kind": "deltacli.rules",
+                "schemaVersion": SCHEMA_VERSION,
+                "tableFormat": "delta",
+                "complete": True,
+                "items": [rule_json(rule) for rule in rules],
+            }
+            write_document(sink, document, indent=terminal.is_terminal)
+        case "ndjson":
+            write_lines(sink, map(rule_json, rules), kind="rule")
+        case "csv":
+            write_csv(sink, _columns(), rules)
+        case _ if terminal.width is not None:
+            for rule in rules:
+                sink.write("\n".join(_block(rule, terminal, terminal.width)).encode() + b"\n\n")
+        case _:
+            write_table(sink, terminal, _columns(), rules)
+
+
+def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
+    """A rule for the eye: cut columns would say nothing."""
+    severity = terminal.paint(rule.severity.value, _STYLES[rule.severity])
+    yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {LEVEL_NAMES[rule.level]}"
+    yield from _wrapped(rule.checks, width, 4)
+    draft = f"; old draft: {rule.seed}" if rule.seed else ""
+    pairs = (
+        ("broken", rule.fix.broken),
+        ("fix", fix_sentence(rule.fix)),
+        ("source", f"{rule.spec}{draft}"),
+        ("example", rule.example),
+    )
+    for label, text in pairs:
+        first, *rest = _wrapped(text, width, 13) or [""]
+        if first:
+            yield f"    {terminal.paint(f'{label:<7}', Style.QUIET)}  {first.lstrip()}"
+            yield from rest
+
+
+def _wrapped(text: str, width: int, indent: int) -> list[str]:
+    blanks = " " * indent
+    return textwrap.wrap(for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks)
+
+
+def require_list_format(form: str) -> None:
+    """Raise UsageError where a list of rules has no such form."""
+    if form not in ("table", "json", "ndjson", "csv"):
+        raise UsageError(
+            f"--list-rules is not written as {form}", facts={"expected": "--format table, json, ndjson or csv"}
+        )
+
+
+def rule_json(rule: Rule) -> dict[str, Any]:  # Any: JSON values
+    """A rule as in the document `deltacli.rules`."""
+    return {
+        "rule": rule.id,
+        "severity": rule.severity.value,
+        "level": LEVEL_NAMES[rule.level],
+        "checks": rule.checks,
+        "seed": rule.seed,
+        "spec": rule.spec,
+        "fix": rule.fix._asdict(),
+        "example": rule.example,
+    }
+
+
+def _columns() -> list[Column[Rule]]:
+    """The columns of a pipe and of CSV: a line a rule, everything in it."""
+    return [
+        Column("rule", lambda rule: rule.id),
+        Column("severity", lambda rule: rule.severity.value, style=lambda rule: _STYLES[rule.severity]),
+        Column("level", lambda rule: LEVEL_NAMES[rule.level]),
+        Column("checks", lambda rule: rule.checks),
+        Column("example", lambda rule: rule.example),
+        Column("seed", lambda rule: rule.seed),
+        Column("spec", lambda rule: rule.spec),
+        Column("broken", lambda rule: rule.fix.broken),
+        Column("mend", lambda rule: rule.fix.mend),
+        Column("loss", lambda rule: rule.fix.loss),
+    ]

@@ -1,0 +1,102 @@
+"""Findings as SARIF 2.1.0, for code scanning services."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+from deltacli import __version__
+from deltacli.cli.render.json import dumps
+from deltacli.cli.render.validate.checkup import LEVEL_NAMES, CheckedTable, Checkup, working_uri
+from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.terminal.term import escaped_json, visible
+from deltacli.delta.rules.framework.base import Finding, Place, Rule, Severity
+from deltacli.operations.validate.baseline import fingerprint
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+Json = dict[str, Any]  # Any: JSON values
+
+
+def write_sarif(sink: BinaryIO, checkup: Checkup, *, indent: bool) -> None:
+    """Write one run: every rule that was checked, a result a finding, and what was not checked as notifications."""
+    places = {rule.id: index for index, rule in enumerate(checkup.rules)}
+    run: Json = {
+        "tool": {
+            "driver": {
+                "name": "deltacli",
+                "version": __version__,
+                "semanticVersion": __version__,
+                "rules": [_rule(rule) for rule in checkup.rules],
+            }
+        },
+        "invocations": [_invocation(checkup)],
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(table, finding, places[finding.rule.id]) for table in checkup.tables for finding in table.findings
+        ],
+    }
+    document = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=indent)
+    sink.write(escaped_json(document.decode()).encode() + b"\n")
+
+
+def _rule(rule: Rule) -> Json:
+    area = rule.id.partition(".")[0]
+    properties: Json = {"tags": ["delta-lake", area], "level": LEVEL_NAMES[rule.level], "spec": rule.spec}
+    if rule.seed:
+        properties["seed"] = rule.seed
+    found: Json = {
+        "id": rule.id,
+        "shortDescription": {"text": rule.checks},
+        "help": {"text": _help(rule)},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+        "properties": properties,
+    }
+    return found
+
+
+def _help(rule: Rule) -> str:
+    pairs = (
+        ("Broken", rule.fix.broken),
+        ("Fix", fix_sentence(rule.fix)),
+        ("Source", rule.spec),
+        ("Example", rule.example),
+    )
+    return "\n".join([rule.checks, *(f"{name}: {text}" for name, text in pairs if text)])
+
+
+def _result(table: CheckedTable, finding: Finding, index: int) -> Json:
+    place = finding.place
+    location: Json = {"artifactLocation": {"uri": working_uri(table, place)}}
+    if place.line is not None:
+        location["region"] = {"startLine": place.line}
+    properties: Json = {"table": table.validation.table, "version": place.version, "key": place.key}
+    properties |= {"seen": finding.seen, "expected": finding.expected}
+    known = fingerprint(working_uri(table, Place("")), finding)
+    return {
+        "ruleId": finding.rule.id,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": visible(finding.message)},
+        "locations": [{"physicalLocation": location}],
+        "partialFingerprints": {"deltacliFinding/v1": known.digest},
+        "properties": {name: value for name, value in properties.items() if value is not None},
+    }
+
+
+def _invocation(checkup: Checkup) -> Json:
+    """Whether every path was looked at, and what was left out."""
+    told = [_notification("warning", f"{name}: {fault.message} [{fault.code}]") for name, fault in checkup.failures]
+    for table in checkup.tables:
+        told += [_notification("note", f"{table.name}: not checked: {text}") for text in table.validation.not_checked]
+        told += [
+            _notification("note", f"{table.name}: {count} more of {rule} are not shown")
+            for rule, count in table.suppressed.items()
+        ]
+    found: Json = {"executionSuccessful": not checkup.failures}
+    return {**found, "toolExecutionNotifications": told} if told else found
+
+
+def _notification(level: str, text: str) -> Json:
+    return {"level": level, "message": {"text": visible(text)}}

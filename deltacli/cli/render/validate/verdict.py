@@ -1,0 +1,95 @@
+"""What the findings of a table come to, in one sentence: what is at stake, by which rules, and what else to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.cli.render.validate.checkup import LEVEL_NAMES, CheckedTable, Checkup
+from deltacli.delta.rules.framework.base import Severity
+from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.risks import SAYS, UNREADABLE, Risk, risk_of
+from deltacli.quantities import plural
+
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`risks`: each class that findings are of, the worst first, with their number by rule. `others` counts the rules
+    of errors and warnings that put nothing at stake, `remarks` those of observations. `is_readable`: whether the newest
+    version can be rebuilt from the log; None where not everything that decides it was looked at.
+    """
+
+    level: str
+    risks: dict[Risk, dict[str, int]]
+    others: int
+    remarks: int
+    is_readable: bool | None
+
+    @property
+    def sentence(self) -> str:
+        """The verdict for people, exact and short."""
+        parts = [f"{self._says(risk)} ({_named(list(rules))})" for risk, rules in self.risks.items()]
+        if self.is_readable and not parts:
+            parts.append("its log can be read" if self.level == "log" else "readable")
+        if self.others:
+            parts.append(f"{plural(self.others, 'more thing' if self.risks else 'thing')} to look at")
+        elif self.remarks and not self.risks:
+            parts.append(plural(self.remarks, "remark"))
+        elif not self.risks:
+            parts.append("nothing found")
+        return "; ".join(parts)
+
+    def _says(self, risk: Risk) -> str:
+        return "it can't be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        """The verdict as in the document `deltacli.validate`."""
+        risks = [
+            {"risk": risk.value, "says": SAYS[risk], "findings": sum(rules.values()), "rules": list(rules)}
+            for risk, rules in self.risks.items()
+        ]
+        return {"sentence": self.sentence, "readable": self.is_readable, "risks": risks}
+
+
+def judge(table: CheckedTable) -> Verdict:
+    """What the findings of a table come to."""
+    risks: dict[Risk, dict[str, int]] = {risk: {} for risk in Risk}
+    others, remarks = set(), set()
+    for finding in table.findings:
+        rule, risk = finding.rule.id, risk_of(finding)
+        if risk is not None:
+            risks[risk][rule] = risks[risk].get(rule, 0) + 1
+        elif finding.severity is Severity.INFO:
+            remarks.add(rule)
+        else:
+            others.add(rule)
+    found = {risk: rules for risk, rules in risks.items() if rules}
+    at_stake = {rule for rules in found.values() for rule in rules}
+    readable = _is_readable(table, can_be=Risk.UNREADABLE not in found)
+    return Verdict(table.validation.level, found, len(others - at_stake), len(remarks), readable)
+
+
+def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
+    found = table.validation
+    if not found.is_rebuilt:
+        return False
+    asked = {rule.id for rule in catalogue().rules.values() if LEVEL_NAMES[rule.level] == "log"} & UNREADABLE
+    is_whole = asked <= found.rules and not found.not_checked and not table.accepted
+    return True if can_be and is_whole else None
+
+
+def all_sentence(checkup: Checkup) -> str:
+    """What the verdicts of several tables come to."""
+    verdicts = [judge(table) for table in checkup.tables]
+    at_risk = sum(bool(verdict.risks) for verdict in verdicts)
+    to_look_at = sum(bool(verdict.others and not verdict.risks) for verdict in verdicts)
+    rest = len(verdicts) - at_risk - to_look_at
+    return f"{at_risk:,} at risk, {to_look_at:,} with things to look at, {rest:,} with neither"
+
+
+def _named(rules: Sequence[str]) -> str:
+    more = f" and {len(rules) - _NAMED} more" if len(rules) > _NAMED else ""
+    return ", ".join(rules[:_NAMED]) + more

@@ -1,0 +1,182 @@
+"""Signals: the first one ends the run in good order, a second one at once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any, NoReturn
+
+from deltacli import leftovers
+from deltacli.cli.terminal.term import live_line
+
+_MEANING = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
+"""Signal -> what the user reads. SIGHUP is unknown to some systems."""
+
+
+_A_LITTLE_LATER = 0.05
+
+
+class Interrupted(BaseException):
+    """A signal asks the run to end; raised in the main thread, wherever that is.
+
+    Not an Exception, so that nothing takes it for a fault. A command that changes things catches it, puts into
+    `outcome` what it did, and raises it again.
+    """
+
+    outcome = "nothing was changed"
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    @property
+    def exit_code(self) -> int:
+        return 128 + self.number
+
+    @property
+    def signal_name(self) -> str:
+        return signal.Signals(self.number).name
+
+    @property
+    def message(self) -> str:
+        """One line: what happened."""
+        return f"{_MEANING[self.signal_name]}; {self.outcome}"
+
+    def unwind(self) -> None:
+        """Let go of everything the interrupted frames hold: generators close, and with them the pieces in flight
+        end.
+        """
+        import traceback
+
+        fault: BaseException | None = self
+        while fault is not None:
+            if fault.__traceback__ is not None:
+                traceback.clear_frames(fault.__traceback__)
+            fault = fault.__context__
+
+
+@dataclass(slots=True)
+class _State:
+    """What has arrived in this run."""
+
+    first: int | None = None
+    pager_is_running: Callable[[], bool] | None = None
+    is_sending_again: bool = False
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def signals_raise() -> Iterator[None]:
+    """Turn signals into Interrupted, a second one into the end of the process. Signals that our parent ignores
+    (`nohup`, a job of a script in the background) stay ignored.
+    """
+    _state.first = None
+    before: dict[int, Any] = {}  # Any: whatever handler there was
+    hook = sys.unraisablehook
+    try:
+        for name in _MEANING:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, _on_signal)
+        sys.unraisablehook = _on_unraisable
+    except ValueError:
+        pass  # not the main thread: whoever runs us there handles signals
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def pager_in_front(is_running: Callable[[], bool]) -> Iterator[None]:
+    """While a pager has the terminal, Ctrl-C is meant for the pager; once it has ended, for us again."""
+    _state.pager_is_running = is_running
+    try:
+        yield
+    finally:
+        _state.pager_is_running = None
+
+
+def is_interrupted() -> bool:
+    """Return True once a signal asked this run to end."""
+    return _state.first is not None
+
+
+def _on_signal(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGINT and _state.pager_is_running is not None and _state.pager_is_running():
+        return
+    if _state.is_sending_again:  # on a machine so busy that the hook is still at work
+        _send_again(number)
+        return
+    if _state.first is None:
+        _state.first = number
+        if (line := live_line()) is not None:
+            line.stopping()
+        raise Interrupted(number)
+    if number in (signal.SIGINT, signal.SIGTERM):  # a terminal that closes sends SIGHUP more than once
+        _leave_at_once(number)
+
+
+def _leave_at_once(number: int) -> NoReturn:
+    """End the process without waiting for any thread; temporary files and the progress line go. Where stderr takes
+    nothing any more, another signal ends it.
+    """
+    leftovers.remove_all()
+    signal.signal(number, signal.SIG_DFL)
+    try:
+        if (line := live_line()) is not None:
+            line.leave()
+    finally:
+        os._exit(128 + number)
+
+
+def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """An interruption that fell into a destructor is lost there; send it once more, when the destructor is over."""
+    if not isinstance(unraisable.exc_value, Interrupted):
+        from deltacli.cli.terminal.libraries import on_unraisable
+
+        on_unraisable(unraisable)
+        return
+    _state.first = None
+    _state.is_sending_again = True
+    try:
+        _send_again(unraisable.exc_value.number)
+    finally:
+        _state.is_sending_again = False
+
+
+def _send_again(number: int) -> None:
+    """Raise a signal's interruption a little later in this thread. By a timer of the system where there is one: a
+    thread can't be started in a signal handler, which may have stopped the start of another.
+    """
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, lambda _, frame: _on_signal(number, frame))
+        signal.setitimer(signal.ITIMER_REAL, _A_LITTLE_LATER)
+        return
+    from threading import Timer
+
+    again = Timer(_A_LITTLE_LATER, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+
+
+@contextlib.contextmanager
+def telling_commit() -> Iterator[None]:
+    """Let an interruption say what became of a commit that was in flight."""
+    try:
+        yield
+    except Interrupted as interruption:
+        notes = getattr(interruption, "__notes__", None)
+        interruption.outcome = notes[0] if notes else interruption.outcome
+        raise

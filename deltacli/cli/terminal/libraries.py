@@ -1,0 +1,97 @@
+"""What libraries log, warn of or trace: shown on stderr with `-vv` only, as `--log-format` says, without secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deltacli.cli.options.shared import invocation
+from deltacli.cli.render.json import dumps
+from deltacli.cli.terminal.term import say, visible
+
+if TYPE_CHECKING:
+    import logging
+
+_VERBOSE = 2
+_handlers: list[logging.Handler] = []
+
+
+@contextlib.contextmanager
+def libraries_muted() -> Iterator[None]:
+    """Keep what libraries write on stderr of their own accord off it for the time of a run."""
+    shown, traced = warnings.showwarning, threading.excepthook
+    warnings.showwarning = _on_warning
+    threading.excepthook = _on_thread
+    try:
+        yield
+    finally:
+        warnings.showwarning, threading.excepthook = shown, traced
+        _release_logging()
+
+
+def capture_logging() -> None:
+    """Take what libraries log from now on. Called before a library that logs is imported: `logging` itself takes time
+    to import.
+    """
+    import logging
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            try:
+                text, trace = record.getMessage(), _trace(record.exc_info)
+            except Exception as fault:  # noqa: BLE001  (arguments that do not fit their text are not our fault)
+                text, trace = f"{record.msg} ({type(fault).__name__})", ""
+            show(record.levelname.lower(), record.name, f"{text}\n{trace}".rstrip())
+
+    if not _handlers:
+        _handlers.append(Handler())
+        logging.getLogger().addHandler(_handlers[0])
+
+
+def on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Show an exception that was raised where nothing can catch it, in a destructor."""
+    where = unraisable.err_msg or f"exception ignored in {unraisable.object!r}"
+    trace = _trace((unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback))
+    show("error", "python", f"{where}\n{trace}".rstrip())
+
+
+def show(level: str, logger: str, text: str) -> None:
+    """Write what a library said, at `-vv`."""
+    if invocation.verbosity < _VERBOSE:
+        return
+    from deltacli.storage.secrets import without_secrets
+
+    safe = without_secrets(text)
+    if invocation.log_is_json:
+        say(dumps({"type": "log", "level": level, "logger": logger, "message": safe}).decode())
+    else:
+        say("\n".join(visible(line) for line in f"{level}: {logger}: {safe}".splitlines()))
+
+
+def _release_logging() -> None:
+    if _handlers:
+        import logging
+
+        logging.getLogger().removeHandler(_handlers.pop())
+
+
+def _on_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    show("warning", category.__name__, str(message))
+
+
+def _on_thread(arguments: threading.ExceptHookArgs) -> None:
+    name = arguments.thread.name if arguments.thread is not None else "a thread"
+    trace = _trace((arguments.exc_type, arguments.exc_value, arguments.exc_traceback))
+    show("error", "python", f"exception in {name}\n{trace}".rstrip())
+
+
+def _trace(found: Any) -> str:  # Any: what `sys.exc_info` returns, or True
+    if not isinstance(found, tuple) or found[0] is None:
+        return ""
+    import traceback
+
+    return "".join(traceback.format_exception(*found))

@@ -1,0 +1,57 @@
+"""Where a result goes: stdout, or a file that appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+if TYPE_CHECKING:
+    from deltacli.cli.terminal.pager import Screen
+
+
+_OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
+
+
+class PagerQuitError(Exception):
+    """The user has seen enough and left the pager: the run ends, and all is well."""
+
+
+@contextlib.contextmanager
+def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
+    """Yield the stream for the result; `screen` is stdout where that is a terminal.
+
+    A file is written beside its name, synced and renamed; on any fault nothing is left of it. Links are followed.
+    """
+    if screen is not None:
+        with screen:
+            yield cast(BinaryIO, screen)  # of a stream's methods, results use only `write`
+        return
+    if output is None or output == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    from deltacli.storage.replacement import replacement, unwritable
+
+    try:
+        if _is_written_in_place(output):
+            with open(output, "wb") as sink:
+                yield sink
+            return
+    except OSError as fault:
+        raise unwritable(output, fault) from fault
+    with replacement(output) as sink:
+        yield sink
+
+
+def _is_written_in_place(output: str) -> bool:
+    """True for a pipe, a device, or another name of an open file: replacing it would take it from its users."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(output).st_mode
+        if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+            return True
+        return os.path.abspath(output).startswith(_OPEN_FILES)
+    return False

@@ -1,0 +1,162 @@
+"""The result on a terminal: shown as it is while it fits the screen, through a pager once it is longer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import BinaryIO
+
+from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front
+from deltacli.cli.terminal.output import PagerQuitError
+from deltacli.cli.terminal.term import CONTROL, cells, close_live_line, escaped_json
+
+_SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | None] = shutil.which) -> list[str] | None:
+    """Return the command of the pager: `DELTACLI_PAGER`, then `PAGER`, else less; None for `cat`, an empty value or
+    one that is not installed.
+    """
+    wanted = environment.get("DELTACLI_PAGER", environment.get("PAGER", "less")).strip()
+    if wanted in ("", "cat") or environment.get("TERM") == "dumb":
+        return None
+    if _SHELL.search(wanted):
+        return ["/bin/sh", "-c", wanted] if os.name == "posix" else None
+    command = shlex.split(wanted)
+    return command if which(command[0]) else None
+
+
+class Screen:
+    """A writable stream over a terminal's stdout.
+
+    Holds back what is written until it is more than `rows` lines, then hands it and the rest to the pager; without
+    one it goes to the terminal. `clean` takes control characters out of formats that do not (JSON, CSV).
+    """
+
+    def __init__(
+        self,
+        out: BinaryIO,
+        *,
+        rows: int,
+        width: int,
+        pager: list[str] | None,
+        clean: Callable[[str], str] | None = None,
+    ) -> None:
+        self._out = out
+        self._rows = rows
+        self._width = width
+        self._pager = pager
+        self._clean = clean
+        self._held: list[bytes] = []
+        self._held_rows = 0
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Screen:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, fault: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        if self._process is None:
+            self._release()
+            self._out.flush()
+        else:
+            self._end_pager(at_once=isinstance(fault, Interrupted))
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Take text of whole lines. Raises PagerQuitError where the user has left the pager."""
+        close_live_line()
+        text = bytes(data)
+        if self._clean is not None:
+            text = self._clean(text.decode("utf-8", "replace")).encode("utf-8", "backslashreplace")
+        if self._process is not None:
+            self._feed(text)
+        elif self._pager is None:
+            self._out.write(text)
+        else:
+            self._held.append(text)
+            self._held_rows += _screen_rows(text, self._width)
+            if self._held_rows > self._rows:
+                self._start(self._pager)
+        return len(data)
+
+    def flush(self) -> None:
+        """Show what was written, as far as nothing is held back for the pager."""
+        if self._process is None and self._pager is None:
+            self._out.flush()
+
+    def _start(self, command: list[str]) -> None:
+        self._out.flush()
+        environment = dict(os.environ)
+        environment.setdefault("LESS", "FRX")
+        try:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+        except OSError:
+            self._pager = None
+            self._release()
+            return
+        process = self._process
+        self._in_front = pager_in_front(lambda: process.poll() is None)
+        self._in_front.__enter__()
+        held, self._held = self._held, []
+        self._feed(b"".join(held))
+
+    def _release(self) -> None:
+        held, self._held = self._held, []
+        self._out.write(b"".join(held))
+
+    def _feed(self, text: bytes) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(text)
+            self._process.stdin.flush()
+        except BrokenPipeError as quitted:
+            raise PagerQuitError from quitted
+
+    def _end_pager(self, *, at_once: bool) -> None:
+        """Wait until the user leaves the pager; its own exit code says nothing about the result."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        try:
+            if at_once:
+                self._process.terminate()
+            with contextlib.suppress(BrokenPipeError):  # it was left before it had read everything
+                self._process.stdin.close()
+            self._process.wait()
+        finally:
+            self._in_front.__exit__(None, None, None)
+
+
+def _screen_rows(text: bytes, width: int) -> int:
+    """How many rows of a screen a text takes, long lines wrapped."""
+    lines = _COLOURS.sub("", text.decode("utf-8", "replace")).split("\n")
+    rows = sum(max(-(-cells(line) // width), 1) for line in lines)
+    return rows - 1 if not lines[-1] else rows
+
+
+def open_screen(format_: str, *, is_paged: bool) -> Screen:
+    """Return stdout as a screen; paged where the user may press keys."""
+    size = shutil.get_terminal_size((80, 24))
+    wants_pager = is_paged and format_ in ("table", "json") and sys.stdin.isatty()
+    return Screen(
+        sys.stdout.buffer,
+        rows=size.lines - 1,
+        width=max(size.columns, 1),
+        pager=choose_pager(os.environ) if wants_pager else None,
+        clean={"table": None, "csv": _escape_for_eyes}.get(format_, escaped_json),
+    )
+
+
+def _escape_for_eyes(text: str) -> str:
+    return CONTROL.sub(
+        lambda match: match[0] if match[0] == "\n" else match[0].encode("unicode_escape").decode("ascii"), text
+    )

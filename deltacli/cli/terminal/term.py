@@ -1,0 +1,166 @@
+"""The terminal: whether there is one, how wide it is, what colour means, and everything that is said on stderr."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import unicodedata
+from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+class Style(StrEnum):
+    """Colour by meaning, as ANSI parameters."""
+
+    PLAIN = ""
+    HEADING = "1"
+    QUIET = "2"
+    GOOD = "32"
+    CHANGE = "33"
+    REMOVAL = "31"
+    PROBLEM = "1;31"
+
+
+class Terminal(NamedTuple):
+    """What stdout is: a terminal of `width` cells, or a pipe (`width` None), with or without colour."""
+
+    is_terminal: bool
+    width: int | None
+    colour: bool
+
+    def paint(self, text: str, style: Style) -> str:
+        """Colour a text by meaning, where colour is on."""
+        return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style is not Style.PLAIN and text else text
+
+
+def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
+    """Look at stdout. `colour` is auto, always or never; `NO_COLOR` and `TERM=dumb` turn auto off."""
+    is_terminal = not to_file and sys.stdout.isatty()
+    wanted = colour == "always" or (
+        colour == "auto" and is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+    width = max(shutil.get_terminal_size((80, 24)).columns, 20) if is_terminal else None
+    return Terminal(is_terminal, width, wanted)
+
+
+def visible(text: str) -> str:
+    """Return a text that is safe on a terminal: control and direction characters as their escapes."""
+    return (
+        CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)
+        if CONTROL.search(text)
+        else text
+    )
+
+
+def escaped_json(text: str) -> str:
+    """Return a JSON text whose control and direction characters are JSON escapes: its values stay the same."""
+    return CONTROL.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def for_screen(text: str) -> str:
+    """Return a text that any terminal can take: `visible`, and bytes that are no UTF-8 as escapes, too."""
+    safe = visible(text)
+    return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def encoded(text: str) -> bytes:
+    """A text in UTF-8: names of files with the bytes they have, half a character of JSON (`\\ud800`) as its escape."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "backslashreplace")
+
+
+def cells(text: str) -> int:
+    """How many terminal cells a text takes: wide East Asian characters take two, combining marks none."""
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def _cells_of(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
+        return 0  # marks, joiners, and the vowels and finals of Hangul, which join their consonant
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def shorten(text: str, width: int, *, keep_end: bool = False) -> str:
+    """Cut a text to `width` cells, with an ellipsis where something was cut."""
+    if cells(text) <= width:
+        return text
+    kept, used = 0, 0
+    for character in reversed(text) if keep_end else text:
+        used += _cells_of(character)
+        if used > max(width - 1, 0):
+            break
+        kept += 1
+    if not keep_end:
+        return text[:kept] + "…"
+    while kept and _cells_of(text[-kept]) == 0:
+        kept -= 1  # a mark whose letter was cut
+    return "…" + text[len(text) - kept :]
+
+
+class LiveLine(Protocol):
+    """A line at the bottom of the terminal that is redrawn: it must be gone before anything else is written."""
+
+    def hidden(self) -> AbstractContextManager[None]:
+        """Take it away while something else is written."""
+
+    def stopping(self) -> None:
+        """Say that the run was interrupted. Called in a signal handler."""
+
+    def close(self) -> None:
+        """Take it away for good."""
+
+    def leave(self) -> None:
+        """Take it away for good, or give up where that would wait."""
+
+
+_live: list[LiveLine] = []
+
+
+def set_live_line(line: LiveLine | None) -> None:
+    """Make a line the one that is redrawn on stderr; None: there is none."""
+    _live[:] = [] if line is None else [line]
+
+
+def live_line() -> LiveLine | None:
+    """The line that is redrawn on stderr, if there is one."""
+    return _live[0] if _live else None
+
+
+def close_live_line() -> None:
+    """Take the line that is redrawn away for good."""
+    if (line := live_line()) is not None:
+        line.close()
+        set_live_line(None)
+
+
+def say(text: str) -> None:
+    """Write a line on stderr, without secrets; a closed stderr is nobody's fault."""
+    from deltacli.storage.secrets import without_secrets
+
+    text = without_secrets(text)
+    line = live_line()
+    with nullcontext() if line is None else line.hidden():
+        write_stderr(text + "\n")
+
+
+def say_json(document: bytes) -> None:
+    """Write a JSON object as a line on stderr, safe on a terminal."""
+    say(escaped_json(document.decode()))
+
+
+def write_stderr(text: str) -> None:
+    """Write on stderr as it is; once nobody reads there, write nowhere."""
+    try:
+        sys.stderr.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        from deltacli.cli.terminal.streams import give_up
+
+        give_up(sys.stderr, 2)

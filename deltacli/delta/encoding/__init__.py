@@ -1,0 +1,1 @@
+"""Bytes and text: JSON in columns, text forms of values, fingerprints."""

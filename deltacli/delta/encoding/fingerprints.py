@@ -1,0 +1,48 @@
+"""Finding equal texts among millions without holding a table of them: eight bytes stand for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from deltacli.arrow import compute as pc
+
+_PRINTED = 48
+_SALT = 31
+
+
+def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array out
+    """Eight bytes of each key, made of its last 48: equal where keys are equal, and different nearly always where keys
+    differ in their ends, as file names do.
+    """
+    import pyarrow as pa
+
+    if len(keys) and pc.min_max(pc.binary_length(keys)).as_py()["min"] < _PRINTED:
+        keys = pc.binary_join_element_wise(pa.scalar(b"\x00" * _PRINTED), keys, b"")
+    found = None
+    for end in range(0, _PRINTED, 8):
+        part = pc.binary_slice(keys, -end - 8, -end) if end else pc.binary_slice(keys, -8)
+        eight = pc.cast(part, pa.binary(8)).view(pa.int64())
+        found = eight if found is None else pc.bit_wise_xor(pc.multiply(found, _SALT), eight)
+    return found
+
+
+def repeated(prints: Any) -> Any:  # Any: int64 arrays
+    """The fingerprints that occur more than once, in order; sorting takes a tenth of the memory of a hash table."""
+    ordered = pc.take(prints, pc.sort_indices(prints))
+    again = pc.equal(ordered.slice(1), ordered.slice(0, max(len(ordered) - 1, 0)))
+    return pc.unique(pc.filter(ordered.slice(1), again))
+
+
+def rows_that_may_repeat(keys: Iterable[Any]) -> Any:  # Any: binary arrays in, a chunked boolean array out
+    """Which of millions of keys may occur more than once: all that do, and hardly any other.
+
+    The keys are taken one array after the other, so that the next may be made when the last is forgotten.
+    """
+    import pyarrow as pa
+
+    prints = [fingerprints(chunk) for chunk in keys if len(chunk)]
+    if not prints:
+        return pa.chunked_array([], pa.bool_())
+    often = repeated(pa.concat_arrays(prints))
+    return pa.chunked_array([pc.is_in(found, value_set=often) for found in prints], pa.bool_())

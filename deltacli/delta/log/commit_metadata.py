@@ -1,0 +1,67 @@
+"""What a user adds to the commitInfo of a commit: keys with texts. Spec: Commit Provenance Information."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.errors import UsageError
+
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
+
+_WRITTEN = "deltacli writes it"
+_NUMBER, _OBJECT = "Delta-Spark reads a number there", "Delta-Spark reads an object there"
+
+RESERVED: Mapping[str, str] = {
+    "timestamp": _WRITTEN,
+    "inCommitTimestamp": _WRITTEN,
+    "operation": _WRITTEN,
+    "operationParameters": _WRITTEN,
+    "operationMetrics": _WRITTEN,
+    "readVersion": _WRITTEN,
+    "isolationLevel": _WRITTEN,
+    "isBlindAppend": _WRITTEN,
+    "tags": _WRITTEN,
+    "engineInfo": _WRITTEN,
+    "txnId": _WRITTEN,
+    # A text in their place makes DESCRIBE HISTORY, streams and concurrent writers fail at this version, for good.
+    "version": _NUMBER,
+    "job": _OBJECT,
+    "notebook": _OBJECT,
+}
+"""Key -> why a user cannot set it."""
+_BY_LOWER_CASE = {key.lower(): key for key in RESERVED}
+
+
+def parse_commit_metadata(texts: Sequence[str]) -> dict[str, str]:
+    """Return the keys and values of `KEY=VALUE` texts. Raises UsageError (`usage.commit-metadata`)."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator:
+            raise _refused(f"{text!r} has no value", {"expected": "KEY=VALUE"})
+        if found.get(key, value) != value:
+            raise _refused(f"{key} has two values: {found[key]!r} and {value!r}", {"expected": "one value per key"})
+        found[key] = value
+    require_free(found)
+    return found
+
+
+def require_free(metadata: Mapping[str, str]) -> None:
+    """Raise UsageError (`usage.commit-metadata`) for keys that are reserved, and for what is not text."""
+    for key, value in metadata.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise _refused(f"{key!r} with the value {value!r}", {"expected": "a text for a key and for its value"})
+        if not key or not has_bytes(key) or not has_bytes(value):
+            raise _refused(
+                f"{key!r} with the value {value!r}", {"expected": "texts in UTF-8, and a key that is not empty"}
+            )
+        reserved = _BY_LOWER_CASE.get(key.lower())
+        if reserved is not None:
+            other = None if RESERVED[reserved] is _WRITTEN else f"another key: --commit-metadata {reserved}Name=VALUE"
+            raise _refused(f"the key {key} is reserved", {"why": f"{reserved}: {RESERVED[reserved]}"}, hint=other)
+
+
+def _refused(what: str, facts: Mapping[str, str], *, hint: str | None = None) -> UsageError:
+    return UsageError(f"commit metadata: {what}", code="usage.commit-metadata", facts=facts, hint=hint)

@@ -1,0 +1,88 @@
+"""Counting a state: sums over narrow file actions.
+
+Spec: Add File and Remove File; Per-file Statistics; Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_SAFE_SUM = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class FileCounts:
+    """Live files.
+
+    `records` sums numRecords where it is known; `deleted_rows` sums the cardinality of deletion vectors.
+    """
+
+    count: int = 0
+    size_bytes: int = 0
+    records: int = 0
+    files_without_records: int = 0
+    deletion_vectors: int = 0
+    deleted_rows: int = 0
+
+    @property
+    def rows(self) -> int | None:
+        """Rows a reader sees; None if any live file does not say how many it holds."""
+        return None if self.files_without_records else self.records - self.deleted_rows
+
+    def __add__(self, other: FileCounts) -> FileCounts:
+        return FileCounts(
+            self.count + other.count,
+            self.size_bytes + other.size_bytes,
+            self.records + other.records,
+            self.files_without_records + other.files_without_records,
+            self.deletion_vectors + other.deletion_vectors,
+            self.deleted_rows + other.deleted_rows,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TombstoneCounts:
+    """Removes in a state; `expired` of them no longer protect their file at the time of counting."""
+
+    count: int = 0
+    expired: int = 0
+
+    def __add__(self, other: TombstoneCounts) -> TombstoneCounts:
+        return TombstoneCounts(self.count + other.count, self.expired + other.expired)
+
+
+def count_adds(adds: pyarrow.RecordBatch) -> FileCounts:
+    """Count a batch of `narrow_add`."""
+    records, cardinality = adds.column("num_records"), adds.column("dv_cardinality")
+    return FileCounts(
+        count=adds.num_rows,
+        size_bytes=_sum(adds.column("size")),
+        records=_sum(records),
+        files_without_records=records.null_count,
+        deletion_vectors=adds.num_rows - cardinality.null_count,
+        deleted_rows=_sum(cardinality),
+    )
+
+
+def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int) -> TombstoneCounts:
+    """Count a batch of `narrow_remove`; a tombstone without a deletion timestamp counts as deleted at 0."""
+
+    timestamps = pc.fill_null(removes.column("deletion_timestamp"), 0)
+    expired = pc.sum(pc.less_equal(timestamps, expired_before_ms)).as_py() or 0
+    return TombstoneCounts(removes.num_rows, expired)
+
+
+def _sum(column: pyarrow.Array) -> int:
+    """Sum int64 exactly: values so large that Arrow's own sum would wrap are added as Python integers."""
+
+    extremes = pc.min_max(column).as_py()
+    widest = max(abs(extremes["min"] or 0), abs(extremes["max"] or 0))
+    if widest * max(len(column), 1) < _SAFE_SUM:
+        return pc.sum(column).as_py() or 0
+    return sum(value for value in column.to_pylist() if value is not None)

@@ -1,0 +1,190 @@
+"""Action reconciliation: which file actions win. Spec: Action Reconciliation; Add File and Remove File.
+
+Newest first: the first action of a key decides, all older ones are shadowed. Commits are few and taken line by line,
+with a set of keys; checkpoint rows are many, already reconciled among themselves, and only looked up in that set, in
+columns.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.action_faults import wrong_type
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.paths.paths import canonical, canonical_column, decode_column
+from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.errors import CommitCorrupt
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_VECTOR_MARK = "\0"
+"""Between the path and the deletion vector id of a key; no path holds it."""
+
+
+def file_key(action: Action, source: str = "") -> str:
+    """The key of a logical file: its canonical path, and its deletion vector's id where it has one.
+
+    Raises CommitCorrupt without a path.
+    """
+    path = action.get("path")
+    if type(path) is not str:
+        raise CommitCorrupt(
+            f"{source}: a file action has no path" if path is None else f"{source}: path has the wrong type",
+            code="action.missing-required" if path is None else "action.wrong-type",
+            hint="deltacli history {table}",
+        )
+    vector = action.get("deletionVector")
+    if vector is None:
+        return _encodable(canonical(path), source)
+    if fault := fault_of(vector):
+        raise CommitCorrupt(
+            f"{source}: {fault.text}", code=fault.code, facts={"path": path}, hint="deltacli history {table}"
+        )
+    return _encodable(f"{canonical(path)}{_VECTOR_MARK}{unique_id(vector)}", source)
+
+
+def _encodable(key: str, source: str) -> str:
+    """The key, if it is text: half of a surrogate pair is legal JSON, and no name of a file."""
+    if not key.isascii():
+        try:
+            key.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as fault:
+            raise wrong_type("path or deletionVector", str(fault), source) from fault
+    return key
+
+
+class Survivors(NamedTuple):
+    """What is left of one commit after everything newer: adds that are live, removes that are tombstones."""
+
+    adds: list[Action]
+    removes: list[Action]
+
+
+def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], source: str) -> Survivors:
+    """Return the survivors of one commit and put its keys into `seen`.
+
+    Within a commit the order is undefined: of two adds of one key the last counts, and an add beats a remove of the
+    same key, so that a file that may be live is never taken for deleted.
+    """
+    adds: list[Action] = []
+    removes: list[Action] = []
+    late: list[tuple[str, Action]] = []
+    for kind, action in reversed(list(actions)):
+        if kind == "add":
+            if (key := file_key(action, source)) not in seen:
+                seen.add(key)
+                adds.append(action)
+        elif kind == "remove":
+            late.append((file_key(action, source), action))
+    for key, action in late:
+        if key not in seen:
+            seen.add(key)
+            removes.append(action)
+    return Survivors(adds, removes)
+
+
+def survivors_of_stream(
+    actions: Iterable[tuple[str, Action]], seen: set[str], contested: frozenset[int], source: str, *, block: int = 4_096
+) -> Iterator[Survivors]:
+    """Yield the survivors of a commit too large to hold, block by block, without putting its keys into `seen`.
+
+    `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are
+    held back and settled at the end.
+    """
+    kept = Survivors([], [])
+    held_back: list[tuple[str, Action]] = []
+    for kind, action in actions:
+        if kind not in ("add", "remove"):
+            continue
+        key = file_key(action, source)
+        if key in seen:
+            continue
+        if contested and hash(key.encode("utf-8", "surrogateescape")) in contested:
+            held_back.append((kind, action))
+            continue
+        (kept.adds if kind == "add" else kept.removes).append(action)
+        if len(kept.adds) + len(kept.removes) >= block:
+            yield kept
+            kept = Survivors([], [])
+    settled = reconcile_commit(held_back, set(seen), source)
+    yield Survivors(kept.adds + settled.adds, kept.removes + settled.removes)
+
+
+def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
+    """Return the hashes that occur more than once in all of the arrays together."""
+    import pyarrow
+
+    chunks = [
+        pyarrow.Array.from_buffers(pyarrow.int64(), len(found), [None, pyarrow.py_buffer(found)])
+        for found in hashes
+        if len(found)
+    ]
+    if not chunks:
+        return frozenset()
+    counted = pc.value_counts(pyarrow.chunked_array(chunks))
+    return frozenset(pc.filter(counted, pc.greater(counted.field("counts"), 1)).field("values").to_pylist())
+
+
+class TouchedFiles:
+    """The keys that commits after a checkpoint have decided, as columns: what filters its rows."""
+
+    def __init__(self, seen: Iterable[str]) -> None:
+        import pyarrow
+
+        encoded = [key.encode("utf-8", "surrogateescape") for key in seen]
+        mark = _VECTOR_MARK.encode()
+        paths = {key.partition(mark)[0] for key in encoded}
+        # Canonicalising never changes a file name, so rows whose last bytes match no touched name can't be touched.
+        # As many bytes as
+        # the shortest touched name has, up to 64, tell names apart that end alike.
+        self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])
+        self.keys = pyarrow.array(encoded, pyarrow.binary())
+        self._tails = pyarrow.array(
+            list({path[-self._tail :] if self._tail else b"" for path in paths}), pyarrow.binary()
+        )
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
+        """Return which rows (string paths, string vector ids) no newer commit has decided; None if that is all of them.
+
+        The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the
+        hits.
+        """
+
+        if not len(self.keys):
+            return None
+        hits = self._hits(decode_column(paths))
+        if not pc.any(hits).as_py():
+            return None
+        hit_keys = key_column(pc.filter(paths, hits), pc.filter(dv_ids, hits))
+        return pc.replace_with_mask(pc.invert(hits), hits, pc.invert(pc.is_in(hit_keys, value_set=self.keys)))
+
+    def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
+        """Which rows may be touched: their path ends like a touched one, or ends in no file name (`x/.` is x)."""
+        import pyarrow
+
+        if self._tail == 0:
+            return pyarrow.repeat(pyarrow.scalar(True), len(decoded))
+        hits = pc.is_in(pc.binary_slice(decoded, -self._tail), value_set=self._tails)
+        return pc.or_(hits, pc.or_(pc.ends_with(decoded, b"."), pc.ends_with(decoded, b"/")))
+
+
+def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    """`file_key` for columns: string paths and string vector ids in, binary keys out."""
+    return _keys(canonical_column(paths), dv_ids)
+
+
+def _keys(spelled: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
+    import pyarrow
+
+    ids = pc.cast(dv_ids, pyarrow.binary())
+    without = pc.equal(pc.binary_length(ids), 0)
+    if pc.all(without).as_py():
+        return spelled
+    return pc.if_else(without, spelled, pc.binary_join_element_wise(spelled, ids, _VECTOR_MARK.encode()))

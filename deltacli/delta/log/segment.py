@@ -1,0 +1,248 @@
+"""Choosing the log files that rebuild a version. Spec: Checkpoints; Metadata Cleanup; Action Reconciliation."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
+
+from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
+from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
+from deltacli.quantities import format_ranges, plural, ranges_of
+
+
+class LogFile(NamedTuple):
+    """One listed file of `_delta_log`."""
+
+    path: LogPath
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def version(self) -> int:
+        return self.path.version
+
+
+class CheckpointInstance(NamedTuple):
+    """One complete checkpoint of a version: a classic file, all parts of a multi-part one, or one UUID-named file."""
+
+    version: int
+    kind: LogFileKind
+    files: tuple[LogFile, ...]
+
+    @property
+    def preference(self) -> tuple[int, int, str]:
+        """Highest wins at equal version: UUID, then classic, then multi-part (Problems with multi-part checkpoints)."""
+        rank = {LogFileKind.UUID_CHECKPOINT: 2, LogFileKind.CLASSIC_CHECKPOINT: 1}.get(self.kind, 0)
+        return (self.version, rank, self.files[0].name)
+
+    @property
+    def is_v1(self) -> bool:
+        """True for a classic or a multi-part checkpoint by name."""
+        return self.kind is not LogFileKind.UUID_CHECKPOINT
+
+    @property
+    def form(self) -> str:
+        """What tells checkpoints of one version apart, in words."""
+        match self.kind:
+            case LogFileKind.MULTI_PART_CHECKPOINT:
+                return plural(len(self.files), "part")
+            case LogFileKind.UUID_CHECKPOINT:
+                return "V2"
+            case _:
+                return "classic"
+
+
+@dataclass(frozen=True)
+class LogListing:
+    """The versioned files of `_delta_log`, from `start_version` on (0: all of them)."""
+
+    commits: dict[int, LogFile]
+    checkpoints: tuple[CheckpointInstance, ...]
+    start_version: int = 0
+    problems: tuple[tuple[int, str], ...] = field(default=())
+    """(version, rule id) of checkpoints that can't be used."""
+    checksums: tuple[int, ...] = ()
+    """The versions that have a checksum file, ascending."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.commits and not self.checkpoints
+
+    @cached_property
+    def newest_version(self) -> int:
+        """The highest version that has a commit or a complete checkpoint; -1 without any."""
+        return max([*self.commits, *(instance.version for instance in self.checkpoints)], default=-1)
+
+    @cached_property
+    def commit_runs(self) -> list[tuple[int, int]]:
+        """Contiguous runs of commits as (first, last), ascending."""
+        return ranges_of(self.commits)
+
+    @cached_property
+    def reconstructable(self) -> list[int]:
+        """Every version that a start (commit 0, or a complete checkpoint) and contiguous commits can rebuild."""
+        bases = {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set())
+        firsts = [first for first, _ in self.commit_runs]
+        reachable: list[int] = []
+        for base in sorted(bases):
+            position = bisect_right(firsts, base + 1) - 1
+            end = max(base, self.commit_runs[position][1] if position >= 0 else base)
+            if not reachable or end > reachable[-1]:
+                reachable.extend(range(max(base, 0, reachable[-1] + 1 if reachable else 0), end + 1))
+        return reachable
+
+    def readable_without(self, broken: Collection[int]) -> list[int]:
+        """Every version that can be rebuilt without the commits of some versions and without those of zero bytes."""
+        sound = {
+            version: file for version, file in self.commits.items() if file.size_bytes > 0 and version not in broken
+        }
+        return replace(self, commits=sound).reconstructable
+
+
+class LogSegment(NamedTuple):
+    """The files that rebuild `version`: at most one checkpoint and the commits after it, ascending."""
+
+    version: int
+    checkpoint: CheckpointInstance | None
+    commits: tuple[LogFile, ...]
+    problems: tuple[str, ...]
+
+
+def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogListing:
+    """Sort listed files into commits and complete checkpoints. Zero-length commits stay (replay refuses them loudly).
+
+    Zero-length checkpoints and incomplete multi-part sets are no checkpoints; both are noted as problems.
+    """
+    commits: dict[int, LogFile] = {}
+    instances: list[CheckpointInstance] = []
+    problems: list[tuple[int, str]] = []
+    checksums: list[int] = []
+    parts: dict[tuple[int, int], dict[int, LogFile]] = {}
+    for file in files:
+        kind = file.path.kind
+        if kind is LogFileKind.COMMIT:
+            commits[file.version] = file
+        elif kind in (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.UUID_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT):
+            if file.size_bytes == 0:
+                problems.append((file.version, "checkpoint.zero-length"))
+            elif kind is LogFileKind.MULTI_PART_CHECKPOINT:
+                parts.setdefault((file.version, file.path.parts), {})[file.path.part] = file
+            else:
+                instances.append(CheckpointInstance(file.version, kind, (file,)))
+        elif kind is LogFileKind.CHECKSUM:
+            checksums.append(file.version)
+        elif kind is LogFileKind.UNPADDED:
+            problems.append((-1, "log.name-not-padded"))
+    for (version, count), present in parts.items():
+        if len(present) == count and min(present) == 1 and max(present) == count:
+            files_in_order = tuple(present[part] for part in sorted(present))
+            instances.append(CheckpointInstance(version, LogFileKind.MULTI_PART_CHECKPOINT, files_in_order))
+        else:
+            problems.append((version, "checkpoint.multipart-incomplete"))
+    noted = tuple(sorted(set(problems)))
+    return LogListing(commits, tuple(instances), start_version, noted, tuple(sorted(checksums)))
+
+
+def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:
+    """Wrap one entry of a listing."""
+    return LogFile(parse_log_path(name), size_bytes, modified_ms)
+
+
+def choose_segment(
+    listing: LogListing, version: int | None = None, *, unusable: Collection[CheckpointInstance] = ()
+) -> LogSegment:
+    """Choose the files that rebuild `version`, or the newest one: the newest usable checkpoint at or below it and
+    every commit after.
+
+    `unusable` are checkpoints that were opened and found wanting; the next lower start is taken instead.
+    Raises NotATable (nothing listed), VersionAbsent, LogIncomplete (`log.gap`, `log.start-missing`).
+    Spec: Checkpoints; Delta Log Entries (versions are contiguous).
+    """
+    if listing.is_empty:
+        raise NotATable("the log holds no commit and no complete checkpoint")
+    wanted = listing.newest_version if version is None else version
+    if version is not None and not 0 <= version <= listing.newest_version:
+        raise _absent(listing, version)
+    candidates = [c for c in listing.checkpoints if c.version <= wanted and c not in unusable]
+    checkpoint = max(candidates, key=lambda instance: instance.preference, default=None)
+    start = checkpoint.version + 1 if checkpoint else 0
+    missing = next((v for v in range(start, wanted + 1) if v not in listing.commits), None)
+    if missing is not None:
+        if version is not None and version not in listing.commits:
+            raise _absent(listing, version)
+        if checkpoint is None and missing == 0 and listing.commits:
+            raise _start_missing(listing, wanted)
+        raise _gap(listing, missing, wanted)
+    return LogSegment(
+        wanted,
+        checkpoint,
+        tuple(listing.commits[v] for v in range(start, wanted + 1)),
+        _worked_around(listing, checkpoint, wanted),
+    )
+
+
+def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, wanted: int) -> tuple[str, ...]:
+    """Rule ids of what this choice had to step over."""
+    floor = checkpoint.version if checkpoint else -1
+    found = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
+    if checkpoint is not None:
+        if checkpoint.version == wanted and wanted not in listing.commits:
+            found.add("log.checkpoint-commit-missing")
+        if any(file.size_bytes == 0 for v, file in listing.commits.items() if v <= checkpoint.version):
+            found.add("commit.empty")
+    return tuple(sorted(found))
+
+
+def _readable_facts(listing: LogListing) -> dict[str, str]:
+    return {"readable versions": format_ranges(listing.readable_without(()))}
+
+
+def _absent(listing: LogListing, version: int) -> VersionAbsent:
+    """Tell a version that never was from one whose files are gone."""
+    if not 0 <= version <= listing.newest_version:
+        message = f"version {version} does not exist: the newest is {listing.newest_version}"
+    else:
+        message = f"version {version} can't be rebuilt any more: its log files are gone"
+    return VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
+
+
+def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
+    first = min(listing.commits)
+    return LogIncomplete(
+        f"version {wanted} can't be rebuilt: the log starts at commit {first}, "
+        "and no complete checkpoint covers what was before",
+        code="log.start-missing",
+        facts={
+            "found": f"commits {format_ranges(listing.commits)}",
+            "needed": f"{commit_name(0)}, or a complete checkpoint at or below version {wanted}",
+            **_readable_facts(listing),
+        },
+        hint=hint_readable(listing)
+        or "restore the missing files of _delta_log from a backup, then: deltacli history {table}",
+    )
+
+
+def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
+    return LogIncomplete(
+        f"version {wanted} can't be rebuilt: commit {missing} is missing",
+        facts={
+            "found": f"commits {format_ranges(listing.commits)}"
+            + (f", checkpoints {format_ranges(c.version for c in listing.checkpoints)}" if listing.checkpoints else ""),
+            "needed": commit_name(missing),
+            **_readable_facts(listing),
+        },
+        hint=hint_readable(listing) or "restore the missing commit from a backup, then: deltacli history {table}",
+    )
+
+
+def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | None:
+    """Return the command that shows the newest version that can be rebuilt, None where there is none."""
+    readable = listing.readable_without(broken)
+    return f"deltacli snapshot {{table}} --version {readable[-1]}" if readable else None

@@ -1,0 +1,232 @@
+"""The small part of a state, as values: protocol, metadata, transactions, domains.
+
+Spec: Actions; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from deltacli.delta.log.action_faults import missing, shown, wrong_type
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.protocol.properties import in_commit_keys
+from deltacli.delta.protocol.protocol import Protocol
+
+
+class Metadata(NamedTuple):
+    """The metaData action of a version.
+
+    `schema_string` is verbatim, None where the action has none (seen in the field).
+    """
+
+    id: str
+    name: str | None
+    description: str | None
+    provider: str
+    format_options: Mapping[str, str]
+    schema_string: str | None
+    partition_columns: tuple[str, ...]
+    configuration: Mapping[str, str]
+    created_time: int | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The action as in the log, absent values left out."""
+        found: dict[str, Any] = {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "format": {"provider": self.provider, "options": dict(self.format_options)},
+            "schemaString": self.schema_string,
+            "partitionColumns": list(self.partition_columns),
+            "configuration": dict(self.configuration),
+            "createdTime": self.created_time,
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+
+class SetTransaction(NamedTuple):
+    """The newest version an application has committed. `last_updated` is epoch milliseconds."""
+
+    app_id: str
+    version: int
+    last_updated: int | None = None
+
+
+class DomainMetadata(NamedTuple):
+    """A configuration that belongs to one named domain."""
+
+    domain: str
+    configuration: str
+
+
+@dataclass(slots=True)
+class StateBuilder:
+    """Collects the small actions newest first: what is set stays.
+
+    Transactions win by commit, not by version; removed domains hide older ones.
+    """
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    transactions: dict[str, SetTransaction] = field(default_factory=dict)
+    domains: dict[str, DomainMetadata | None] = field(default_factory=dict)
+    raw_protocol: Action | None = None
+    raw_metadata: Action | None = None
+    """The two actions as they were found, with what nobody here knows."""
+
+    def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
+        """Take the small actions of one file.
+
+        Within a file the last of a kind counts (the order there is undefined).
+        """
+        fresh = StateBuilder()
+        for kind, action in actions:
+            match kind:
+                case "protocol":
+                    fresh.protocol, fresh.raw_protocol = read_protocol(action, source), action
+                case "metaData":
+                    fresh.metadata, fresh.raw_metadata = read_metadata(action, source), action
+                case "txn":
+                    transaction = _read_transaction(action, source)
+                    fresh.transactions[transaction.app_id] = transaction
+                case "domainMetadata":
+                    domain = _text(action, "domain", "domainMetadata", source)
+                    removed = action.get("removed") is True
+                    fresh.domains[domain] = (
+                        None
+                        if removed
+                        else DomainMetadata(
+                            domain, _as_text(action.get("configuration") or "", "domainMetadata.configuration", source)
+                        )
+                    )
+        self.protocol = self.protocol or fresh.protocol
+        self.metadata = self.metadata or fresh.metadata
+        self.raw_protocol = self.raw_protocol or fresh.raw_protocol
+        self.raw_metadata = self.raw_metadata or fresh.raw_metadata
+        self.transactions = {**fresh.transactions, **self.transactions}
+        self.domains = {**fresh.domains, **self.domains}
+
+    @property
+    def live_domains(self) -> tuple[DomainMetadata, ...]:
+        """Domains that are not removed, by name."""
+        return tuple(found for _, found in sorted(self.domains.items()) if found is not None)
+
+    @property
+    def live_transactions(self) -> tuple[SetTransaction, ...]:
+        """The newest transaction of every application, expired ones too, by application."""
+        return tuple(found for _, found in sorted(self.transactions.items()))
+
+
+def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:
+    """True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
+    return in_commit_keys(protocol.supported_features, metadata.configuration) is not None
+
+
+def read_protocol(action: Action, source: str) -> Protocol:
+    """Read a protocol action. Raises CommitCorrupt (`action.missing-required`, `action.wrong-type`)."""
+    return Protocol(
+        _number(action, "minReaderVersion", "protocol", source),
+        _number(action, "minWriterVersion", "protocol", source),
+        _features(action, "readerFeatures", source),
+        _features(action, "writerFeatures", source),
+    )
+
+
+def read_metadata(action: Action, source: str) -> Metadata:
+    """Read a metaData action; a missing schemaString stays None. Raises CommitCorrupt."""
+    form = _mapping(action.get("format"), "metaData.format", source)
+    schema = action.get("schemaString")
+    created = action.get("createdTime")
+    if schema is not None and not isinstance(schema, str):
+        raise wrong_type("metaData.schemaString", shown(schema), source)
+    return Metadata(
+        id=_as_text(action.get("id") or "", "metaData.id", source),
+        name=_optional_text(action, "name", source),
+        description=_optional_text(action, "description", source),
+        provider=_as_text(form.get("provider") or "parquet", "metaData.format.provider", source),
+        format_options=_strings(form.get("options"), "metaData.format.options", source),
+        schema_string=schema,
+        partition_columns=_texts(action.get("partitionColumns") or [], "metaData.partitionColumns", source),
+        configuration=_strings(action.get("configuration"), "metaData.configuration", source),
+        created_time=created if type(created) is int else None,
+    )
+
+
+def plain_action(action: Action) -> Action:
+    """A protocol or metaData action as commits have it: out of a checkpoint, absent fields are null, those of a format
+    too.
+    """
+    plain = {key: value for key, value in action.items() if value is not None}
+    if isinstance(plain.get("format"), dict):
+        plain["format"] = {key: value for key, value in plain["format"].items() if value is not None}
+    return plain
+
+
+def _read_transaction(action: Action, source: str) -> SetTransaction:
+    updated = action.get("lastUpdated")
+    return SetTransaction(
+        _text(action, "appId", "txn", source),
+        _number(action, "version", "txn", source),
+        updated if type(updated) is int else None,
+    )
+
+
+def _features(action: Action, field_name: str, source: str) -> tuple[str, ...] | None:
+    names = action.get(field_name)
+    if names is None:
+        return None
+    return tuple(sorted(_texts(names, f"protocol.{field_name}", source)))
+
+
+def _number(action: Action, field_name: str, kind: str, source: str) -> int:
+    value = action.get(field_name)
+    if value is None:
+        raise missing(f"{kind}.{field_name}", source)
+    if type(value) is not int:
+        raise wrong_type(f"{kind}.{field_name}", shown(value), source)
+    return value
+
+
+def _text(action: Action, field_name: str, kind: str, source: str) -> str:
+    value = action.get(field_name)
+    if value is None:
+        raise missing(f"{kind}.{field_name}", source)
+    if not isinstance(value, str):
+        raise wrong_type(f"{kind}.{field_name}", shown(value), source)
+    return value
+
+
+def _optional_text(action: Action, field_name: str, source: str) -> str | None:
+    value = action.get(field_name)
+    return None if value is None else _as_text(value, f"metaData.{field_name}", source)
+
+
+def _texts(value: object, what: str, source: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise wrong_type(what, shown(value), source)
+    return tuple(_as_text(item, what, source) for item in value)
+
+
+def _as_text(value: object, what: str, source: str) -> str:
+    """A scalar as text: writers have been seen to leave the quotes out."""
+    if isinstance(value, dict | list):
+        raise wrong_type(what, shown(value), source)
+    return str(value)
+
+
+def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any: JSON values
+    """A map of the log: an object in JSON, a list of pairs when it comes out of Parquet, empty when absent."""
+    if value is None:
+        return {}
+    if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return dict(value)
+    if not isinstance(value, dict):
+        raise wrong_type(what, shown(value), source)
+    return value
+
+
+def _strings(value: object, what: str, source: str) -> dict[str, str]:
+    pairs = _mapping(value, what, source).items()
+    return {str(key): "" if item is None else _as_text(item, what, source) for key, item in pairs}

@@ -1,0 +1,62 @@
+"""Commit times: in-commit timestamps, file times made monotone, and time travel.
+
+Spec: In-Commit Timestamps; Recommendations for Readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import NamedTuple
+
+from deltacli.delta.log.segment import LogFile
+from deltacli.quantities import EPOCH
+
+MAX_TIME_MS = (2**63 - 1) // 1000
+"""The latest moment that engines hold, in epoch milliseconds: timestamps are microseconds in 64 bits."""
+
+
+def is_representable(timestamp_ms: int) -> bool:
+    """True if a moment in epoch milliseconds fits a timestamp of 64 bits in microseconds."""
+    return abs(timestamp_ms) <= MAX_TIME_MS
+
+
+class TimestampSource(StrEnum):
+    IN_COMMIT = "inCommitTimestamp"
+    FILE = "fileModificationTime"
+    FILE_ADJUSTED = "fileModificationTimeAdjusted"
+
+
+class CommitTime(NamedTuple):
+    """When a version was committed, and how that is known."""
+
+    timestamp_ms: int
+    source: TimestampSource
+
+    @property
+    def moment(self) -> datetime | None:
+        """The same as a datetime in UTC; None where no calendar reaches."""
+        try:
+            return EPOCH + timedelta(milliseconds=self.timestamp_ms)
+        except OverflowError:
+            return None
+
+
+def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
+    """Return the commit time of every listed commit by file modification time, made strictly increasing.
+
+    The walk starts at the earliest commit there is: a file not newer than its predecessor gets the predecessor's time
+    plus 1 ms.
+    """
+    times: dict[int, CommitTime] = {}
+    previous: int | None = None
+    for version in sorted(commits):
+        found = commits[version].modified_ms
+        if previous is not None and found <= previous:
+            previous += 1
+            times[version] = CommitTime(previous, TimestampSource.FILE_ADJUSTED)
+        else:
+            previous = found
+            times[version] = CommitTime(found, TimestampSource.FILE)
+    return times

@@ -1,0 +1,1 @@
+"""Partition values: their text, their types, and their columns."""

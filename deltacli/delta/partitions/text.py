@@ -1,0 +1,162 @@
+"""Partition values as text: what parses, and in which spelling. Spec: Partition Value Serialization."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+from deltacli.delta.encoding.value_text import parse_date, parse_moment
+from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
+from deltacli.delta.stats.values import exact_decimal, fits
+
+HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
+
+
+class Spelling(StrEnum):
+    """How a text stands to the type of its column."""
+
+    PLAIN = "plain"
+    NOT_CANONICAL = "not canonical"
+    NO_ZONE = "no zone"
+    DATE_ONLY = "date only"
+    UNPARSABLE = "unparsable"
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+_PLAIN_WHOLE = re.compile(r"0|-?[1-9][0-9]*")
+_PLAIN_DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
+_FLOAT = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?")
+_PLAIN_FLOAT = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[+-][0-9]{5,6}-[0-9]{2}-[0-9]{2}")
+_PLAIN_NTZ = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?")
+_SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
+_OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
+
+_DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
+"""A day that every month has: the others are looked at one by one."""
+_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
+_SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
+    **{
+        name: ((rf"^(0|-?[1-9][0-9]{{0,{digits}}})$", Spelling.PLAIN),)
+        for name, digits in (("byte", 1), ("short", 3), ("integer", 8), ("long", 17))
+    },
+    **dict.fromkeys(("float", "double"), (("^-?(0|[1-9][0-9]*)([.][0-9]+)?$", Spelling.PLAIN),)),
+    "boolean": (("^(true|false)$", Spelling.PLAIN),),
+    "date": ((f"^{_DAY}$", Spelling.PLAIN),),
+    "timestamp": ((f"^{_DAY}[T ]{_CLOCK}Z$", Spelling.PLAIN), (f"^{_DAY}[T ]{_CLOCK}$", Spelling.NO_ZONE)),
+    "timestamp_ntz": ((f"^{_DAY} {_CLOCK}$", Spelling.PLAIN), (f"^{_DAY}$", Spelling.DATE_ONLY)),
+}
+
+
+def sure_spellings(type_name: str) -> tuple[tuple[str, Spelling], ...]:
+    """Patterns, in Arrow's dialect, of texts whose spelling is known without a closer look."""
+    return _SURE.get(type_name, ())
+
+
+def is_text(type_name: str) -> bool:
+    """True for types whose values are any text."""
+    return type_name in ("string", "binary") or type_name.startswith(("char(", "varchar("))
+
+
+def spelling_of(type_name: str, text: str) -> Spelling:
+    """Judge a value that is neither null nor empty; types nobody knows take any text."""
+    bare = text.strip()
+    found = _spelling(type_name, bare)
+    if found is Spelling.PLAIN and bare != text and type_name in _JUDGES:
+        return Spelling.NOT_CANONICAL
+    return found
+
+
+def _spelling(type_name: str, text: str) -> Spelling:
+    if decimal_parts(type_name):
+        return _decimal(type_name, text)
+    judge = _JUDGES.get(type_name)
+    return judge(type_name, text) if judge else Spelling.PLAIN
+
+
+def _whole(type_name: str, text: str) -> Spelling:
+    limit = 1 << (WHOLE_BITS[type_name] - 1)
+    if not _WHOLE.fullmatch(text) or not -limit <= int(text) < limit:
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if _PLAIN_WHOLE.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+def _float(_type_name: str, text: str) -> Spelling:
+    if text in _SPELLED_FLOATS or _PLAIN_FLOAT.fullmatch(text):
+        return Spelling.PLAIN
+    if text.lower() in _OTHER_FLOATS or _FLOAT.fullmatch(text):
+        return Spelling.NOT_CANONICAL
+    return Spelling.UNPARSABLE
+
+
+def _decimal(type_name: str, text: str) -> Spelling:
+    number = exact_decimal(text)
+    if number is None or not fits(number, *(decimal_parts(type_name) or (38, 0))):
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if _PLAIN_DECIMAL.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+def _boolean(_type_name: str, text: str) -> Spelling:
+    if text in ("true", "false"):
+        return Spelling.PLAIN
+    return Spelling.NOT_CANONICAL if text.lower() in ("true", "false") else Spelling.UNPARSABLE
+
+
+def _date(_type_name: str, text: str) -> Spelling:
+    if parse_date(text) is None:
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if _PLAIN_DATE.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+def _timestamp(_type_name: str, text: str) -> Spelling:
+    moment = parse_moment(text)
+    if moment is None:
+        return Spelling.UNPARSABLE
+    return Spelling.PLAIN if moment.has_zone else Spelling.NO_ZONE
+
+
+def _timestamp_ntz(_type_name: str, text: str) -> Spelling:
+    moment = parse_moment(text)
+    if moment is None:
+        return Spelling.UNPARSABLE
+    if moment.is_date_only:
+        return Spelling.DATE_ONLY
+    return Spelling.PLAIN if _PLAIN_NTZ.fullmatch(text) else Spelling.NOT_CANONICAL
+
+
+_JUDGES = {
+    **dict.fromkeys(WHOLE_BITS, _whole),
+    **dict.fromkeys(("float", "double"), _float),
+    "boolean": _boolean,
+    "date": _date,
+    "timestamp": _timestamp,
+    "timestamp_ntz": _timestamp_ntz,
+}
+
+
+def may_be_equal(type_name: str, one: str, other: str) -> bool:
+    """False if two texts surely stand for different values of a type; times may differ by the zone of their writer."""
+    if one == other:
+        return True
+    values = [_value(type_name, text.strip()) for text in (one, other)]
+    return None not in values and (type_name.startswith("timestamp") or values[0] == values[1])
+
+
+def _value(type_name: str, text: str) -> Any:  # Any: something to compare
+    if is_text(type_name):
+        return text
+    if _spelling(type_name, text) is Spelling.UNPARSABLE:
+        return None
+    if type_name == "boolean":
+        return text.lower()
+    if type_name == "date":
+        return parse_date(text)
+    if type_name in WHOLE_BITS or decimal_parts(type_name):
+        return Decimal(text)
+    if type_name in ("float", "double"):
+        number = float(text.rstrip("fFdD") if _FLOAT.fullmatch(text) else text)
+        return str(number + 0.0)  # one NaN for all of them, and one zero
+    return text

@@ -1,0 +1,140 @@
+"""Partition values in the types of the table, nothing silently null. Spec: Partition Value Serialization.
+
+A timestamp without a zone is taken as UTC. An empty text is null, whatever the type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.to_arrow import arrow_type
+from deltacli.errors import DataUnreadable
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+def partition_columns(actions: pyarrow.RecordBatch, regime: Regime, wanted: Sequence[str]) -> dict[str, pyarrow.Array]:
+    """The values of the partition columns `wanted` (physical names) of file actions, one for each action.
+
+    Raises DataUnreadable (`partition.key-missing`, `partition.unparsable`), naming the first file at fault.
+    """
+    import pyarrow as pa
+
+    if not wanted or not actions.num_rows:
+        return {}
+    from deltacli.delta.checkpoint.parsed import parse_partition_values
+
+    maps = actions.column("partitionValues")
+    columns = {name: regime.partition_columns[name] for name in wanted}
+    kind = pa.struct(
+        [pa.field(name, arrow_type(column.data_type, name)) for name, column in columns.items() if column is not None]
+    )
+    keys = _KeysOf(maps)
+    for field in kind:
+        keys.require(field.name, actions.column("path"))
+    parsed = parse_partition_values(keys.spelled(kind.names), regime, kind)
+    found = {}
+    for field, values in zip(kind, parsed.flatten(), strict=True):
+        texts = pc.map_lookup(keys.spelled(kind.names), query_key=pa.scalar(field.name), occurrence="first")
+        wrong = pc.and_(pc.is_null(values), pc.greater(pc.fill_null(pc.binary_length(texts), 0), 0))
+        if pc.any(wrong).as_py():
+            raise _unparsable(actions, field, texts, pc.indices_nonzero(wrong)[0].as_py())
+        found[field.name] = values
+    return found
+
+
+def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the partition columns (physical names) whose values a remove does not have, in whatever case."""
+    known = remove.get("partitionValues") or {}
+    return tuple(name for name in names if not places_of(name, known))
+
+
+def are_lacking_values_null(remove: Action) -> bool:
+    """Return whether values that a remove lacks are certainly null.
+
+    Some writers leave null values out of the map. With `extendedFileMetadata` the rest of the map is all there is;
+    without it the remove may have none although the file has some. Spec: Add File and Remove File.
+    """
+    return remove.get("extendedFileMetadata") is True and remove.get("partitionValues") is not None
+
+
+def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str | None] | None) -> Action:
+    """Return a remove with a value for each partition column: its own, else that of the file's add, else null.
+
+    Without any map, and without an add, there is nothing to conclude from: the remove comes back as it is.
+    """
+    own = remove.get("partitionValues")
+    if own is None and of_add is None:
+        return remove
+    known = of_add or {}
+    found = {name: next((known[key] for key in _alike(name, known)), None) for name in lacking_values(remove, names)}
+    return {**remove, "partitionValues": {**(own or {}), **found}}
+
+
+def _alike(name: str, known: Mapping[str, str | None]) -> list[str]:
+    keys = list(known)
+    return [keys[place] for place in places_of(name, keys)]
+
+
+class _KeysOf:
+    """The maps of some file actions, and the spellings of their keys."""
+
+    def __init__(self, maps: Any) -> None:  # Any: a map array
+        self._maps = maps
+        first, last = maps.offsets[0].as_py(), maps.offsets[len(maps)].as_py()
+        self._first = first
+        self._keys = maps.keys.slice(first, last - first)
+        self._items = maps.items.slice(first, last - first)
+        self._distinct = pc.unique(self._keys).to_pylist()
+
+    def require(self, name: str, paths: Any) -> None:
+        """Raise unless every map has the key, in whatever case where none has it as it is."""
+        count = pc.sum(pc.is_in(self._keys, value_set=_texts(self._spellings(name)))).as_py() or 0
+        if count >= len(self._maps):
+            return
+        import pyarrow as pa
+
+        lists = pa.ListArray.from_arrays(self._maps.offsets, self._maps.keys)
+        for row, known in enumerate(lists.to_pylist()):
+            if not set(known or ()) & set(self._spellings(name)):
+                raise DataUnreadable(
+                    f"the value of partition column {name} is missing in the log",
+                    code="partition.key-missing",
+                    facts={"file": paths[row].as_py(), "keys": ", ".join(known or ()) or "none"},
+                    hint="deltacli validate {table} --select 'partition.*'",
+                )
+
+    def _spellings(self, name: str) -> list[str]:
+        return [self._distinct[place] for place in places_of(name, self._distinct)]
+
+    def spelled(self, names: Sequence[str]) -> Any:
+        """The maps with their keys as the table spells them."""
+        import pyarrow as pa
+
+        wrong = {key: name for name in names for key in self._spellings(name) if key != name}
+        if not wrong:
+            return self._maps
+        encoded = pc.dictionary_encode(self._maps.keys)
+        keys = pa.array([wrong.get(key, key) for key in encoded.dictionary.to_pylist()], pa.string())
+        return pa.MapArray.from_arrays(self._maps.offsets, pc.take(keys, encoded.indices), self._maps.items)
+
+
+def _texts(texts: Sequence[str]) -> Any:
+    import pyarrow as pa
+
+    return pa.array(texts, pa.string())
+
+
+def _unparsable(actions: Any, field: Any, texts: Any, row: int) -> DataUnreadable:
+    return DataUnreadable(
+        f"a value of partition column {field.name} is no {field.type}: {texts[row].as_py()[:80]}",
+        code="partition.unparsable",
+        facts={"file": actions.column("path")[row].as_py(), "value": texts[row].as_py()[:200]},
+        hint="deltacli validate {table} --select 'partition.*'",
+    )

@@ -1,0 +1,1 @@
+"""Paths of data files, as the log spells them and as a store names them."""

@@ -1,0 +1,161 @@
+"""Paths of data files: decoding and the one spelling by which replay compares them.
+
+Spec: Add File and Remove File (RFC 2396).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+from urllib.parse import unquote_to_bytes
+
+from deltacli.arrow import compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ESCAPE = re.compile(rb"%[0-9A-Fa-f]{2}")
+_STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"  # in the dialect of Arrow
+_ODD_PATTERN = r"^[A-Za-z][A-Za-z0-9+.-]*:|//|(^|/)[.][.]?(/|$)"
+"""A scheme, an empty segment or a dot segment: the paths that have more than one spelling."""
+_ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `\Z`
+_DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
+_DOT_SEGMENT = re.compile(_DOT_PATTERN.replace("$", r"\Z"))
+_ODD_SEGMENT = re.compile(rb"/[/.]")
+"""What an empty segment or a dot segment that is not the first begins with; found faster than two substrings."""
+_FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?")
+_ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
+
+
+def decode(path: str) -> str:
+    """Percent-decode exactly once; `+` stays `+`, a malformed escape stays as it is, bytes that are no UTF-8 are
+    escaped as surrogates.
+    """
+    if "%" not in path:
+        return path
+    return unquote_to_bytes(path.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogateescape")
+
+
+def canonical(path: str) -> str:
+    """Return the spelling by which replay compares paths.
+
+    Decoded once; `file:` dropped; schemes lower-case and without Hadoop's aliases; `.` and empty segments removed. A
+    relative and an absolute spelling of one file stay different, as in the reference implementation.
+    """
+    if "/." not in path and ":" not in path and "//" not in path and not path.startswith("."):
+        return decode(path)  # what nearly every path is
+    if not _ODD.search(path):
+        return decode(path)
+    scheme, rest = "", path
+    if _FILE_SCHEME.match(path):
+        rest = re.sub(r"^/+", "/", _FILE_SCHEME.sub("", path, count=1))
+    elif (match := _SCHEME.match(path)) and match[2]:
+        name = match[1].lower()
+        scheme, rest = f"{_ALIASES.get(name, name)}:{match[2]}", path[match.end() :]
+    return scheme + decode(_without_dots(rest))
+
+
+def canonical_all(paths: Sequence[str]) -> Sequence[str]:
+    """`canonical` of each; a look at all of them together where none is odd."""
+    together = "\n".join(("", *paths))
+    if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
+        return [canonical(path) for path in paths]
+    return paths
+
+
+def _without_dots(path: str) -> str:
+    """Remove `.` segments, empty segments and the `x/..` pairs; a leading `..` stays visible."""
+    if "//" not in path and "./" not in path and not path.endswith("/."):
+        return path
+    return _resolved(path)
+
+
+def _resolved(path: str) -> str:
+    kept: list[str] = []
+    for segment in path.split("/"):
+        if segment == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        elif segment not in ("", "."):
+            kept.append(segment)
+    return ("/" if path.startswith("/") else "") + "/".join(kept)
+
+
+def without_dots(path: str) -> str:
+    """Remove the `.` segments and `x/..` pairs of a decoded path, among them those that were written `%2E`: what a file
+    system does on the way to the file. A leading `..` stays.
+    """
+    return _resolved(path) if _DOT_SEGMENT.search(path) else path
+
+
+def without_dots_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """`without_dots` for a column: binary array in, binary array out."""
+    content = _content(paths)
+    if b"/." not in content and not pc.any(pc.starts_with(paths, ".")).as_py():
+        return paths
+    rows = pc.fill_null(pc.match_substring_regex(paths, _DOT_PATTERN), False)
+    if not pc.any(rows).as_py():
+        return paths
+    import pyarrow
+
+    texts = (path.decode("utf-8", "surrogateescape") for path in pc.filter(paths, rows).to_pylist())
+    spelled = [_resolved(text).encode("utf-8", "surrogateescape") for text in texts]
+    return pc.replace_with_mask(paths, rows, pyarrow.array(spelled, pyarrow.binary()))
+
+
+def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """`decode` for a column: string array in, binary array out.
+
+    One vectorised pass per escape that occurs, `%25` last, so that nothing is decoded twice. That holds only where
+    every `%` begins an escape; the rare rows where one does not are taken one by one.
+    """
+    import pyarrow
+
+    column = pc.cast(paths, pyarrow.binary())
+    content = _content(column)
+    if b"%" not in content:
+        return column
+    malformed = pc.match_substring_regex(paths, _STRAY_PERCENT)
+    decoded = column
+    for escape in sorted(set(_ESCAPE.findall(content)), key=lambda found: found == b"%25"):
+        decoded = pc.replace_substring(decoded, escape, bytes([int(escape[1:], 16)]))
+    return _replace_rows(decoded, paths, malformed, decode)
+
+
+def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
+    """`canonical` for a column: string array in, binary array out.
+
+    Plain relative paths, the rule, cost a look at the bytes; only rows with a scheme, a dot segment or a double slash
+    are taken one by one.
+    """
+    import pyarrow
+
+    content = _content(paths)
+    odd = None
+    if b":" in content or _ODD_SEGMENT.search(content) or pc.any(pc.starts_with(paths, ".")).as_py():
+        odd = pc.match_substring_regex(paths, _ODD_PATTERN)
+    column = decode_column(paths) if b"%" in content else pc.cast(paths, pyarrow.binary())
+    return column if odd is None else _replace_rows(column, paths, odd, canonical)
+
+
+def _replace_rows(
+    column: pyarrow.Array, paths: pyarrow.Array, rows: pyarrow.Array, spell: Callable[[str], str]
+) -> pyarrow.Array:
+    """Put what `spell` makes of each distinct path in the place of the marked rows."""
+    import pyarrow
+
+    if not pc.any(rows).as_py():
+        return column
+    distinct = pc.dictionary_encode(pc.filter(paths, rows))
+    spelled = [spell(path).encode("utf-8", "surrogateescape") for path in distinct.dictionary.to_pylist()]
+    return pc.replace_with_mask(column, rows, pc.take(pyarrow.array(spelled, pyarrow.binary()), distinct.indices))
+
+
+def _content(column: pyarrow.Array) -> bytes:
+    """The bytes of a string or binary column, one value after the other."""
+    data = column.buffers()[2]
+    if data is None or len(column) == 0:
+        return b""
+    offsets = memoryview(column.buffers()[1]).cast("i")
+    return bytes(memoryview(data)[offsets[column.offset] : offsets[column.offset + len(column)]])

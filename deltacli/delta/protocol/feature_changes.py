@@ -1,0 +1,250 @@
+"""Which features a protocol gets: what they need comes with them, what excludes them or can't stand alone is refused.
+
+Spec: Table Features for New and Existing Tables; the sections of each feature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
+from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
+from deltacli.delta.protocol.upgrade import upgraded
+from deltacli.delta.schema.readable_rows import refused_change
+from deltacli.errors import Refused, UsageError
+
+_CATALOG = "the table would be a catalog's, and no catalog knows of it", "ask the catalog to take the table over"
+_MANIFESTS = "the state of the table would have to move into a tree of manifests", "an engine that writes such tables"
+_ELSEWHERE = "readers and writers would look for another table, which only its engine can name", "that engine"
+_OTHER_NAME = "it is another name of {stable}", "deltacli features {{table}} add {stable}"
+
+_NOT_ALONE: Mapping[str, tuple[str, str]] = {
+    "adaptiveMetadata": _MANIFESTS,
+    "adaptiveMetadata-preview": _MANIFESTS,
+    "catalogManaged": _CATALOG,
+    "catalogOwned-preview": _CATALOG,
+    "coordinatedCommits-preview": _CATALOG,
+    "redirectReaderWriter-preview": _ELSEWHERE,
+    "redirectWriterOnly-preview": _ELSEWHERE,
+    "checkpointProtection": ("it is of use only while another feature is dropped", "ALTER TABLE … DROP FEATURE"),
+    "clustering": ("a clustered table names its columns", "ALTER TABLE … CLUSTER BY (…) in an engine"),
+    "columnMappingUsageTracking": (
+        "whether columns were dropped or renamed before would have to be known",
+        "an engine that creates tables with it",
+    ),
+    "timestampWithoutTimezone": _OTHER_NAME,
+    "inCommitTimestamp-preview": _OTHER_NAME,
+    "typeWidening-preview": _OTHER_NAME,
+    "variantType-preview": _OTHER_NAME,
+    "variantShredding-preview": _OTHER_NAME,
+    "collations-preview": _OTHER_NAME,
+    "geospatial-dev": _OTHER_NAME,
+}
+"""Feature -> why adding it alone would be wrong, and the way out."""
+
+_NEEDS_MORE = frozenset(
+    {
+        "columnMapping",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "icebergCompatV3",
+        "icebergWriterCompatV1",
+        "icebergWriterCompatV3",
+        "inCommitTimestamp",
+        "rowTracking",
+    }
+)
+"""Features that change what files and commits must hold as soon as they are active."""
+
+_ALWAYS = frozenset({"domainMetadata", "vacuumProtocolCheck", "catalogManaged", "catalogOwned", "adaptiveMetadata"})
+
+
+class AddedFeature(NamedTuple):
+    """A feature that the protocol gets; `needed_by` is the one it comes with, None where it was asked for."""
+
+    name: str
+    needed_by: str | None = None
+
+
+class FeaturesPlan(NamedTuple):
+    """The features that are added, and the protocols; without any the protocol stays, and nothing is to commit."""
+
+    added: tuple[AddedFeature, ...]
+    protocol_before: Action
+    protocol_after: Action | None
+
+    @property
+    def readers(self) -> str:
+        """Who can no longer read the table, in general words."""
+        return self._losers("readerFeatures", "read")
+
+    @property
+    def writers(self) -> str:
+        """Who can no longer write to the table, in general words."""
+        return self._losers("writerFeatures", "write")
+
+    def _losers(self, key: str, verb: str) -> str:
+        before = self.protocol_before.get(key)
+        after = (self.protocol_after or self.protocol_before).get(key) or ()
+        fresh = " or ".join(one.name for one in self.added if one.name in after)
+        if not fresh:
+            return f"whoever can {verb} the table now can {verb} it afterwards"
+        if before is None:
+            return f"those that do not know table features, or not {fresh}, lose access"
+        return f"those that do not know {fresh} lose access"
+
+
+class ShownFeature(NamedTuple):
+    """A supported feature. `is_listed`: by name, else version numbers imply it; `is_active`: None where it is unknown,
+    `because`: what makes it active.
+    """
+
+    name: str
+    kind: str | None
+    is_listed: bool
+    is_active: bool | None
+    because: str | None
+
+    def as_json(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            "name": self.name,
+            "kind": self.kind,
+            "listed": self.is_listed,
+            "active": self.is_active,
+        }
+        return found if self.because is None else found | {"because": self.because}
+
+
+def plan_features(regime: Regime, raw_protocol: Action, names: Sequence[str]) -> FeaturesPlan:
+    """Plan to support some features as well.
+
+    Raises UsageError (`usage.feature`) for names that nobody knows, Refused for features that the table can't have,
+    or not so.
+    """
+    for name in names:
+        _require_known(name)
+    supported = set(regime.features)
+    added: dict[str, AddedFeature] = {}
+    for name in names:
+        for one in _with_needs(name, None, {*map(stable_name, supported)}):
+            if one.name not in supported:
+                added.setdefault(one.name, one)
+    for name in added:
+        _require_addable(name, regime)
+    _require_no_exclusion(supported, added)
+    _require_readable_types(regime, added)
+    after = upgraded(raw_protocol, added) if added else None
+    return FeaturesPlan(tuple(added.values()), raw_protocol, after)
+
+
+def show_features(regime: Regime, domains: Sequence[str]) -> list[ShownFeature]:
+    """The supported features by name, each with what makes it active."""
+    protocol = regime.protocol
+    assert protocol is not None
+    listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
+    reasons = _reasons(regime, domains)
+    return [_shown(name, reasons, is_listed=name in listed) for name in sorted(regime.features)]
+
+
+def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFeature:
+    feature = FEATURES.get(name)
+    if feature is None:
+        return ShownFeature(name, None, is_listed, None, None)
+    stable = stable_name(name)
+    because = "it always is" if stable in _ALWAYS else reasons.get(stable)
+    return ShownFeature(name, feature.kind.value, is_listed, because is not None, because)
+
+
+def _reasons(regime: Regime, domains: Sequence[str]) -> dict[str, str]:
+    """Feature -> the first thing that shows it in use."""
+    found: dict[str, str] = {}
+    for use in _uses(regime):
+        found.setdefault(*use)
+    if "delta.clustering" in domains:
+        found["clustering"] = "the domain delta.clustering is set"
+    return found
+
+
+def _uses(regime: Regime) -> Iterator[tuple[str, str]]:
+    for use in property_uses(regime.properties):
+        yield use.feature, use.what
+    for use in constraint_uses(regime.properties):
+        yield use.feature, use.what
+    if regime.schema is not None:
+        for use in schema_uses(regime.schema):
+            yield use.feature, use.what
+
+
+def _require_known(name: str) -> None:
+    if name in FEATURES:
+        return
+    lowered = {known.lower(): known for known in FEATURES}
+    nearest = get_close_matches(name.lower(), lowered, 1)
+    raise UsageError(
+        f"there is no feature {name!r}" + (f"; did you mean {lowered[nearest[0]]}?" if nearest else ""),
+        code="usage.feature",
+        facts={"features": ", ".join(sorted(FEATURES.keys() - _NOT_ALONE.keys()))},
+    )
+
+
+def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterator[AddedFeature]:
+    """A feature after all that it needs and the table does not have under any name."""
+    for needed in FEATURES[name].requires:
+        if needed not in supported:
+            yield from _with_needs(needed, name, supported)
+    yield AddedFeature(name, needed_by)
+
+
+def _require_addable(name: str, regime: Regime) -> None:
+    if name in _NOT_ALONE:
+        reason, way_out = (text.format(stable=stable_name(name)) for text in _NOT_ALONE[name])
+        is_command = way_out.startswith("deltacli ")
+        raise Refused(
+            f"the feature {name} can't be added by itself: {reason}",
+            code="features.not-alone",
+            facts={} if is_command else {"way out": way_out},
+            hint=way_out if is_command else None,
+        )
+    preview = next((known for known in regime.features if known != name and stable_name(known) == name), None)
+    if preview is not None:
+        raise Refused(
+            f"the table supports {name} already, under the name {preview}",
+            code="features.preview",
+            facts={"way out": "an engine that upgrades the preview"},
+        )
+    use = next((use for use in property_uses(regime.properties) if use.feature == name), None)
+    if use is not None and name in _NEEDS_MORE:
+        raise Refused(
+            f"the feature {name} would be active at once, and what it asks of files and commits is not there: "
+            f"{use.what}",
+            code="features.would-activate",
+            hint=f"deltacli properties {{table}} unset {use.key}",
+        )
+
+
+def _require_readable_types(regime: Regime, added: Collection[str]) -> None:
+    """Raise Refused where type changes that meant nothing so far would make every reader refuse the table."""
+    found = refused_change(regime, [*regime.features, *added])
+    if found is not None and TYPE_WIDENING in added:
+        raise Refused(
+            f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}",
+            code="features.would-activate",
+            facts={"column": found.column, "seen": found.seen},
+            hint="deltacli validate {table} --select 'typewidening.*'",
+        )
+
+
+def _require_no_exclusion(supported: set[str], added: Mapping[str, AddedFeature]) -> None:
+    everything = {stable_name(name): name for name in sorted({*supported, *added})}
+    for name in sorted(everything.values()):
+        for other in FEATURES[name].excludes if name in FEATURES else ():
+            if other in everything and {name, everything[other]} & added.keys():
+                raise Refused(
+                    f"the features {name} and {other} exclude each other",
+                    code="protocol.exclusive",
+                    facts={"supported": ", ".join(sorted(supported)) or "none"},
+                )

@@ -1,0 +1,121 @@
+"""What a table uses of each feature, as its schema and its properties tell. Spec: the sections of each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from deltacli.delta.protocol.features import FEATURES, stable_name
+from deltacli.delta.protocol.properties import is_true, parse_integer
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
+
+
+class Use(NamedTuple):
+    """One place that shows a feature in use. `feature` is its stable name, `key` a column or a property.
+
+    `is_judged_elsewhere`: a narrower rule reports it where the feature is missing.
+    """
+
+    feature: str
+    what: str
+    key: str
+    is_judged_elsewhere: bool = False
+
+
+_TYPES: Mapping[str, str] = {
+    "timestamp_ntz": "timestampNtz",
+    "variant": "variantType",
+    "geometry": "geospatial",
+    "geography": "geospatial",
+}
+_COLUMN_KEYS: Mapping[str, str] = {
+    "delta.invariants": "invariants",
+    "delta.generationExpression": "generatedColumns",
+    "delta.identity.start": "identityColumns",
+    "delta.identity.step": "identityColumns",
+    "delta.identity.highWaterMark": "identityColumns",
+    "delta.identity.allowExplicitInsert": "identityColumns",
+    "CURRENT_DEFAULT": "allowColumnDefaults",
+    "__COLLATIONS": "collations",
+    "delta.typeChanges": "typeWidening",
+}
+_SWITCHES: Mapping[str, str] = {
+    **{feature.enabled_by: stable_name(feature.name) for feature in FEATURES.values() if feature.enabled_by},
+    "delta.enableChangeDataCapture": "changeDataFeed",
+}
+"""Boolean properties that activate a feature."""
+_NAMED: Mapping[str, str] = {
+    "delta.columnMapping.hasDroppedOrRenamed": "columnMappingUsageTracking",
+    "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits",
+    "delta.redirectReaderWriter-preview": "redirectReaderWriter",
+    "delta.redirectWriterOnly-preview": "redirectWriterOnly",
+}
+"""Properties that use a feature by being there."""
+
+
+def schema_uses(schema: StructType) -> Iterator[Use]:
+    """Yield what columns and nested fields use, by type or by metadata; each feature once for a field."""
+    yield from _struct_uses(schema, "")
+
+
+def constraint_uses(properties: Mapping[str, str]) -> Iterator[Use]:
+    """Yield the CHECK constraints."""
+    for key in properties:
+        if key.lower().startswith("delta.constraints."):
+            yield Use("checkConstraints", f"{key} is a CHECK constraint", key)
+
+
+def property_uses(properties: Mapping[str, str]) -> Iterator[Use]:
+    """Yield the properties that activate a feature."""
+    for key, feature in _SWITCHES.items():
+        if is_true(properties, key):
+            yield Use(feature, f"{key} is true", key, feature == "inCommitTimestamp")
+    for key, feature in _NAMED.items():
+        if properties.get(key):
+            yield Use(feature, f"{key} is set", key)
+    boundary = "delta.requireCheckpointProtectionBeforeVersion"
+    if (parse_integer(properties, boundary) or 0) > 0:
+        yield Use("checkpointProtection", f"{boundary} is {properties[boundary]}", boundary)
+    mode = str(properties.get("delta.columnMapping.mode") or "none")
+    if mode.lower() != "none":
+        yield Use("columnMapping", f"delta.columnMapping.mode is {mode}", "delta.columnMapping.mode", True)
+    if properties.get("delta.checkpointPolicy") == "v2":
+        yield Use("v2Checkpoint", "delta.checkpointPolicy is v2", "delta.checkpointPolicy", True)
+    knob = "delta.writePartitionColumnsToParquet"  # writers obey it with and without the feature
+    if is_true(properties, knob):
+        yield Use("materializePartitionColumns", f"{knob} is true", knob, True)
+
+
+def _struct_uses(struct: StructType, prefix: str) -> Iterator[Use]:
+    for field in struct.fields:
+        path = f"{prefix}{field.name}"
+        seen = set()
+        for key in field.metadata:
+            feature = _COLUMN_KEYS.get(key)
+            if feature and feature not in seen:
+                seen.add(feature)
+                yield Use(feature, f"column {path} has {key}", path, feature == "typeWidening")
+        yield from _type_uses(field.data_type, path, field)
+
+
+def _type_uses(data_type: DataType, path: str, field: StructField) -> Iterator[Use]:
+    match data_type:
+        case PrimitiveType(name):
+            feature = _feature_of_type(name)
+            if feature:
+                was_widened = feature == "timestampNtz" and "delta.typeChanges" in field.metadata
+                yield Use(feature, f"column {path} is of type {name}", path, was_widened)
+        case ArrayType(element):
+            yield from _type_uses(element, f"{path}.element", field)
+        case MapType(key, value):
+            yield from _type_uses(key, f"{path}.key", field)
+            yield from _type_uses(value, f"{path}.value", field)
+        case StructType():
+            yield from _struct_uses(data_type, f"{path}.")
+
+
+def _feature_of_type(name: str) -> str | None:
+    family = name.partition("(")[0].strip().lower()
+    if family.startswith("timestamp_") and ("nano" in family or family.endswith("_ns")):
+        return "timestampNanos"  # the names of nanosecond types are not settled yet
+    return _TYPES.get(family)

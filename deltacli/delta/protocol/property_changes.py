@@ -1,0 +1,197 @@
+"""Which properties a table gets and loses: each key and value is judged, and so is the table that comes of them.
+
+Spec: Table Properties; Active Features; the sections of each feature.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from deltacli.delta.encoding.value_text import has_bytes
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.feature_use import property_uses
+from deltacli.delta.protocol.features import stable_name
+from deltacli.delta.protocol.known_properties import is_of_protocol, kind_of, known_keys, right_spelling
+from deltacli.delta.protocol.properties import (
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    IN_COMMIT_KEYS,
+    IN_COMMIT_TIMESTAMPS,
+)
+from deltacli.delta.protocol.property_guards import cautions_of, require_legal, require_ours
+from deltacli.delta.protocol.property_values import expected_of, normal_form
+from deltacli.errors import Refused, UsageError
+
+
+class PropertyChange(NamedTuple):
+    """One property and its value before and after; None: it is not set."""
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+class PropertiesPlan(NamedTuple):
+    """The properties that change, in the order of their keys, the metaData that changes them, and what to know
+    beforehand. Without changes there is no metaData, and nothing to commit.
+    """
+
+    changes: tuple[PropertyChange, ...]
+    metadata: Action | None
+    cautions: tuple[str, ...] = ()
+
+
+def plan_set(regime: Regime, raw_metadata: Action, values: Mapping[str, str], *, force: bool = False) -> PropertiesPlan:
+    """Plan to give properties values. `force` also sets `delta.` keys that nobody knows.
+
+    Raises UsageError (`usage.property`) for values that are none, Refused for keys and values that the table can't
+    have.
+    """
+    for key in values:
+        _require_key(key, force=force)
+    return _planned(regime, raw_metadata, {key: _normal(regime, key, value) for key, value in values.items()})
+
+
+def plan_unset(regime: Regime, raw_metadata: Action, keys: Sequence[str]) -> PropertiesPlan:
+    """Plan to take properties away, keys that nobody knows among them; one that is not there is none to take away.
+
+    Raises Refused where the table must keep one, or a key is spelled otherwise.
+    """
+    configuration = raw_metadata.get("configuration") or {}
+    for key in keys:
+        _require_text(key)
+        if key not in configuration:
+            _require_spelling(key)
+    return _planned(regime, raw_metadata, dict.fromkeys(keys))
+
+
+def pairs_of(texts: Sequence[str]) -> dict[str, str]:
+    """Read `key=value` texts. Raises UsageError (`usage.property`) for what is none, and for a key given twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise _bad(f"{text!r} is no property with its value", "key=value")
+        if found.get(key, value) != value:
+            raise _bad(f"{key} is given two values: {found[key]!r} and {value!r}", "one value a property")
+        _require_text(key)
+        _require_text(value)
+        found[key] = value
+    return found
+
+
+def _planned(regime: Regime, raw_metadata: Action, edits: Mapping[str, str | None]) -> PropertiesPlan:
+    raw = raw_metadata.get("configuration") or {}
+    due = {key: value for key, value in edits.items() if (key in raw if value is None else raw.get(key) != value)}
+    for key, value in due.items():
+        require_ours(key, value, regime)
+    if _switches_timestamps_off(regime, due):
+        # They say since when commits carry their time; left behind they would speak of a time that ended.
+        due |= {key: None for key in (ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP) if key in raw}
+    if not due:
+        return PropertiesPlan((), None)
+    configuration = {key: value for key, value in raw.items() if key not in due or due[key] is not None}
+    configuration |= {key: value for key, value in due.items() if value is not None}
+    after = _with_configuration(regime, configuration)
+    _require_features(regime, after)
+    require_legal(regime, after, due)
+    before = {key: None if raw.get(key) is None else str(raw[key]) for key in due}
+    changes = tuple(PropertyChange(key, before[key], due[key]) for key in sorted(due))
+    return PropertiesPlan(changes, raw_metadata | {"configuration": configuration}, tuple(cautions_of(after, due)))
+
+
+def _with_configuration(regime: Regime, configuration: Mapping[str, object]) -> Regime:
+    assert regime.metadata is not None
+    texts = {key: "" if value is None else str(value) for key, value in configuration.items()}
+    return replace(regime, metadata=regime.metadata._replace(configuration=texts))
+
+
+def _switches_timestamps_off(regime: Regime, due: Mapping[str, str | None]) -> bool:
+    return regime.is_on(IN_COMMIT_TIMESTAMPS) and IN_COMMIT_TIMESTAMPS in due and due[IN_COMMIT_TIMESTAMPS] != "true"
+
+
+def _require_key(key: str, *, force: bool) -> None:
+    if not key.lower().startswith("delta."):
+        return
+    if is_of_protocol(key):
+        name = key.removeprefix("delta.feature.")
+        hint = "deltacli features {table} add" + (f" {name}" if name != key else "")
+        message = f"{key} belongs to the protocol; as a property it has no effect"
+        raise Refused(message, code="property.protocol-in-config", hint=hint)
+    _require_spelling(key)
+    if kind_of(key) is None and not force:
+        nearest = get_close_matches(key, known_keys(), 1)
+        raise Refused(
+            f"no engine is known to know the property {key}" + (f"; did you mean {nearest[0]}?" if nearest else ""),
+            code="properties.unknown-key",
+            facts={"to set it all the same": "--force"},
+            hint=f"deltacli properties {{table}} set {nearest[0]}=…" if nearest else None,
+        )
+
+
+def _require_spelling(key: str) -> None:
+    """Engines look keys up letter by letter: in another case a property has no effect."""
+    right = right_spelling(key)
+    if right is not None and right != key:
+        message = f"{key} is spelled {right}: in another case it has no effect"
+        raise Refused(message, code="properties.key-case", facts={"right": right})
+
+
+def _normal(regime: Regime, key: str, value: str) -> str:
+    found = normal_form(key, value)
+    if found is None:
+        raise _bad(f"{key} can't be {value[:200]!r}", expected_of(key))
+    if key == "delta.dataSkippingStatsColumns":
+        _require_columns(regime, key, value)
+    return found
+
+
+def _require_columns(regime: Regime, key: str, value: str) -> None:
+    from deltacli.delta.schema.column_path import find_column
+
+    assert regime.schema is not None
+    for name in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", value):
+        try:
+            find_column(regime.schema, name.strip())
+        except UsageError as fault:
+            raise UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts) from fault
+
+
+def _require_features(before: Regime, after: Regime) -> None:
+    """Raise Refused where a property that was not there asks for a feature that the protocol lacks."""
+    # In-commit timestamps alone are switched on by another property in their preview.
+    supported = {name if name in IN_COMMIT_KEYS else stable_name(name) for name in before.features}
+    known = {(use.key, use.what) for use in property_uses(before.properties)}
+    for use in _uses(after):
+        if use[0] in supported or (use[1], use[2]) in known:
+            continue
+        raise Refused(
+            f"{use[2]}: that needs the feature {use[0]}, which the protocol does not support",
+            code="properties.feature-needed",
+            facts={"protocol": _shown(before), "feature": use[0]},
+            hint=f"deltacli features {{table}} add {use[0]}",
+        )
+
+
+def _uses(regime: Regime) -> Iterator[tuple[str, str, str]]:
+    knob = "delta.writePartitionColumnsToParquet"  # writers obey it with and without the feature
+    return ((use.feature, use.key, use.what) for use in property_uses(regime.properties) if use.key != knob)
+
+
+def _shown(regime: Regime) -> str:
+    assert regime.protocol is not None
+    return f"reader {regime.protocol.min_reader_version}, writer {regime.protocol.min_writer_version}"
+
+
+def _require_text(text: str) -> None:
+    if not has_bytes(text):
+        raise _bad(f"{text!r} is no text", "UTF-8")
+
+
+def _bad(message: str, expected: str) -> UsageError:
+    return UsageError(message, code="usage.property", facts={"expected": expected})

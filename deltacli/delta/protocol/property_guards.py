@@ -1,0 +1,207 @@
+"""Properties that a change of metadata alone must not touch, and values that no table may have together.
+
+Each refusal has its own code and a way out. Spec: the sections of each feature; Delta-Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.properties import (
+    CHECKPOINT_PROTECTION,
+    DEFAULT_DELETED_FILE_RETENTION_MS,
+    DELETED_FILE_RETENTION,
+    ICT_ENABLEMENT_TIMESTAMP,
+    ICT_ENABLEMENT_VERSION,
+    IN_COMMIT_KEYS,
+    IN_COMMIT_TIMESTAMPS,
+    LOG_CLEANUP,
+    LOG_RETENTION,
+    deleted_file_retention_ms,
+    is_false,
+    log_retention_ms,
+)
+from deltacli.errors import Refused
+
+_MAPPING_MODE = "delta.columnMapping.mode"
+_VECTORS = "delta.enableDeletionVectors"
+_MANIFEST = "delta.compatibility.symlinkFormatManifest.enabled"
+_CHANGE_FEED = "delta.enableChangeDataFeed"
+_ROW_TRACKING = "delta.enableRowTracking"
+_UNIFORM = "delta.universalFormat.enabledFormats"
+_ICEBERG = tuple(f"delta.enableIcebergCompatV{number}" for number in (1, 2, 3))
+_ICEBERG_WRITERS = {
+    "delta.enableIcebergWriterCompatV1": "delta.enableIcebergCompatV2",
+    "delta.enableIcebergWriterCompatV3": "delta.enableIcebergCompatV3",
+}
+"""Compatibility of writers -> the compatibility that it stands on."""
+_CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
+_SHORTEST_RETENTION_MS = 86_400_000
+
+_INTERNAL = frozenset(
+    {
+        CHECKPOINT_PROTECTION,
+        ICT_ENABLEMENT_TIMESTAMP,
+        ICT_ENABLEMENT_VERSION,
+        "delta.columnMapping.hasDroppedOrRenamed",
+        "delta.columnMapping.maxColumnId",
+        *IN_COMMIT_KEYS["inCommitTimestamp-preview"],
+        "delta.lastCommitTimestamp",
+        "delta.lastUpdateVersion",
+        "delta.redirectReaderWriter-preview",
+        "delta.redirectWriterOnly-preview",
+        "delta.rowTrackingSuspended",
+    }
+)
+_INTERNAL_FAMILIES = ("delta.coordinatedCommits.", "delta.rowTracking.")
+_CONSTRAINTS = "delta.constraints."
+
+
+def require_ours(key: str, value: str | None, regime: Regime) -> None:
+    """Raise Refused for a property that only an engine, a catalog or the commit itself may set or, with the value
+    None, unset.
+    """
+    if key in _INTERNAL or key.startswith(_INTERNAL_FAMILIES) or key.endswith(".internal"):
+        raise Refused(
+            f"{key} is kept by the writers of the table: another value would make what they write wrong",
+            code="properties.internal",
+            hint="deltacli properties {table}",
+        )
+    if key.lower().startswith(_CONSTRAINTS):
+        raise Refused(
+            f"{key} is a CHECK constraint: the rows that are there must be checked first",
+            code="properties.constraint",
+            facts={"way out": "ALTER TABLE … ADD CONSTRAINT or DROP CONSTRAINT in an engine"},
+        )
+    if key == "delta.enableChangeDataCapture" and value is not None:
+        raise Refused(
+            f"{key} is the former name of {_CHANGE_FEED}, which most engines do not know",
+            code="property.cdf-legacy-key",
+            hint=f"deltacli properties {{table}} set {_CHANGE_FEED}={value}",
+        )
+    if key == _UNIFORM and value:
+        raise Refused(
+            f"{key} needs a writer that converts every commit to {value}",
+            code="properties.engine-only",
+            facts={"way out": "set it in the engine that is to convert the table"},
+        )
+    if key == _MAPPING_MODE:
+        _require_same_mapping(regime, value)
+    if value == "true" and key == _ROW_TRACKING:
+        raise Refused(
+            f"{key} needs an id for every row that is there, which this change does not give",
+            code="properties.row-tracking",
+            facts={"way out": f"ALTER TABLE … SET TBLPROPERTIES ('{key}' = 'true') in an engine that fills ids in"},
+        )
+    if value == "true" and (key in _ICEBERG or key in _ICEBERG_WRITERS):
+        raise Refused(
+            f"{key} needs every file that is there to be readable by Iceberg, which this change does not see to",
+            code="properties.iceberg-compat",
+            facts={"way out": "REORG TABLE … APPLY (UPGRADE UNIFORM …) in an engine"},
+        )
+
+
+def _require_same_mapping(regime: Regime, value: str | None) -> None:
+    now, then = regime.mapping_mode, value or "none"
+    if now == then:
+        return
+    if now == "none":
+        why = "columns need ids and physical names first, which the schema does not have"
+        way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = '{then}') in an engine"
+    elif then == "none":
+        why = "the files that are there hold the columns under other names"
+        way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = 'none') in an engine that rewrites them"
+    else:
+        why = "the files that are there were written for the other mode"
+        way = "a new table"
+    raise Refused(
+        f"{_MAPPING_MODE} can't go from {now} to {then}: {why}",
+        code="properties.column-mapping",
+        facts={"way out": way},
+    )
+
+
+def require_legal(before: Regime, after: Regime, due: Mapping[str, str | None]) -> None:
+    """Raise Refused where the changes that are due would leave a table that no writer may build upon."""
+    _require_iceberg_kept(before, after, due)
+    if due.get(_VECTORS) == "true" and ("icebergCompatV1" in after.features or after.is_on(_ICEBERG[1])):
+        culprit = _ICEBERG[1] if after.is_on(_ICEBERG[1]) else "the feature icebergCompatV1"
+        raise Refused(
+            f"{_VECTORS} and {culprit} exclude each other",
+            code="protocol.exclusive",
+            facts={"way out": "tables that Iceberg reads in these versions do without deletion vectors"},
+        )
+    if after.is_on(_VECTORS) and after.is_on(_MANIFEST) and {_VECTORS, _MANIFEST} & due.keys():
+        raise Refused(
+            f"{_VECTORS} and {_MANIFEST} exclude each other: readers of manifests would see deleted rows",
+            code="properties.manifest",
+            hint=f"deltacli properties {{table}} unset {_MANIFEST}",
+        )
+    if due.get(_CHANGE_FEED) == "true" and after.schema is not None:
+        taken = [field.name for field in after.schema.fields if field.name.lower() in _CHANGE_COLUMNS]
+        if taken:
+            raise Refused(
+                f"{_CHANGE_FEED}: a change feed has columns of its own called {', '.join(taken)}",
+                code="properties.reserved-column",
+                facts={"way out": "rename the column in an engine"},
+            )
+    if {LOG_RETENTION, DELETED_FILE_RETENTION} & due.keys():
+        _require_order(after)
+
+
+def _require_iceberg_kept(before: Regime, after: Regime, due: Mapping[str, str | None]) -> None:
+    """What an active compatibility stands on stays."""
+    for key in _ICEBERG:
+        if key not in due or not before.is_on(key) or after.is_on(key):
+            continue
+        users = [user for user, needed in _ICEBERG_WRITERS.items() if needed == key and after.is_on(user)]
+        if "iceberg" in after.properties.get(_UNIFORM, "") and not any(map(after.is_on, _ICEBERG)):
+            users.append(_UNIFORM)
+        if users:
+            raise Refused(
+                f"{key} must stay true: {', '.join(users)} stands on it",
+                code="properties.iceberg-needed",
+                hint=f"deltacli properties {{table}} unset {users[0]}",
+            )
+    if _ROW_TRACKING in due and not after.is_on(_ROW_TRACKING) and after.is_on(_ICEBERG[2]):
+        raise Refused(
+            f"{_ROW_TRACKING} must stay true: {_ICEBERG[2]} is",
+            code="properties.iceberg-needed",
+            hint=f"deltacli properties {{table}} unset {_ICEBERG[2]}",
+        )
+
+
+def _require_order(after: Regime) -> None:
+    """Spec: Delta-Spark (it refuses any later change of such a table)."""
+    log, files = log_retention_ms(after.properties), deleted_file_retention_ms(after.properties)
+    if log < files:
+        shown = {
+            LOG_RETENTION: after.properties.get(LOG_RETENTION, "interval 30 days, its default"),
+            DELETED_FILE_RETENTION: after.properties.get(DELETED_FILE_RETENTION, "interval 1 week, its default"),
+        }
+        raise Refused(
+            "the log would be kept for a shorter time than deleted files, which nobody could read then",
+            code="property.retention-order",
+            facts=shown,
+            hint=f"deltacli properties {{table}} set '{LOG_RETENTION}=…' '{DELETED_FILE_RETENTION}=…'",
+        )
+
+
+def cautions_of(after: Regime, due: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield what somebody should know before the changes are made."""
+    json, struct = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
+    if DELETED_FILE_RETENTION in due:
+        kept = deleted_file_retention_ms(after.properties)
+        if kept < _SHORTEST_RETENTION_MS:
+            yield "deleted files are kept for less than a day: running readers and writers may still need them"
+        elif kept < DEFAULT_DELETED_FILE_RETENTION_MS:
+            yield "deleted files are kept for less than a week: time travel ends earlier once a vacuum has run"
+    if {json, struct} & due.keys() and is_false(after.properties, json) and is_false(after.properties, struct):
+        yield "checkpoints will hold no statistics: after one no query can skip a file"
+    if LOG_CLEANUP in due and is_false(after.properties, LOG_CLEANUP):
+        yield "engines no longer clean the log up: it grows for ever"
+    if due.get(IN_COMMIT_TIMESTAMPS) == "true":
+        yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which say since when"
+    if due.get("appendOnly") is not None:
+        yield "appendOnly has no effect: the property is called delta.appendOnly"

@@ -1,0 +1,83 @@
+"""A protocol with more features. Spec: Table Features for New and Existing Tables.
+
+Version numbers imply features; once features are listed, all that were implied are listed too. Whether a table uses
+them can't be told without its whole history, so none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import read_protocol
+from deltacli.delta.protocol.features import FEATURES, FeatureKind
+from deltacli.delta.protocol.protocol import NEWEST_READER_VERSION, READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
+from deltacli.errors import Refused
+
+
+def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
+    """The protocol action that supports some features as well, None where this one does. Names keep their order.
+
+    Raises Refused where the protocol is none to build upon.
+    """
+    protocol = read_protocol(raw_protocol, "the protocol")
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    _require_legal(reader, writer)
+    wanted = list(names)
+    of_readers, of_writers = _listed(raw_protocol, "readerFeatures"), _listed(raw_protocol, "writerFeatures")
+    if not wanted:
+        return None
+    is_complete = all(name in of_writers and (name in of_readers or not _concerns_readers(name)) for name in wanted)
+    needs_reader = any(_concerns_readers(name) for name in wanted)
+    if is_complete and writer == WRITER_FEATURES_VERSION and (reader == READER_FEATURES_VERSION or not needs_reader):
+        return None
+    of_writers += [*(name for name in FEATURES if name in protocol.supported_features), *of_readers]
+    action = {**raw_protocol, "minWriterVersion": WRITER_FEATURES_VERSION}
+    if needs_reader:
+        if reader < READER_FEATURES_VERSION:
+            # Writers that could list features before readers did left column mapping to the reader's version.
+            of_readers += [name for name in of_writers if _concerns_readers(name)]
+        of_readers += [name for name in wanted if _concerns_readers(name)]
+        action |= {"minReaderVersion": READER_FEATURES_VERSION, "readerFeatures": _once(of_readers)}
+    action["writerFeatures"] = _once([*of_writers, *wanted])
+    return action
+
+
+def added_features(before: Action, after: Action) -> tuple[str, ...]:
+    """The features that one protocol supports and the other did not, in the order of their list."""
+    known = read_protocol(before, "the protocol").supported_features
+    return tuple(name for name in _listed(after, "writerFeatures") if name not in known)
+
+
+def _require_legal(reader: int, writer: int) -> None:
+    facts = {"protocol": f"reader {reader}, writer {writer}"}
+    if not (1 <= reader <= NEWEST_READER_VERSION and 1 <= writer <= WRITER_FEATURES_VERSION):
+        raise Refused(
+            f"the protocol can't be upgraded: deltacli knows readers 1 to {NEWEST_READER_VERSION} and writers 1 to "
+            f"{WRITER_FEATURES_VERSION}",
+            code="protocol.version-out-of-range",
+            facts=facts,
+            hint="deltacli snapshot {table}",
+        )
+    if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
+        raise Refused(
+            f"the protocol can't be upgraded: reader version {reader} needs writer version {WRITER_FEATURES_VERSION}, "
+            f"and the table has {writer}",
+            code="protocol.reader3-needs-writer7",
+            facts=facts,
+            hint="deltacli validate {table} --select 'protocol.*'",
+        )
+
+
+def _concerns_readers(name: str) -> bool:
+    feature = FEATURES.get(name)
+    return feature is not None and feature.kind is FeatureKind.READER_WRITER
+
+
+def _listed(action: Action, key: str) -> list[str]:
+    """The names as they stand: reading sorts them."""
+    return [str(name) for name in action.get(key) or ()]
+
+
+def _once(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))

@@ -1,0 +1,1 @@
+"""Rules about actions: their fields, and what they do to each other."""

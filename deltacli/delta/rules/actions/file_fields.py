@@ -1,0 +1,313 @@
+"""Rules about the fields of one file action. Spec: Add File and Remove File; Add CDC File."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.rules.actions.commit_contents import AREA
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import CommitView, FilesView, Placed, TouchedFile
+from deltacli.quantities import format_timestamp
+
+DAY_MS = 86_400_000
+SKEW_MS = 3_600_000
+"""How far two clocks, of a store and of a writer, may be apart."""
+OLDEST_MS = 100_000_000_000
+"""3 March 1973 in milliseconds; the year 5138 in seconds. What is below was most likely meant as seconds."""
+
+_ADD_AGAIN = "commit the add again with the true value and dataChange=false"
+
+NEGATIVE_SIZE = AREA.rule(
+    "action.negative-size",
+    Severity.ERROR,
+    Level.LOG,
+    "The size of a file is negative, or 0, which no Parquet file has.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="engines plan reads by this size: they fail, or read nothing of the file",
+        mend=f"{_ADD_AGAIN}; commit a remove where the file is empty",
+        loss="nothing; an empty file has no rows",
+    ),
+    example='{"add":{"path":"part-0.parquet","size":-1,…}}',
+)
+BAD_MODIFICATION_TIME = AREA.rule(
+    "action.bad-modification-time",
+    Severity.WARNING,
+    Level.LOG,
+    "The modificationTime of an add is not positive, counts seconds, or lies more than a day after its commit.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="what goes by the time of files goes wrong: incremental reads, file caches, optimisers",
+        mend=_ADD_AGAIN,
+        loss="nothing",
+    ),
+    example='{"add":{"path":"part-0.parquet","modificationTime":1512909768,…}}',
+)
+DELETION_TIMESTAMP_MISSING = AREA.rule(
+    "action.deletion-timestamp-missing",
+    Severity.WARNING,
+    Level.LOG,
+    "A remove has no deletionTimestamp, so that it counts as expired at once.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="the next checkpoint drops the tombstone and the next vacuum the file, whatever the retention",
+        mend="nothing to mend; copy the file away if older versions must stay readable",
+        loss="reading the versions before the remove, once a vacuum has run",
+    ),
+    example='{"remove":{"path":"part-0.parquet","dataChange":true}}',
+)
+DELETION_TIMESTAMP_ODD = AREA.rule(
+    "action.deletion-timestamp-odd",
+    Severity.WARNING,
+    Level.LOG,
+    "The deletionTimestamp of a remove lies after its commit, or before the file was made.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="the tombstone expires too early or too late, and with it the file",
+        mend="nothing to mend in the log; check the clock of the writer",
+        loss="reading older versions, where it expires too early",
+    ),
+    example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1512909,"dataChange":true}}',
+)
+EXTENDED_METADATA_LIE = AREA.rule(
+    "action.extended-metadata-lie",
+    Severity.WARNING,
+    Level.LOG,
+    "A remove says that it has partitionValues and size, and lacks one of them.",
+    seed="000: Add File and Remove File (and tags, which the current text leaves out)",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="readers of changes that rely on the flag fail, or take the rows for another partition's",
+        mend="nothing to mend; the remove stays as it is",
+        loss="nothing",
+    ),
+    example='{"remove":{"path":"part-0.parquet","extendedFileMetadata":true,"size":841454,"dataChange":true}}',
+)
+REMOVE_SIZE_MISSING = AREA.rule(
+    "action.remove-size-missing",
+    Severity.INFO,
+    Level.LOG,
+    "A remove has no size.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="vacuum and history can't say how many bytes were removed",
+        mend="nothing to mend; the remove stays as it is",
+        loss="nothing",
+    ),
+    example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1515488792485,"dataChange":true}}',
+)
+PATH_EMPTY = AREA.rule(
+    "action.path-empty",
+    Severity.ERROR,
+    Level.LOG,
+    "The path of a file action is empty.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="it names the table's directory, which is no file: reads of the table fail",
+        mend="commit a remove of the empty path",
+        loss="the rows of whatever file was meant",
+    ),
+    example='{"add":{"path":"","partitionValues":{},…}}',
+)
+TAGS_NULL_VALUE = AREA.rule(
+    "action.tags-null-value",
+    Severity.INFO,
+    Level.LOG,
+    "A tag of a file action has a value that is no string.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="strict readers of the map may fail; the tags themselves carry no data",
+        mend="commit the add again with text values, or without these tags, and dataChange=false",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"part-0.parquet","tags":{"INSERTION_TIME":null},…}}',
+)
+CDC_DATACHANGE_TRUE = AREA.rule(
+    "action.cdc-datachange-true",
+    Severity.WARNING,
+    Level.LOG,
+    "A cdc action has dataChange=true; it never changes the data itself.",
+    spec="Add CDC File",
+    fix=Fix(
+        broken="readers that follow dataChange may take the change rows for new data",
+        mend="nothing to mend; the commit stays as it is",
+        loss="nothing",
+    ),
+    example='{"cdc":{"path":"_change_data/cdc-0.parquet","partitionValues":{},"size":1213,"dataChange":true}}',
+)
+
+
+@AREA.check(FilesView, NEGATIVE_SIZE, PATH_EMPTY, BAD_MODIFICATION_TIME)
+def fields_of_adds(view: FilesView) -> Iterator[Finding]:
+    """Sizes, paths and times that can't be, whatever the commit."""
+    sizes, times = view.adds.column("size"), view.adds.column("modificationTime")
+    for row in view.rows(pc.less_equal(sizes, 0)):
+        size = sizes[row].as_py()
+        if size < 0:
+            yield NEGATIVE_SIZE.at(
+                view.place(row), f"{_path(view, row)} has size {size}", seen=size, expected="above 0"
+            )
+        elif view.regime.metadata is None or view.regime.metadata.provider == "parquet":
+            message = f"{_path(view, row)} has size 0, and the smallest Parquet file has 12 bytes"
+            yield NEGATIVE_SIZE.at(view.place(row), message, seen=size, expected="above 0", severity=Severity.WARNING)
+    for row in view.rows(pc.equal(pc.binary_length(view.adds.column("path")), 0)):
+        yield PATH_EMPTY.at(view.place(row), "the path of an add is empty", seen='""', expected="the path of a file")
+    for row in view.rows(pc.less(times, OLDEST_MS)):
+        yield _bad_time(view, row, times[row].as_py())
+    if view.versions is None:  # adds of commits are held against the time of their commit
+        for row in view.rows(pc.greater(times, view.now_ms + DAY_MS)):
+            time = times[row].as_py()
+            message = f"{_path(view, row)} was made at {format_timestamp(time)}, after today"
+            yield BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected=f"at most {view.now_ms}")
+
+
+def _bad_time(view: FilesView, row: int, time: int) -> Finding:
+    if time <= 0:
+        message = f"{_path(view, row)} has modificationTime {time}, which is no time"
+    else:
+        message = f"{_path(view, row)} was made at {format_timestamp(time)}"
+        if time * 1000 >= OLDEST_MS:
+            message += f"; in seconds it would be {format_timestamp(time * 1000)}"
+    return BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected="milliseconds since 1970")
+
+
+def _path(view: FilesView, row: int) -> str:
+    path: str = view.adds.column("path")[row].as_py()
+    return path or "the file"
+
+
+@AREA.check(CommitView, BAD_MODIFICATION_TIME)
+def files_younger_than_their_commit(view: CommitView) -> Iterator[Finding]:
+    """A file is there before the commit that adds it."""
+    latest = commit_time(view) + DAY_MS
+    for placed in view.adds:
+        time = placed.action.get("modificationTime")
+        if type(time) is int and time > latest:
+            yield BAD_MODIFICATION_TIME.at(
+                _place(view, placed),
+                f"{_name(placed)} was made at {format_timestamp(time)}, more than a day after its commit",
+                seen=time,
+                expected=f"at most {latest}",
+            )
+
+
+def commit_time(view: CommitView) -> int:
+    """When a commit was made, at the latest: copying may have given its file an older time, or a younger one."""
+    written = (view.commit_info or {}).get("timestamp")
+    return max(view.modified_ms, view.in_commit_timestamp or 0, written if type(written) is int else 0)
+
+
+@AREA.check(CommitView, TAGS_NULL_VALUE)
+def tags_are_text(view: CommitView) -> Iterator[Finding]:
+    """Tags of adds, removes and change files."""
+    for kind, actions in (("add", view.adds), ("remove", view.removes), ("cdc", view.of_kind("cdc"))):
+        for placed in actions:
+            tags = placed.action.get("tags")
+            if not tags or not isinstance(tags, dict):
+                continue
+            odd = [str(name) for name, value in tags.items() if not isinstance(value, str)]
+            if odd:
+                message = f"tag {odd[0]} of the {kind} of {_name(placed)} is no string"
+                seen = tags[odd[0]]
+                yield TAGS_NULL_VALUE.at(
+                    _place(view, placed), message, seen="null" if seen is None else seen, expected="a string"
+                )
+
+
+@AREA.check(
+    CommitView,
+    NEGATIVE_SIZE,
+    PATH_EMPTY,
+    DELETION_TIMESTAMP_MISSING,
+    DELETION_TIMESTAMP_ODD,
+    EXTENDED_METADATA_LIE,
+    REMOVE_SIZE_MISSING,
+)
+def fields_of_removes(view: CommitView) -> Iterator[Finding]:
+    """What a remove says of itself."""
+    latest = commit_time(view) + SKEW_MS
+    for file in view.removed:
+        placed, remove = file.placed, file.placed.action
+        size, time = remove.get("size"), remove.get("deletionTimestamp")
+        if remove.get("path") == "":
+            message = "the path of a remove is empty"
+            yield PATH_EMPTY.at(_place(view, placed), message, seen='""', expected="the path of a file")
+        if size is None or remove.get("partitionValues") is None:
+            yield from _incomplete(view, placed)
+        if type(size) is int and size < 0:
+            message = f"the remove of {_name(placed)} has size {size}"
+            yield NEGATIVE_SIZE.at(_place(view, placed), message, seen=size, expected="above 0")
+        if time is None:
+            message = f"the remove of {_name(placed)} has no deletionTimestamp: it counts as expired at once"
+            yield DELETION_TIMESTAMP_MISSING.at(_place(view, placed), message, expected="milliseconds since 1970")
+        elif type(time) is int:
+            if time > latest:
+                yield DELETION_TIMESTAMP_ODD.at(
+                    _place(view, placed),
+                    f"{_name(placed)} was removed at {format_timestamp(time)}, after the commit that removes it",
+                    seen=time,
+                    expected=f"at most {latest}",
+                )
+            elif (made := _made(file)) is not None and time < made - SKEW_MS:
+                removed_at, made_at = format_timestamp(time), format_timestamp(made)
+                yield DELETION_TIMESTAMP_ODD.at(
+                    _place(view, placed),
+                    f"{_name(placed)} was removed at {removed_at}, and made only at {made_at}",
+                    seen=time,
+                    expected=f"at least {made}",
+                )
+
+
+def _incomplete(view: CommitView, placed: Placed) -> Iterator[Finding]:
+    remove = placed.action
+    lacks = [name for name in ("partitionValues", "size") if remove.get(name) is None]
+    if remove.get("extendedFileMetadata") is True:
+        message = f"the remove of {_name(placed)} claims extended metadata, and lacks {' and '.join(lacks)}"
+        yield EXTENDED_METADATA_LIE.at(
+            _place(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
+        )
+    elif "size" in lacks:
+        message = f"the remove of {_name(placed)} has no size"
+        yield REMOVE_SIZE_MISSING.at(_place(view, placed), message, expected="the size of the file")
+
+
+def _made(file: TouchedFile) -> int | None:
+    """When the file that a remove names was made, as far as the add that is live before says so."""
+    times = [time for live in file.live or () if type(time := live.add.get("modificationTime")) is int]
+    # Times that are none are reported with the add, and say nothing about this one.
+    return min((time for time in times if time >= OLDEST_MS), default=None)
+
+
+@AREA.check(CommitView, CDC_DATACHANGE_TRUE, NEGATIVE_SIZE, PATH_EMPTY)
+def fields_of_change_files(view: CommitView) -> Iterator[Finding]:
+    """What a cdc action says of itself."""
+    for placed in view.of_kind("cdc"):
+        size = placed.action.get("size")
+        if placed.action.get("dataChange") is True:
+            message = f"the change file {_name(placed)} has dataChange=true"
+            yield CDC_DATACHANGE_TRUE.at(_place(view, placed), message, seen="true", expected="false")
+        if type(size) is int and size <= 0:
+            severity = Severity.WARNING if size == 0 else None
+            message = f"the change file {_name(placed)} has size {size}"
+            yield NEGATIVE_SIZE.at(_place(view, placed), message, seen=size, expected="above 0", severity=severity)
+        if placed.action.get("path") == "":
+            message = "the path of a change file is empty"
+            yield PATH_EMPTY.at(_place(view, placed), message, seen='""', expected="the path of a file")
+
+
+def _name(placed: Placed) -> str:
+    path = placed.action.get("path")
+    return path if isinstance(path, str) and path else "the file"
+
+
+def _place(view: CommitView, placed: Placed) -> Place:
+    path = placed.action.get("path")
+    return view.place(placed.line, path if isinstance(path, str) else None)

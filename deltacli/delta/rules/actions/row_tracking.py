@@ -1,0 +1,367 @@
+"""Rules about row tracking. Spec: Row Tracking."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.actions.row_id_values import AREA
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, LiveFile, Placed, RegimeView, StateView
+from deltacli.delta.rules.schema.schema_walk import fresh
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FEATURE = "rowTracking"
+DOMAIN = "delta.rowTracking"
+ENABLED = "delta.enableRowTracking"
+SUSPENDED = "delta.rowTrackingSuspended"
+COLUMN_PROPERTIES = (
+    "delta.rowTracking.materializedRowIdColumnName",
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+)
+PRESERVED_TAG = "delta.rowTracking.preserved"
+
+BASE_ROW_ID_MISSING = AREA.rule(
+    "rowtracking.base-row-id-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "Row tracking is on, and a live file has no baseRowId or no defaultRowCommitVersion.",
+    spec="Row Tracking: Row IDs",
+    fix=Fix(
+        broken="the rows of the file have no row ids, and readers that ask for them fail",
+        mend="switch row tracking off and on again with an engine that assigns the missing ids",
+        loss="nothing; ids that the file once had are not found again",
+    ),
+    example='{"add":{"path":"part-0.parquet",…}} without baseRowId, delta.enableRowTracking is true',
+)
+OVERLAP = AREA.rule(
+    "rowtracking.overlap",
+    Severity.ERROR,
+    Level.LOG,
+    "Two live files claim the same row ids.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="two rows of the table have one id",
+        mend="rewrite one of the two files with an engine that assigns fresh ids",
+        loss="the ids of the rows that are rewritten",
+    ),
+    example='{"add":{…,"baseRowId":10}} and {"add":{…,"baseRowId":15}}, ten rows each',
+)
+HIGH_WATER_MARK = AREA.rule(
+    "rowtracking.high-water-mark",
+    Severity.ERROR,
+    Level.LOG,
+    "The high water mark of row ids is missing, or lies below an id that a live file has.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="the next writer gives ids away that are taken",
+        mend="commit a domainMetadata action of delta.rowTracking with the highest id in use",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"delta.rowTracking","configuration":"{\\"rowIdHighWaterMark\\":9}",…}}, and a '
+    "file with baseRowId 10",
+)
+HIGH_WATER_MARK_DECREASED = AREA.rule(
+    "rowtracking.high-water-mark-decreased",
+    Severity.ERROR,
+    Level.LOG,
+    "A commit lowers the high water mark of row ids.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="ids of rows that are gone may be given to other rows",
+        mend="commit a domainMetadata action of delta.rowTracking with the highest mark there was",
+        loss="nothing",
+    ),
+    example='{"rowIdHighWaterMark":19} after {"rowIdHighWaterMark":99}',
+)
+COMMIT_VERSION = AREA.rule(
+    "rowtracking.commit-version",
+    Severity.ERROR,
+    Level.LOG,
+    "A defaultRowCommitVersion is higher than the version of its commit, or differs from the one the file had.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="rows seem to have changed when they did not",
+        mend="commit the add again with the version it had first",
+        loss="nothing",
+    ),
+    example='{"add":{…,"defaultRowCommitVersion":9}} in commit 3',
+)
+BASE_ROW_ID_CHANGED = AREA.rule(
+    "rowtracking.base-row-id-changed",
+    Severity.ERROR,
+    Level.LOG,
+    "A file is added again, or removed, with another baseRowId than it had.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="all rows of the file change their ids",
+        mend="commit the add again with the baseRowId it had first",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"part-0.parquet","baseRowId":40,…}} where it had 0',
+)
+COLUMN_NAMES = AREA.rule(
+    "rowtracking.column-names",
+    Severity.ERROR,
+    Level.LOG,
+    "The names of the columns for row ids and row commit versions are missing, equal, or taken by a column.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="ids of rows that are copied can't be kept, or are mixed up with data",
+        mend="set both properties to names of their own before anything is written",
+        loss="nothing; ids already written under a wrong name are lost",
+    ),
+    example='delta.rowTracking.materializedRowIdColumnName is "id", and the table has a column id',
+)
+SUSPENDED_AND_ENABLED = AREA.rule(
+    "rowtracking.suspended-and-enabled",
+    Severity.WARNING,
+    Level.LOG,
+    "Row tracking is on and suspended at once.",
+    spec="Row Tracking",
+    fix=Fix(
+        broken="readers rely on row ids that writers need not assign",
+        mend="set delta.enableRowTracking to false, or unset delta.rowTrackingSuspended",
+        loss="nothing",
+    ),
+    example="delta.enableRowTracking and delta.rowTrackingSuspended are true",
+)
+PRESERVED = AREA.rule(
+    "rowtracking.preserved-tag",
+    Severity.INFO,
+    Level.LOG,
+    "Row tracking is on, and a commit that changes files does not tell whether it keeps row ids.",
+    spec="Row Tracking: Writer Requirements for Row Tracking",
+    fix=Fix(
+        broken="readers must take it that the ids of copied rows were not kept",
+        mend="nothing to mend; use a writer that sets delta.rowTracking.preserved",
+        loss="nothing",
+    ),
+    example='{"commitInfo":{…}} without tags, in a commit with adds and removes',
+)
+
+
+def is_enabled(regime: Regime) -> bool:
+    """True if every live file must have row ids."""
+    return FEATURE in regime.features and regime.is_on(ENABLED)
+
+
+# -- the newest state ------------------------------------------------------------------------------------------------
+
+
+@AREA.check(StateView, BASE_ROW_ID_MISSING)
+def files_without_row_ids(view: StateView) -> Iterator[Finding]:
+    """Every live file must have both, since the commit that switched row tracking on."""
+    if not is_enabled(view.regime) or view.regime.is_on(SUSPENDED):
+        return
+    live = view.live
+    without_id, without_version = (
+        pc.is_null(live.column(name)) for name in ("base_row_id", "default_row_commit_version")
+    )
+    for row in pc.indices_nonzero(pc.or_(without_id, without_version)):
+        missing = "baseRowId" if without_id[row.as_py()].as_py() else "defaultRowCommitVersion"
+        place = _place_of(view, live, row.as_py())
+        message = f"the live file {place.key} has no {missing} although row tracking is on"
+        yield BASE_ROW_ID_MISSING.at(place, message)
+
+
+@AREA.check(StateView, OVERLAP)
+def files_share_row_ids(view: StateView) -> Iterator[Finding]:
+    """Files in the order of their first ids: each must end before the next begins (1M files: 0.5 s)."""
+    if FEATURE not in view.regime.features:
+        return
+    found = _ranges(view.live)
+    if found is None:
+        return
+    rows, first, count = found
+    last = len(rows) - 1
+    gap = pc.subtract(first.slice(1), first.slice(0, last))
+    for hit in pc.indices_nonzero(pc.less(gap, count.slice(0, last))).to_pylist():
+        lower, upper = (view.live.slice(rows[hit + n].as_py(), 1).to_pylist()[0] for n in (0, 1))
+        if lower["key"] == upper["key"]:
+            continue  # one data file that is live twice is another rule's fault
+        place = _place_of(view, view.live, rows[hit + 1].as_py())
+        begin, next_begin, end = (
+            lower["base_row_id"],
+            upper["base_row_id"],
+            lower["base_row_id"] + count[hit].as_py() - 1,
+        )
+        message = f"the row ids of {upper['path']} begin at {next_begin}, within those of {lower['path']}"
+        yield OVERLAP.at(place, message, seen=f"{begin} to {end} and from {next_begin}", expected=f"from {end + 1}")
+
+
+@AREA.check(StateView, HIGH_WATER_MARK)
+def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
+    """The mark must be known and cover every id that is in use."""
+    if FEATURE not in view.regime.features:
+        return
+    highest = _highest_id(view.live)
+    if highest is None:
+        return
+    place = view.place(DOMAIN)
+    configuration = view.domains.get(DOMAIN)
+    if configuration is None:
+        message = f"files have row ids up to {highest}, and there is no domain {DOMAIN} with the high water mark"
+        yield HIGH_WATER_MARK.at(place, message, expected=f"at least {highest}")
+        return
+    mark = _mark_of(configuration)
+    if mark is None:
+        message = f"the domain {DOMAIN} holds no high water mark of row ids"
+        yield HIGH_WATER_MARK.at(place, message, seen=configuration, expected=f'{{"rowIdHighWaterMark":{highest}}}')
+    elif mark < highest:
+        message = f"the high water mark of row ids is {mark}, and a live file has ids up to {highest}"
+        yield HIGH_WATER_MARK.at(place, message, seen=mark, expected=f"at least {highest}")
+
+
+def _ranges(live: pyarrow.Table) -> tuple[Any, Any, Any] | None:  # Any: arrays
+    """The rows of files that have row ids, in the order of their first ids; those ids; how many each file has, at least
+    one. None where there are fewer than two.
+    """
+    base, records = live.column("base_row_id"), pc.fill_null(live.column("num_records"), 1)
+    rows = pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.greater(records, 0)))
+    if len(rows) < 2:
+        return None
+    order = pc.sort_indices(pc.take(base, rows))
+    rows = pc.take(rows, order)
+    return rows, pc.take(base, rows).combine_chunks(), pc.take(records, rows).combine_chunks()
+
+
+def _highest_id(live: pyarrow.Table) -> int | None:
+    base = live.column("base_row_id")
+    ends = pc.subtract(pc.add(base, pc.fill_null(live.column("num_records"), 1)), 1)
+    highest: int | None = pc.min_max(ends)["max"].as_py()
+    return highest if highest is not None and highest >= 0 else None
+
+
+def _place_of(view: StateView, live: pyarrow.Table, row: int) -> Place:
+    """The commit that brought a live file; the newest version where a checkpoint did."""
+    path, version = live.column("path")[row].as_py(), live.column("version")[row].as_py()
+    if version < 0:
+        return view.place(path)
+    return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version, path)
+
+
+# -- commits ---------------------------------------------------------------------------------------------------------
+
+
+@AREA.check(HistoryView, HIGH_WATER_MARK_DECREASED)
+def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
+    """The mark of each commit against the last one before; it ends with the domain, or with the feature."""
+    before: int | None = None
+    for commit in view.commits:
+        if FEATURE not in commit.after.features:
+            before = None
+            continue
+        for placed in commit.of_kind("domainMetadata"):
+            if placed.action.get("domain") != DOMAIN:
+                continue
+            mark = None if placed.action.get("removed") is True else _mark_of(placed.action.get("configuration"))
+            if before is not None and mark is not None and mark < before:
+                message = f"the high water mark of row ids goes down from {before} to {mark}"
+                place = commit.place(placed.line, DOMAIN)
+                yield HIGH_WATER_MARK_DECREASED.at(place, message, seen=mark, expected=f"at least {before}")
+            before = mark
+
+
+@AREA.check(CommitView, COMMIT_VERSION, BASE_ROW_ID_CHANGED)
+def row_ids_change(view: CommitView) -> Iterator[Finding]:
+    """A file that is added again, or removed, keeps the ids and the version it had."""
+    if FEATURE not in view.after.features:
+        return
+    for kind, placed_actions in (("add", view.adds), ("remove", view.removes)):
+        for placed in placed_actions:
+            base, version = placed.action.get("baseRowId"), placed.action.get("defaultRowCommitVersion")
+            if version is not None and version > view.version:
+                path = placed.action.get("path")
+                message = f"{path} has the defaultRowCommitVersion {version}, a version after its commit"
+                place = view.place(placed.line, path)
+                yield COMMIT_VERSION.at(place, message, seen=version, expected=f"at most {view.version}")
+            elif base is not None or version is not None:
+                yield from _changed(view, kind, placed)
+
+
+def _changed(view: CommitView, kind: str, placed: Placed) -> Iterator[Finding]:
+    path = placed.action.get("path")
+    live = view.live_before(path) if path else None
+    if not live:
+        return
+    last = max(live, key=_age)
+    verb = "added again" if kind == "add" else "removed"
+    for rule, name in ((BASE_ROW_ID_CHANGED, "baseRowId"), (COMMIT_VERSION, "defaultRowCommitVersion")):
+        new, old = placed.action.get(name), last.add.get(name)
+        if new is not None and old is not None and new != old:
+            message = f"{path} is {verb} with the {name} {new}; it had {old}"
+            yield rule.at(view.place(placed.line, path), message, seen=new, expected=old)
+
+
+def _age(file: LiveFile) -> tuple[int, int]:
+    return file.version, file.line or 0
+
+
+@AREA.check(CommitView, PRESERVED)
+def tag_is_missing(view: CommitView) -> Iterator[Finding]:
+    """Readers take a missing tag for false."""
+    if not (view.adds or view.removes) or not is_enabled(view.before) or not is_enabled(view.after):
+        return
+    info = view.commit_info
+    if not isinstance(info, dict):
+        return
+    tags = info.get("tags")
+    if isinstance(tags, Mapping) and PRESERVED_TAG in tags:
+        return
+    line = next(placed.line for placed in view.others if placed.kind == "commitInfo")
+    message = f"commitInfo has no tag {PRESERVED_TAG} although row tracking is on"
+    yield PRESERVED.at(view.place(line, PRESERVED_TAG), message)
+
+
+# -- properties ------------------------------------------------------------------------------------------------------
+
+
+@AREA.check(RegimeView, COLUMN_NAMES, SUSPENDED_AND_ENABLED)
+def properties_of_row_tracking(view: RegimeView) -> Iterator[Finding]:
+    """What the properties say, from where they began to say it."""
+    yield from fresh(view, "row_tracking.properties", _property_findings(view))
+
+
+def _property_findings(view: RegimeView) -> Iterator[Finding]:
+    regime = view.regime
+    if FEATURE not in regime.features:
+        return
+    if regime.is_on(ENABLED) and regime.is_on(SUSPENDED):
+        message = f"{ENABLED} and {SUSPENDED} are both true"
+        yield SUSPENDED_AND_ENABLED.at(view.place._replace(key=SUSPENDED), message)
+    names = {key: regime.properties.get(key) for key in COLUMN_PROPERTIES}
+    taken = {name.lower() for name in regime.columns} | {column.name.lower() for column in regime.columns.values()}
+    for key, name in names.items():
+        place = view.place._replace(key=key)
+        if name and name.lower() in taken:
+            message = f"{key} names the column {name}, which the table has for data"
+            yield COLUMN_NAMES.at(place, message, seen=name, expected="a name that no column has")
+        elif not name and regime.is_on(ENABLED):
+            message = f"row tracking is on, and {key} is not set"
+            yield COLUMN_NAMES.at(place, message, expected="the name of a column")
+    first, second = names.values()
+    if first and second and first.lower() == second.lower():
+        place = view.place._replace(key=COLUMN_PROPERTIES[1])
+        message = f"row ids and row commit versions have one column, {first}"
+        yield COLUMN_NAMES.at(place, message, seen=second, expected="another name")
+
+
+def _mark_of(configuration: object) -> int | None:
+    """The high water mark in a domain's configuration: under the name that engines write, or the one of the spec."""
+    if not isinstance(configuration, str):
+        return None
+    try:
+        value = json.loads(configuration)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    found = value.get("rowIdHighWaterMark", value.get("highWaterMark"))
+    return found if type(found) is int else None

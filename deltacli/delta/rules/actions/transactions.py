@@ -1,0 +1,167 @@
+"""Rules about transaction identifiers and domains. Spec: Transaction Identifiers; Domain Metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, parse_interval
+from deltacli.delta.rules.actions.commit_contents import AREA
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView
+from deltacli.quantities import format_count
+
+MOST_APPLICATIONS = 10_000
+SYSTEM_PREFIX = "delta."
+SYSTEM_DOMAINS = frozenset({"delta.clustering", "delta.rowTracking"})
+
+VERSION_DECREASE = AREA.rule(
+    "txn.version-decrease",
+    Severity.INFO,
+    Level.LOG,
+    "An application's transaction version is lower than in an earlier commit, as after a rollback.",
+    seed="000: Transaction Identifiers",
+    spec="Transaction Identifiers",
+    fix=Fix(
+        broken="nothing in the table; where no rollback was meant, two writers share one application id",
+        mend="nothing to mend; give each writer an application id of its own",
+        loss="nothing",
+    ),
+    example='{"txn":{"appId":"stream-1","version":3}} after {"txn":{"appId":"stream-1","version":9}}',
+)
+LAST_UPDATED_MISSING = AREA.rule(
+    "txn.last-updated-missing",
+    Severity.INFO,
+    Level.LOG,
+    "A transaction has no lastUpdated although transactions of this table expire; engines disagree on when it does.",
+    seed="000: Transaction Identifiers",
+    spec="Transaction Identifiers",
+    fix=Fix(
+        broken="one engine drops it at the next checkpoint, another keeps it for ever",
+        mend="let the application commit again, with lastUpdated",
+        loss="nothing; where it was dropped, the application may write a batch twice",
+    ),
+    example='{"txn":{"appId":"stream-1","version":3}} with delta.setTransactionRetentionDuration',
+)
+COUNT_HIGH = AREA.rule(
+    "txn.count-high",
+    Severity.INFO,
+    Level.LOG,
+    "More than 10,000 applications have transactions that do not expire.",
+    seed="000: Transaction Identifiers",
+    spec="Transaction Identifiers",
+    fix=Fix(
+        broken="every snapshot and every checkpoint carries all of them",
+        mend="set delta.setTransactionRetentionDuration, longer than any stream may pause",
+        loss="the positions of applications that were silent for longer",
+    ),
+    example="a new appId for each run of a job",
+)
+SYSTEM_UNKNOWN = AREA.rule(
+    "domain.system-unknown",
+    Severity.INFO,
+    Level.LOG,
+    "A domain has the prefix of system domains, and is none that is known.",
+    spec="Domain Metadata",
+    fix=Fix(
+        broken="nothing: writers that do not know a domain leave it alone",
+        mend="nothing to mend; applications name their domains without `delta.`",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"delta.somethingNew","configuration":"{}","removed":false}}',
+)
+WITHOUT_FEATURE = AREA.rule(
+    "domain.without-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "A commit holds domainMetadata although the table does not support that feature.",
+    spec="Domain Metadata",
+    fix=Fix(
+        broken="writers that do not know domains lose or overrule this one",
+        mend="add domainMetadata to writerFeatures (writer version 7)",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{…}} with {"protocol":{"minReaderVersion":1,"minWriterVersion":2}}',
+)
+TOMBSTONE_EMPTY = AREA.rule(
+    "domain.tombstone-empty",
+    Severity.INFO,
+    Level.LOG,
+    "A domain is removed without saying what its configuration was.",
+    spec="Domain Metadata",
+    fix=Fix(
+        broken="the history does not show what was removed",
+        mend="nothing to mend",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"app.settings","configuration":"","removed":true}}',
+)
+
+
+@AREA.check(HistoryView, VERSION_DECREASE)
+def transactions_that_go_back(view: HistoryView) -> Iterator[Finding]:
+    """The last version of each application, commit by commit."""
+    newest: dict[str, tuple[int, int]] = {}
+    for commit in view.commits:
+        for placed in commit.others:
+            if placed.kind != "txn":
+                continue
+            app_id, version = placed.action.get("appId"), placed.action.get("version")
+            if not isinstance(app_id, str) or type(version) is not int:
+                continue
+            before, where = newest.get(app_id, (version, commit.version))
+            # Two of one application in a commit: no order between them, commit.duplicate-txn says so.
+            if version < before and where < commit.version:
+                yield VERSION_DECREASE.at(
+                    commit.place(placed.line, app_id),
+                    f"application {app_id} goes back from version {before} (commit {where}) to {version}",
+                    seen=version,
+                    expected=f"{before} or more, unless it was rolled back",
+                )
+            newest[app_id] = (version, commit.version)
+
+
+@AREA.check(StateView, LAST_UPDATED_MISSING, COUNT_HIGH)
+def transactions_that_last(view: StateView) -> Iterator[Finding]:
+    """What the newest state keeps of applications."""
+    text = view.regime.properties.get(TRANSACTION_RETENTION)
+    retention_ms = parse_interval(text) if text else None
+    if retention_ms is not None:
+        for app_id, (_, last_updated) in view.transactions.items():
+            if last_updated is None:
+                yield LAST_UPDATED_MISSING.at(
+                    view.place(app_id),
+                    f"the transaction of application {app_id} has no lastUpdated, and {TRANSACTION_RETENTION} is set",
+                    expected="lastUpdated in epoch milliseconds",
+                )
+    oldest = None if retention_ms is None else view.now_ms - retention_ms
+    live = sum(oldest is None or updated is None or updated > oldest for _, updated in view.transactions.values())
+    if live > MOST_APPLICATIONS:
+        message = f"{format_count(live)} applications have transactions that have not expired"
+        yield COUNT_HIGH.at(view.place(), message, seen=live, expected=f"at most {MOST_APPLICATIONS}")
+
+
+@AREA.check(StateView, SYSTEM_UNKNOWN)
+def system_domains(view: StateView) -> Iterator[Finding]:
+    """Live domains with the reserved prefix."""
+    for domain in view.domains:
+        if domain.startswith(SYSTEM_PREFIX) and domain not in SYSTEM_DOMAINS:
+            message = f"{domain} is named like a system domain, and none of that name is known"
+            yield SYSTEM_UNKNOWN.at(view.place(domain), message, seen=domain)
+
+
+@AREA.check(CommitView, WITHOUT_FEATURE, TOMBSTONE_EMPTY)
+def domains_of_a_commit(view: CommitView) -> Iterator[Finding]:
+    """Domains need their feature; a removed one should keep what it held."""
+    for placed in view.of_kind("domainMetadata"):
+        domain = placed.action.get("domain")
+        key = domain if isinstance(domain, str) else None
+        place = view.place(placed.line, key)
+        if view.after.protocol is not None and "domainMetadata" not in view.after.features:
+            yield WITHOUT_FEATURE.at(
+                place,
+                f"domain {key or 'without a name'} is set, and the table does not support domainMetadata",
+                expected="domainMetadata in writerFeatures",
+            )
+        if placed.action.get("removed") is True and placed.action.get("configuration") == "":
+            message = f"domain {key or 'without a name'} is removed without its last configuration"
+            yield TOMBSTONE_EMPTY.at(place, message, expected="the configuration before the removal")

@@ -1,0 +1,418 @@
+"""Rules about which checkpoints there are, decided by the names and sizes of their files. The rules about what stands
+in them are those of the modules imported here; one area holds them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from deltacli.delta.checkpoint.layout import READERS_THAT_FAIL, SEVERAL_FORMS
+from deltacli.delta.log.log_path import LogFileKind
+from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.rules.checkpoints import columns as checkpoint_columns
+from deltacli.delta.rules.checkpoints import state as checkpoint_state
+from deltacli.delta.rules.checkpoints import v2 as checkpoint_v2
+from deltacli.delta.rules.checkpoints.rows import (
+    ADD_DIFFERS,
+    AREA,
+    DUPLICATE_KEY,
+    EXTRA_ADD,
+    MISSING_ADD,
+    MISSING_TOMBSTONE,
+    MULTI_ACTION_ROW,
+    PARSED_PARTITION_DIFFERS,
+    PARSED_STATS_DIFFERS,
+    STATS_IN_CHECKPOINTED_REMOVE,
+    UNREADABLE,
+    is_in_force,
+)
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import ListingView
+from deltacli.quantities import format_ranges, plural
+
+__all__ = [
+    "ADD_DIFFERS",
+    "AREA",
+    "DUPLICATE_KEY",
+    "EXTRA_ADD",
+    "MISSING_ADD",
+    "MISSING_TOMBSTONE",
+    "MULTI_ACTION_ROW",
+    "PARSED_PARTITION_DIFFERS",
+    "PARSED_STATS_DIFFERS",
+    "STATS_IN_CHECKPOINTED_REMOVE",
+    "UNREADABLE",
+    "checkpoint_columns",
+    "checkpoint_state",
+    "checkpoint_v2",
+]
+
+PROTECTED_BEFORE = "delta.requireCheckpointProtectionBeforeVersion"
+_CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
+_MOST_PARTS_NAMED = 5
+
+MULTIPART_INCOMPLETE = AREA.rule(
+    "checkpoint.multipart-incomplete",
+    Severity.WARNING,
+    Level.LOG,
+    "A multi-part checkpoint lacks parts.",
+    seed="000: Checkpoints",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="readers ignore the parts that are there; without another start the table is unreadable",
+        mend="restore the missing parts from a backup, or delete the rest and write a checkpoint anew",
+        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+    ),
+    example="00000000000000000010.checkpoint.0000000001.0000000002.parquet without its part 2",
+)
+
+MULTIPART_MIXED = AREA.rule(
+    "checkpoint.multipart-mixed",
+    Severity.WARNING,
+    Level.LOG,
+    "Parts of two multi-part checkpoints with different numbers of parts lie at one version, and neither is complete.",
+    spec="Problems with multi-part checkpoints",
+    fix=Fix(
+        broken="readers must ignore all of them; one that only counts files may put both together",
+        mend="delete these parts, then write a checkpoint anew",
+        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+    ),
+    example="part 1 of 2 and part 1 of 3 of version 10, and no others",
+)
+
+MULTIPART_FORBIDDEN = AREA.rule(
+    "checkpoint.multipart-forbidden",
+    Severity.ERROR,
+    Level.LOG,
+    "A multi-part checkpoint was written to a table that supports `v2Checkpoint`, where writers must not make any.",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="its parts are not written atomically, and parts of two writers may be taken for one checkpoint",
+        mend="write a V2 checkpoint of this or a newer version, then delete the parts",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with v2Checkpoint in readerFeatures",
+)
+
+MULTIPART_ONE = AREA.rule(
+    "checkpoint.multipart-one",
+    Severity.WARNING,
+    Level.LOG,
+    "A checkpoint of one part is named like a multi-part checkpoint.",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="a multi-part checkpoint has at least two parts; some readers refuse or ignore this name",
+        mend="write a classic checkpoint of this or a newer version",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.0000000001.0000000001.parquet",
+)
+
+SEVERAL = AREA.rule(
+    SEVERAL_FORMS,
+    Severity.WARNING,
+    Level.LOG,
+    "A version has complete V1 checkpoints in several forms: classic and multi-part, or different numbers of parts.",
+    spec="Checkpoints; Problems with multi-part checkpoints",
+    fix=Fix(
+        broken=f"{READERS_THAT_FAIL}, fail: `_last_checkpoint` describes another form than the one they chose",
+        mend="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.parquet beside both parts of a checkpoint of version 10",
+)
+
+ZERO_LENGTH = AREA.rule(
+    "checkpoint.zero-length",
+    Severity.WARNING,
+    Level.LOG,
+    "A checkpoint file is empty.",
+    spec="Delta-Spark: Checkpoints",
+    fix=Fix(
+        broken="readers ignore it or fail on it; whoever relied on it reads older files instead",
+        mend="delete the file, then write a checkpoint anew",
+        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+    ),
+    example="00000000000000000010.checkpoint.parquet of 0 bytes",
+)
+
+WITHOUT_COMMIT = AREA.rule(
+    "checkpoint.without-commit",
+    Severity.ERROR,
+    Level.LOG,
+    "A checkpoint is newer than the newest commit.",
+    seed="000: Checkpoints",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="readers that trust it see a version that was never committed, or fail; a writer may commit it anew",
+        mend="restore the commits up to it from a backup, or delete the checkpoint if they never were",
+        loss="what the missing commits did, if they were made and can't be restored",
+    ),
+    example="00000000000000000010.checkpoint.parquet where the newest commit is 8",
+)
+
+UNPUBLISHED = AREA.rule(
+    "checkpoint.unpublished",
+    Severity.ERROR,
+    Level.LOG,
+    "A catalog-managed table has a checkpoint of a version whose commit is not published.",
+    spec="Maintenance Operations",
+    fix=Fix(
+        broken="the version may not be ratified, or not yet be readable without the catalog",
+        mend="publish the commit through the catalog, or delete the checkpoint",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.parquet and no 00000000000000000010.json, with catalogManaged",
+)
+
+V2_COMPAT_MISSING = AREA.rule(
+    "checkpoint.v2-compat-missing",
+    Severity.INFO,
+    Level.LOG,
+    "The log begins with a checkpoint, and all checkpoints have UUID names, which old clients do not see.",
+    spec="Handling Backward compatibility while moving to UUID-named v2 Checkpoints",
+    fix=Fix(
+        broken="a client that knows nothing of UUID names finds no start and says that the log is damaged, instead of "
+        "naming the feature it lacks",
+        mend="write a checkpoint with a classic name of this or a newer version",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json is the oldest file of the log",
+)
+
+REPLAY_UNAVAILABLE = AREA.rule(
+    "checkpoint.replay-unavailable",
+    Severity.INFO,
+    Level.CHECKPOINT,
+    "A checkpoint can't be compared with the commits it stands for: they are gone.",
+    spec="Metadata Cleanup",
+    fix=Fix(
+        broken="nothing; only what contradicts itself in this checkpoint is found",
+        mend="nothing to mend",
+        loss="nothing",
+    ),
+    example="00000000000000000010.checkpoint.parquet is the oldest file of the log",
+)
+
+PROTECTED_MISSING = AREA.rule(
+    "checkpoint.protected-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "`checkpointProtection` is supported and commits below the protected version remain, but no checkpoint up to it.",
+    spec="RFC: Checkpoint Protection",
+    fix=Fix(
+        broken="a client that lacks a dropped feature has to read commits that it can't understand",
+        mend="restore the checkpoints from a backup, or let an engine clean up all history below the version at once",
+        loss="time travel to versions below the protected one, if they are cleaned up",
+    ),
+    example='"delta.requireCheckpointProtectionBeforeVersion":"20" with commits from 5 on and no checkpoint up to 20',
+)
+
+
+@AREA.check(ListingView, ZERO_LENGTH)
+def checkpoints_are_not_empty(view: ListingView) -> Iterator[Finding]:
+    """Spark and the kernels ignore empty checkpoint files, which a failed upload leaves behind."""
+    for file in view.files:
+        if file.size_bytes == 0 and file.path.kind in _CHECKPOINTS:
+            yield ZERO_LENGTH.at(
+                view.place(file.name, file.version),
+                f"{file.name} is empty",
+                seen="0 bytes",
+                expected="a checkpoint",
+            )
+
+
+@AREA.check(ListingView, MULTIPART_INCOMPLETE, MULTIPART_MIXED)
+def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
+    """An error where the newest version can't be read without the missing part. Spec: Checkpoints."""
+    for version, sets in _multi_part_sets(view).items():
+        lacking = {parts: files for parts, files in sets.items() if not _is_complete(parts, files)}
+        severity = Severity.ERROR if lacking and _is_needed(view, version) else None
+        if len(lacking) > 1 and len(lacking) == len(sets):
+            first = next(iter(lacking.values()))[0]
+            yield MULTIPART_MIXED.at(
+                view.place(first.name, version),
+                f"version {version} has parts of multi-part checkpoints of {_listed(lacking)} parts, none complete",
+                seen=", ".join(file.name for file in _first(lacking)),
+                expected="all parts of one checkpoint",
+                severity=severity,
+            )
+            continue
+        for parts, files in lacking.items():
+            present = {file.path.part for file in files}
+            yield MULTIPART_INCOMPLETE.at(
+                view.place(files[0].name, version),
+                f"the multi-part checkpoint of version {version} has {_faults_of_parts(parts, present)}",
+                seen=f"parts {format_ranges(present)}",
+                expected=f"parts 1-{parts}",
+                severity=severity,
+            )
+
+
+@AREA.check(ListingView, MULTIPART_FORBIDDEN, MULTIPART_ONE)
+def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
+    """Checkpoints below the version that brought the protocol are judged by nobody: it may have been another one."""
+    for instance in view.listing.checkpoints:
+        if instance.kind is not LogFileKind.MULTI_PART_CHECKPOINT:
+            continue
+        name, parts = instance.files[0].name, len(instance.files)
+        if is_in_force(view, "v2Checkpoint", instance.version):
+            yield MULTIPART_FORBIDDEN.at(
+                view.place(name, instance.version),
+                f"version {instance.version} has a multi-part checkpoint although the table supports v2Checkpoint",
+                seen=plural(parts, "part"),
+                expected="a V2 checkpoint, or a classic one",
+            )
+        elif parts == 1:
+            yield MULTIPART_ONE.at(
+                view.place(name, instance.version),
+                f"{name} is a multi-part checkpoint of one part",
+                seen=name,
+                expected=f"{instance.version:020d}.checkpoint.parquet",
+            )
+
+
+@AREA.check(ListingView, SEVERAL)
+def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
+    """The protocol allows several; readers built on delta-kernel-rs fail on them. Metadata trees have other rules.
+    Spec: Checkpoints.
+    """
+    if not view.regime.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
+        return
+    found: dict[int, list[CheckpointInstance]] = {}
+    for instance in view.listing.checkpoints:
+        if instance.is_v1:
+            found.setdefault(instance.version, []).append(instance)
+    for version, instances in found.items():
+        if len(instances) > 1:
+            forms = " and ".join(sorted(instance.form for instance in instances))
+            yield SEVERAL.at(
+                view.place(instances[0].files[0].name, version),
+                f"version {version} has complete checkpoints in {len(instances)} forms: {forms}",
+                seen=forms,
+                expected="one form",
+            )
+
+
+@AREA.check(ListingView, WITHOUT_COMMIT, UNPUBLISHED)
+def checkpoints_follow_their_commits(view: ListingView) -> Iterator[Finding]:
+    """A log without any commit is a fault of its own. Spec: Checkpoints; Maintenance Operations."""
+    newest = view.newest_commit
+    is_managed = view.regime.protocol is not None and view.regime.protocol.is_catalog_managed
+    for instance in view.listing.checkpoints:
+        if newest < 0 or instance.version <= newest:
+            continue
+        place = view.place(instance.files[0].name, instance.version)
+        if is_managed:
+            yield UNPUBLISHED.at(
+                place,
+                f"version {instance.version} has a checkpoint, and the newest published commit is {newest}",
+                seen=instance.version,
+                expected=f"at most {newest}",
+            )
+        else:
+            yield WITHOUT_COMMIT.at(
+                place,
+                f"version {instance.version} has a checkpoint, and the newest commit is {newest}",
+                seen=instance.version,
+                expected=f"at most {newest}",
+            )
+
+
+@AREA.check(ListingView, V2_COMPAT_MISSING)
+def old_clients_fail_cleanly(view: ListingView) -> Iterator[Finding]:
+    """Where the log begins with a checkpoint, one with a classic name tells old clients what they lack."""
+    oldest = view.oldest_checkpoint
+    if oldest is None or 0 in view.listing.commits:
+        return
+    if all(instance.kind is LogFileKind.UUID_CHECKPOINT for instance in view.listing.checkpoints):
+        yield V2_COMPAT_MISSING.at(
+            view.place(oldest.files[0].name, oldest.version),
+            "the log begins with a checkpoint, and no checkpoint has a name that old clients know",
+            seen=oldest.files[0].name,
+            expected=f"{oldest.version:020d}.checkpoint.parquet, of this or a newer version",
+        )
+
+
+@AREA.check(ListingView, REPLAY_UNAVAILABLE)
+def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
+    """Only where the beginning of the log was cleaned up: a gap, or a commit that can't be read, has its own rule."""
+    commits = view.listing.commits
+    if not commits or 0 in commits:
+        return
+    _, end = view.listing.commit_runs[0]
+    versions = {instance.version: instance for instance in view.listing.checkpoints}
+    previous: int | None = None
+    for version, instance in sorted(versions.items()):
+        if version > end:
+            return
+        if previous is None or any(between not in commits for between in range(previous + 1, version + 1)):
+            yield REPLAY_UNAVAILABLE.at(
+                view.place(instance.files[0].name, version),
+                f"the checkpoint of version {version} can't be compared with the commits below it: they are gone",
+                seen=f"commits {format_ranges(commits)}",
+            )
+        previous = version
+
+
+@AREA.check(ListingView, PROTECTED_MISSING)
+def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
+    """The checkpoints that hide commits of a dropped feature stay as long as those commits. Spec: RFC."""
+    if "checkpointProtection" not in view.regime.features:
+        return
+    boundary = parse_integer(view.regime.properties, PROTECTED_BEFORE)
+    oldest = min(view.listing.commits, default=None)
+    if boundary is None or oldest is None or not oldest < boundary <= view.newest_commit:
+        return
+    if not any(instance.version <= boundary for instance in view.listing.checkpoints):
+        yield PROTECTED_MISSING.at(
+            view.place(),
+            f"commits from {oldest} on remain below the protected version {boundary}, and no checkpoint up to it does",
+            seen=_listed(instance.version for instance in view.listing.checkpoints) or "no checkpoint",
+            expected=f"a checkpoint of version {boundary} or below",
+        )
+
+
+def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
+    """Version -> number of parts -> the files named so, empty ones too: those are a fault of their own."""
+    found: dict[int, dict[int, list[LogFile]]] = {}
+    for file in view.files:
+        if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:
+            found.setdefault(file.version, {}).setdefault(file.path.parts, []).append(file)
+    return found
+
+
+def _is_complete(parts: int, files: list[LogFile]) -> bool:
+    present = {file.path.part for file in files}
+    return len(present) == parts and min(present) == 1 and max(present) == parts
+
+
+def _faults_of_parts(parts: int, present: set[int]) -> str:
+    """What is wrong with the parts of an incomplete set, in words; names of a stranger may ask for billions."""
+    valid = {part for part in present if 1 <= part <= parts}
+    wrong = present - valid
+    if len(valid) == parts:
+        return f"part {format_ranges(islice(sorted(wrong), _MOST_PARTS_NAMED))} of only {parts}"
+    missing = parts - len(valid)
+    named = list(islice((part for part in range(1, parts + 1) if part not in valid), _MOST_PARTS_NAMED))
+    more = f" and {missing - len(named)} more" if missing > len(named) else ""
+    return f"{plural(len(valid), 'part')} of {parts}: missing {format_ranges(named)}{more}"
+
+
+def _is_needed(view: ListingView, version: int) -> bool:
+    """True if the newest version could be read with a complete checkpoint of `version`, and can't without."""
+    listing = view.listing
+    newest = max(view.newest_commit, version)
+    if newest in listing.reconstructable:
+        return False
+    return newest == version or any(first <= version + 1 and last == newest for first, last in listing.commit_runs)
+
+
+def _first(sets: dict[int, list[LogFile]]) -> list[LogFile]:
+    return [files[0] for files in sets.values()]
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(str(number) for number in sorted(numbers))

@@ -1,0 +1,420 @@
+"""Rules about the columns of a checkpoint: their types, and those that repeat partition values and statistics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.checkpoints.rows import AREA, is_sidecar
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import CheckpointView
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
+
+STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
+
+SCHEMA_TYPE = AREA.rule(
+    "checkpoint.schema-type",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A column of a checkpoint has another type than the protocol gives it.",
+    seed="000: Checkpoint Schema",
+    spec="Checkpoint Schema",
+    fix=Fix(
+        broken="readers that ask for the right type fail, or read nulls",
+        mend="write the checkpoint anew",
+        loss="nothing",
+    ),
+    example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
+)
+
+STATS_POLICY = AREA.rule(
+    "checkpoint.stats-policy",
+    Severity.INFO,
+    Level.CHECKPOINT,
+    "A checkpoint has, or lacks, `stats` or `stats_parsed` against what the table's properties say.",
+    seed="000: Checkpoint Format",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="nothing is read wrongly; engines that look for the other form skip fewer files",
+        mend="write the checkpoint anew with a writer that heeds the properties, or change the properties",
+        loss="nothing",
+    ),
+    example='"delta.checkpoint.writeStatsAsJson":"false" and a column add.stats in the checkpoint',
+)
+
+PARSED_PARTITION_MISSING = AREA.rule(
+    "checkpoint.parsed-partition-missing",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "The properties ask for parsed values, the table is partitioned, and the checkpoint has no "
+    "`partitionValues_parsed`.",
+    seed="000: Checkpoint Format",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="engines that prune partitions by this column have to read the maps of all files",
+        mend="write the checkpoint anew with a writer that heeds the property",
+        loss="nothing",
+    ),
+    example='"delta.checkpoint.writeStatsAsStruct":"true" and no add.partitionValues_parsed',
+)
+
+PARSED_NAMES = AREA.rule(
+    "checkpoint.parsed-names",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "A parsed column of a checkpoint goes by the name of a table column instead of its physical name.",
+    seed="000: Checkpoint Schema",
+    spec="Checkpoint Schema",
+    fix=Fix(
+        broken="engines look the column up by its physical name, find nothing and skip no files",
+        mend="write the checkpoint anew",
+        loss="nothing",
+    ),
+    example="add.stats_parsed.minValues.id where the physical name is col-1f2e",
+)
+
+PARSED_TYPES_OLD = AREA.rule(
+    "checkpoint.parsed-types-old",
+    Severity.INFO,
+    Level.CHECKPOINT,
+    "A parsed column of a checkpoint has a narrower type than the table column, which has been widened since.",
+    spec="Type Widening",
+    fix=Fix(
+        broken="engines must widen the values when they read them, or do without",
+        mend="nothing to mend; the next checkpoint has the new type",
+        loss="nothing",
+    ),
+    example="add.stats_parsed.minValues.id is int32 and the column id is a long",
+)
+
+
+class _Known(NamedTuple):
+    """A column of the checkpoint schema: its type in words, and whether an Arrow type is that."""
+
+    words: str
+    fits: Callable[[Any], bool]  # Any: pyarrow has no types
+
+
+class Parsed(NamedTuple):
+    """A parsed column of a checkpoint, by its full path and its own name."""
+
+    file: str
+    path: str
+    name: str
+    arrow_type: Any  # Any: pyarrow has no types; None where the column counts nulls
+    siblings: tuple[StructField, ...]
+    """The table columns it may stand for."""
+
+
+@AREA.check(CheckpointView, SCHEMA_TYPE)
+def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
+    """Columns that are not there, that hold nothing but nulls, and unknown ones are no fault."""
+    from pyarrow import types
+
+    for file, schema in view.schemas.items():
+        fields = {field.name: field.type for field in schema}
+        for kind, columns in _known_columns().items():
+            found = fields.get(kind)
+            if found is None or types.is_null(found):
+                continue
+            if not types.is_struct(found):
+                yield _wrong_type(view, file, kind, found, "a struct")
+                continue
+            inner = {field.name: field.type for field in found}
+            for name, known in columns.items():
+                yield from _judge_type(view, file, f"{kind}.{name}", inner, known)
+
+
+@AREA.check(CheckpointView, STATS_POLICY)
+def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
+    """Only what a property says in words counts: writers disagree about the default of `writeStatsAsStruct`."""
+    columns = _add_columns(view)
+    if not columns or not view.counts.get("add") or view.regime.metadata is None:
+        return
+    as_json = _switch(view.regime, STATS_AS_JSON)
+    as_struct = _switch(view.regime, STATS_AS_STRUCT)
+    for name, key, asked in (("stats", STATS_AS_JSON, as_json), ("stats_parsed", STATS_AS_STRUCT, as_struct)):
+        holders = [file for file, fields in columns.items() if name in fields]
+        if asked is False and holders:
+            yield STATS_POLICY.at(
+                view.place(holders[0], key),
+                f"the checkpoint of version {view.version} has the column add.{name} although {key} is false",
+                seen=f"add.{name}",
+                expected="no such column",
+            )
+        elif (asked or (asked is None and key == STATS_AS_JSON)) and not holders and _has_statistics(view, columns):
+            yield STATS_POLICY.at(
+                view.place(next(iter(columns)), key),
+                f"the checkpoint of version {view.version} lacks the column add.{name} although {key} is true"
+                f"{'' if asked else ' by default'}",
+                seen="no such column",
+                expected=f"add.{name}",
+            )
+
+
+@AREA.check(CheckpointView, PARSED_PARTITION_MISSING)
+def partitions_are_parsed_where_asked_for(view: CheckpointView) -> Iterator[Finding]:
+    """Required where a table is partitioned and the property is true. Spec: Checkpoint Schema."""
+    columns = _add_columns(view)
+    metadata = view.regime.metadata
+    if not columns or metadata is None or not metadata.partition_columns or not view.counts.get("add"):
+        return
+    if _switch(view.regime, STATS_AS_STRUCT) and not any(
+        "partitionValues_parsed" in names for names in columns.values()
+    ):
+        yield PARSED_PARTITION_MISSING.at(
+            view.place(next(iter(columns)), STATS_AS_STRUCT),
+            f"the checkpoint of version {view.version} lacks add.partitionValues_parsed although "
+            f"{STATS_AS_STRUCT} is true",
+            seen="no such column",
+            expected=f"parsed values of {', '.join(metadata.partition_columns)}",
+        )
+
+
+@AREA.check(CheckpointView, PARSED_NAMES)
+def parsed_columns_have_physical_names(view: CheckpointView) -> Iterator[Finding]:
+    """A name that is the physical name of any column beside it is right."""
+    regime = view.regime
+    if regime.mapping_mode == "none":
+        return
+    for column in parsed_columns(view):
+        if column.name in {regime.physical_name(field) for field in column.siblings}:
+            continue
+        for field in column.siblings:
+            if field.name == column.name:
+                yield PARSED_NAMES.at(
+                    view.place(column.file, column.path),
+                    f"{column.path} in the checkpoint goes by the name of the column, not by its physical name",
+                    seen=column.name,
+                    expected=regime.physical_name(field),
+                )
+
+
+@AREA.check(CheckpointView, PARSED_TYPES_OLD)
+def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]:
+    """A type that can be widened to the column's is an older one; any other is left to who reads it."""
+    for column in parsed_columns(view):
+        for field in column.siblings:
+            if view.regime.physical_name(field) != column.name or not isinstance(field.data_type, PrimitiveType):
+                continue
+            if is_older(column.arrow_type, field.data_type.name):
+                yield PARSED_TYPES_OLD.at(
+                    view.place(column.file, column.path),
+                    f"{column.path} in the checkpoint has an older type than the column {field.name}",
+                    seen=column.arrow_type,
+                    expected=field.data_type.name,
+                )
+
+
+def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:
+    """Yield the columns below `partitionValues_parsed` and the bounds and null counts of `stats_parsed`, with the
+    table columns they may stand for; each name once, and without a type where it only counts nulls.
+    """
+    if view.regime.schema is None:
+        return
+    top = view.regime.schema.fields
+    for file, columns in _add_columns(view).items():
+        seen: set[str] = set()
+        partitions = columns.get("partitionValues_parsed")
+        yield from _parsed_fields(view.regime, file, "add.partitionValues_parsed", partitions, top, seen)
+        parts = _inner_fields(columns.get("stats_parsed"))
+        for name in ("minValues", "maxValues"):
+            path = f"add.stats_parsed.{name}"
+            yield from _parsed_fields(view.regime, file, path, parts.get(name), top, seen)
+        for found in _parsed_fields(view.regime, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen):
+            yield found._replace(arrow_type=None)
+
+
+def _parsed_fields(
+    regime: Regime,
+    file: str,
+    path: str,
+    struct: Any,  # Any: pyarrow has no types
+    siblings: tuple[StructField, ...],
+    seen: set[str],
+    below: str = "",
+) -> Iterator[Parsed]:
+    """The fields of a struct, those of nested structs after their own. `seen` holds those that were told already, by
+    their names below the root.
+    """
+    for name, arrow_type in _inner_fields(struct).items():
+        key = f"{below}.{name}"
+        if key not in seen:
+            seen.add(key)
+            yield Parsed(file, f"{path}.{name}", name, arrow_type, siblings)
+        for field in siblings:
+            if name in (regime.physical_name(field), field.name) and isinstance(field.data_type, StructType):
+                nested = field.data_type.fields
+                yield from _parsed_fields(regime, file, f"{path}.{name}", arrow_type, nested, seen, key)
+                break
+
+
+def is_older(arrow_type: Any, name: str) -> bool:  # Any: pyarrow has no types
+    """True if an Arrow type is narrower than a type of a schema, and may be widened to it. Spec: Type Widening."""
+    from pyarrow import types
+
+    if arrow_type is None:
+        return False
+    integers = {"short": 16, "integer": 32, "long": 64, "double": 64}
+    if types.is_signed_integer(arrow_type):
+        if name == "double":
+            return bool(arrow_type.bit_width <= 32)
+        if (digits := _DECIMAL.fullmatch(name)) is not None:
+            return bool(int(digits[1]) - int(digits[2]) >= (10 if arrow_type.bit_width <= 32 else 20))
+        return bool(arrow_type.bit_width < integers.get(name, 0))
+    if types.is_float32(arrow_type):
+        return name == "double"
+    if types.is_decimal(arrow_type) and (digits := _DECIMAL.fullmatch(name)) is not None:
+        precision, scale = int(digits[1]), int(digits[2])
+        more = scale - arrow_type.scale
+        return bool((precision, scale) != (arrow_type.precision, arrow_type.scale)) and (
+            0 <= more <= precision - arrow_type.precision
+        )
+    return bool(types.is_date(arrow_type)) and name == "timestamp_ntz"
+
+
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)")
+
+
+def _switch(regime: Regime, key: str) -> bool | None:
+    """A boolean property that was set, None where it was not or says neither."""
+    text = str(regime.properties.get(key) or "").strip().lower()
+    return {"true": True, "false": False}.get(text)
+
+
+def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) -> bool:  # Any: pyarrow has no types
+    """True if any live file has statistics: by the other column, else by the commits."""
+    if any("stats" in names or "stats_parsed" in names for names in columns.values()):
+        return True
+    if view.expected is None or view.expected.whole_adds is None:
+        return False
+    return any(adds.column("stats").null_count < adds.num_rows for adds in view.expected.whole_adds())
+
+
+def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pyarrow has no types
+    """Parquet file -> the fields of its `add`, for the files that may hold adds: sidecars where there are some."""
+    files = [file for file in view.schemas if is_sidecar(file)] if not view.inline_file_actions else list(view.schemas)
+    found = {}
+    for file in files or view.schemas:
+        schema = view.schemas[file]
+        index = schema.get_field_index("add")
+        if index >= 0 and (fields := _inner_fields(schema.field(index).type)):
+            found[file] = fields
+    return found
+
+
+def _inner_fields(arrow_type: Any) -> dict[str, Any]:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    if arrow_type is None or not types.is_struct(arrow_type):
+        return {}
+    return {field.name: field.type for field in arrow_type}
+
+
+def _judge_type(
+    view: CheckpointView,
+    file: str,
+    path: str,
+    fields: dict[str, Any],  # Any: pyarrow has no types
+    known: _Known | dict[str, _Known],
+) -> Iterator[Finding]:
+    from pyarrow import types
+
+    found = fields.get(path.rpartition(".")[2])
+    if found is None or types.is_null(found):
+        return
+    if isinstance(known, _Known):
+        if not known.fits(found):
+            yield _wrong_type(view, file, path, found, known.words)
+    elif not types.is_struct(found):
+        yield _wrong_type(view, file, path, found, "a struct")
+    else:
+        inner = _inner_fields(found)
+        for name, part in known.items():
+            yield from _judge_type(view, file, f"{path}.{name}", inner, part)
+
+
+def _wrong_type(view: CheckpointView, file: str, path: str, found: object, expected: str) -> Finding:
+    return SCHEMA_TYPE.at(
+        view.place(file, path),
+        f"the column {path} of the checkpoint has the type {found}",
+        seen=found,
+        expected=expected,
+    )
+
+
+@lru_cache(maxsize=1)
+def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
+    """Action -> field -> its type, as the protocol lists them. Spec: Checkpoint Schema."""
+    from pyarrow import types
+
+    text, long = _Known("string", _is_text), _Known("int64", types.is_int64)
+    integer, boolean = _Known("int32", types.is_int32), _Known("bool", types.is_boolean)
+    texts, text_map = _Known("list of string", _is_texts), _Known("map of string to string", _is_text_map)
+    vector: dict[str, _Known] = {
+        "storageType": text,
+        "pathOrInlineDv": text,
+        "offset": integer,
+        "sizeInBytes": integer,
+        "cardinality": long,
+    }
+    file: dict[str, _Known | dict[str, _Known]] = {
+        "path": text,
+        "partitionValues": text_map,
+        "size": long,
+        "dataChange": boolean,
+        "tags": text_map,
+        "deletionVector": vector,
+        "baseRowId": long,
+        "defaultRowCommitVersion": long,
+        "stats": text,
+    }
+    parsed: dict[str, _Known] = {"numRecords": long, "tightBounds": boolean}
+    return {
+        "txn": {"appId": text, "version": long, "lastUpdated": long},
+        "add": file | {"modificationTime": long, "clusteringProvider": text, "stats_parsed": parsed},
+        "remove": file | {"deletionTimestamp": long, "extendedFileMetadata": boolean},
+        "metaData": {
+            "id": text,
+            "name": text,
+            "description": text,
+            "format": {"provider": text, "options": text_map},
+            "schemaString": text,
+            "partitionColumns": texts,
+            "configuration": text_map,
+            "createdTime": long,
+        },
+        "protocol": {
+            "minReaderVersion": integer,
+            "minWriterVersion": integer,
+            "readerFeatures": texts,
+            "writerFeatures": texts,
+        },
+        "domainMetadata": {"domain": text, "configuration": text, "removed": boolean},
+        "checkpointMetadata": {"version": long, "tags": text_map},
+        "sidecar": {"path": text, "sizeInBytes": long, "modificationTime": long, "tags": text_map},
+    }
+
+
+def _is_text(found: Any) -> bool:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    if types.is_dictionary(found):
+        return _is_text(found.value_type)
+    return bool(types.is_string(found) or types.is_large_string(found)) or str(found) == "string_view"
+
+
+def _is_texts(found: Any) -> bool:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    return bool(types.is_list(found) or types.is_large_list(found)) and _is_text(found.value_type)
+
+
+def _is_text_map(found: Any) -> bool:  # Any: pyarrow has no types
+    from pyarrow import types
+
+    return bool(types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)

@@ -1,0 +1,289 @@
+"""Rules about the small actions of a checkpoint: protocol, metadata, transactions and domains, against replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, parse_interval
+from deltacli.delta.protocol.protocol import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION
+from deltacli.delta.rules.checkpoints.rows import AREA, small_actions
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
+from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
+from deltacli.quantities import plural
+
+NO_PROTOCOL = AREA.rule(
+    "checkpoint.no-protocol",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A checkpoint does not hold exactly one protocol.",
+    seed="000: Checkpoint Format",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="readers that start at this checkpoint fail, or can't tell whether they may read the table",
+        mend="write the checkpoint anew",
+        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+    ),
+    example="00000000000000000010.checkpoint.parquet without a protocol row",
+)
+
+NO_METADATA = AREA.rule(
+    "checkpoint.no-metadata",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A checkpoint does not hold exactly one metaData.",
+    seed="000: Checkpoint Format",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="readers that start at this checkpoint fail: they have no schema, or two",
+        mend="write the checkpoint anew",
+        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+    ),
+    example="00000000000000000010.checkpoint.parquet without a metaData row",
+)
+
+FORBIDDEN_ACTION = AREA.rule(
+    "checkpoint.forbidden-action",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "A checkpoint holds commitInfo or cdc actions, which belong to commits only.",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="readers are to ignore them; a strict one may refuse the checkpoint",
+        mend="write the checkpoint anew",
+        loss="nothing",
+    ),
+    example='{"commitInfo":{"operation":"WRITE",…}} in a checkpoint',
+)
+
+METADATA_DIFFERS = AREA.rule(
+    "checkpoint.metadata-differs",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "The protocol or the metaData of a checkpoint is not that of the commits.",
+    seed="000: Checkpoints",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="the schema, the properties or the protocol of the table depend on where a reader starts",
+        mend="delete the checkpoint and write it anew while the commits that tell better are there",
+        loss="nothing",
+    ),
+    example='"partitionColumns":["p"] in the commit, ["q"] in the checkpoint',
+)
+
+MISSING_TXN = AREA.rule(
+    "checkpoint.missing-txn",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A checkpoint lacks a transaction identifier that is live by the commits, or holds another version of it.",
+    seed="000: Checkpoint Format",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="a stream that asks how far it came gets a wrong answer and writes batches twice, or leaves some out",
+        mend="write the checkpoint anew while the commits that tell better are there",
+        loss="nothing",
+    ),
+    example='{"txn":{"appId":"stream-1","version":42}} in a commit, version 41 in the checkpoint',
+)
+
+MISSING_DOMAIN = AREA.rule(
+    "checkpoint.missing-domain",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A checkpoint lacks a metadata domain, holds another configuration of it, or one that the commits removed.",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="features that keep their state in domains go wrong: row ids are given twice, clustering is forgotten",
+        mend="write the checkpoint anew while the commits that tell better are there",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"delta.rowTracking",…}} in a commit and not in the checkpoint',
+)
+
+DOMAIN_TOMBSTONE = AREA.rule(
+    "checkpoint.domain-tombstone",
+    Severity.INFO,
+    Level.CHECKPOINT,
+    "A checkpoint holds a removed metadata domain.",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="nothing is read wrongly; the row is to be left out",
+        mend="nothing to mend; the next checkpoint may leave it out",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"app.a","configuration":"","removed":true}} in a checkpoint',
+)
+
+FEATURES_NULL = AREA.rule(
+    "checkpoint.features-null",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "The protocol of a checkpoint lacks a feature list that its versions need, or has one that they do not allow.",
+    spec="Checkpoint Schema",
+    fix=Fix(
+        broken="readers that start at this checkpoint refuse the protocol, or miss the features it asks for",
+        mend="write the checkpoint anew",
+        loss="nothing",
+    ),
+    example='"minReaderVersion":3 with "readerFeatures":null',
+)
+
+
+@AREA.check(CheckpointView, NO_PROTOCOL, NO_METADATA)
+def a_checkpoint_has_one_of_each(view: CheckpointView) -> Iterator[Finding]:
+    """Nothing older can fill the gap once the log is cleaned up."""
+    if not view.small_is_whole:
+        return
+    for kind, rule in (("protocol", NO_PROTOCOL), ("metaData", NO_METADATA)):
+        count = len(small_actions(view, kind))
+        if count != 1:
+            yield rule.at(
+                view.place(),
+                f"the checkpoint of version {view.version} holds {plural(count, f'{kind} action')}",
+                seen=count,
+                expected=1,
+            )
+
+
+@AREA.check(CheckpointView, FORBIDDEN_ACTION)
+def a_checkpoint_has_state_only(view: CheckpointView) -> Iterator[Finding]:
+    """Columns for these actions may exist; rows may not."""
+    for kind in ("commitInfo", "cdc"):
+        count = view.counts.get(kind, 0)
+        if count:
+            yield FORBIDDEN_ACTION.at(
+                view.place(),
+                f"the checkpoint of version {view.version} holds {plural(count, f'{kind} action')}",
+                seen=count,
+                expected=0,
+            )
+
+
+@AREA.check(CheckpointView, FEATURES_NULL)
+def feature_lists_fit_the_versions(view: CheckpointView) -> Iterator[Finding]:
+    """Judged by the row as found: a column of lists may exist, and is null where the versions know no features."""
+    rows = small_actions(view, "protocol")
+    if len(rows) != 1:
+        return
+    for version, features, first in (
+        ("minReaderVersion", "readerFeatures", READER_FEATURES_VERSION),
+        ("minWriterVersion", "writerFeatures", WRITER_FEATURES_VERSION),
+    ):
+        number, names = rows[0].get(version), rows[0].get(features)
+        if type(number) is not int or (names is not None) is (number >= first):
+            continue
+        yield FEATURES_NULL.at(
+            view.place(key=features),
+            f"{features} of the protocol in the checkpoint is {'null' if names is None else 'not null'} "
+            f"with {version} {number}",
+            seen="null" if names is None else names,
+            expected="a list" if names is None else "null",
+        )
+
+
+@AREA.check(CheckpointView, METADATA_DIFFERS)
+def the_regime_is_that_of_replay(view: CheckpointView) -> Iterator[Finding]:
+    """Null lists of features, and actions that are there twice or not at all, are faults of their own."""
+    expected = _comparable(view)
+    if expected is None:
+        return
+    found, wanted = view.regime, expected.regime
+    if found.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
+        for name in protocol_differences(found.protocol, wanted.protocol, with_null_lists=False):
+            one, other = found.protocol.as_json(), wanted.protocol.as_json()
+            yield _differs(view, "protocol", name, one.get(name), other.get(name))
+    if found.metadata and wanted.metadata and len(small_actions(view, "metaData")) == 1:
+        one, other = found.metadata.as_json(), wanted.metadata.as_json()
+        for name in metadata_differences(found.metadata, wanted.metadata):
+            top = name.partition(".")[0]
+            yield _differs(view, "metaData", name, one.get(top), other.get(top))
+
+
+@AREA.check(CheckpointView, MISSING_TXN)
+def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
+    """An expired transaction may be missing. One that replay does not know is no fault: an older checkpoint from
+    which replay starts may have let it expire. Spec: Checkpoints; Transaction Identifiers.
+    """
+    expected = _comparable(view)
+    if expected is None:
+        return
+    found = {row.get("appId"): row.get("version") for row in small_actions(view, "txn")}
+    for application, (version, updated) in expected.transactions.items():
+        if application not in found:
+            if not _may_have_expired(view, updated):
+                yield MISSING_TXN.at(
+                    view.place(key=application),
+                    f"the checkpoint of version {view.version} lacks the transaction of {application}",
+                    seen="none",
+                    expected=version,
+                )
+        elif found[application] != version:
+            yield MISSING_TXN.at(
+                view.place(key=application),
+                f"the checkpoint of version {view.version} holds another transaction of {application} than the commits",
+                seen=found[application],
+                expected=version,
+            )
+
+
+@AREA.check(CheckpointView, MISSING_DOMAIN)
+def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
+    """A removed domain may be missing or marked as removed. Spec: Checkpoints; Domain Metadata."""
+    expected = _comparable(view)
+    if expected is None:
+        return
+    rows = small_actions(view, "domainMetadata")
+    found = {row.get("domain"): row.get("configuration") or "" for row in rows if row.get("removed") is not True}
+    for domain, configuration in expected.domains.items():
+        if domain not in found:
+            message = f"the checkpoint of version {view.version} lacks the domain {domain}"
+        elif found[domain] != configuration:
+            message = f"the checkpoint of version {view.version} holds another configuration of the domain {domain}"
+        else:
+            continue
+        yield MISSING_DOMAIN.at(view.place(key=domain), message, seen=found.get(domain, "none"), expected=configuration)
+    for extra in found.keys() - expected.domains.keys():
+        yield MISSING_DOMAIN.at(
+            view.place(key=str(extra)),
+            f"the checkpoint of version {view.version} holds the domain {extra}, which the commits do not have",
+            seen=found[extra],
+            expected="none",
+        )
+
+
+@AREA.check(CheckpointView, DOMAIN_TOMBSTONE)
+def removed_domains_are_left_out(view: CheckpointView) -> Iterator[Finding]:
+    """Kernel Java keeps them."""
+    for row in small_actions(view, "domainMetadata"):
+        if row.get("removed") is True:
+            yield DOMAIN_TOMBSTONE.at(
+                view.place(key=str(row.get("domain"))),
+                f"the checkpoint of version {view.version} holds the removed domain {row.get('domain')}",
+                seen="removed: true",
+                expected="no row",
+            )
+
+
+def _comparable(view: CheckpointView) -> ExpectedState | None:
+    """What replay makes of the version, where everything on the way could be read, and the checkpoint itself."""
+    return view.expected if view.small_is_whole else None
+
+
+def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:
+    """True if a writer of this checkpoint may have left a transaction out: its time is over, or unknown. A checkpoint
+    is never older than the clock that judged for it, so that its file time is the kindest one.
+    """
+    text = view.expected.regime.properties.get(TRANSACTION_RETENTION) if view.expected else None
+    retention_ms = parse_interval(text) if text else None
+    if retention_ms is None:
+        return text is not None
+    return updated_ms is None or updated_ms <= view.modified_ms - retention_ms
+
+
+def _differs(view: CheckpointView, kind: str, name: str, found: object, expected: object) -> Finding:
+    return METADATA_DIFFERS.at(
+        view.place(key=name),
+        f"{name} of the {kind} in the checkpoint of version {view.version} is not that of the commits",
+        seen="none" if found is None else found,
+        expected="none" if expected is None else expected,
+    )

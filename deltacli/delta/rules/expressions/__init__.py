@@ -1,0 +1,1 @@
+"""Rules about the SQL that a table keeps, and about the rows it is evaluated over."""

@@ -1,0 +1,163 @@
+"""Rules about rows that break what a table demands of them: NOT NULL, CHECK constraints, invariants, generated columns.
+
+What is asked of the rows stands in `delta/rows/` and `work/row_conditions.py`; here its answers become findings. Spec:
+Struct Field; CHECK Constraints; Column Invariants; Generated Columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from deltacli.delta.rules.expressions.texts import AREA
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
+from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
+from deltacli.delta.sql.stored import StoredKind, StoredSql
+from deltacli.quantities import plural
+
+_REWRITE = "rewrite the rows with an engine, or drop what they break"
+
+NOT_NULL_VIOLATED = AREA.rule(
+    "notnull.violated",
+    Severity.ERROR,
+    Level.DATA,
+    "A column or field that must not be null is null in a row.",
+    seed="000: Struct Field",
+    spec="Struct Field",
+    fix=Fix(
+        broken="readers that believe the schema fail, or take what lies there for a value",
+        mend="rewrite the rows with an engine, or make the column nullable",
+        loss="nothing",
+    ),
+    example='a row without an id, where id has "nullable":false',
+)
+CONSTRAINT_VIOLATED = AREA.rule(
+    "constraint.violated",
+    Severity.ERROR,
+    Level.DATA,
+    "A row does not satisfy a CHECK constraint: the condition is false or null.",
+    spec="CHECK Constraints",
+    fix=Fix(broken="queries and writers that rely on the constraint are misled", mend=_REWRITE, loss="nothing"),
+    example='a row with id = -1, where "delta.constraints.positive":"id > 0"',
+)
+INVARIANT_VIOLATED = AREA.rule(
+    "invariant.violated",
+    Severity.ERROR,
+    Level.DATA,
+    "A row does not satisfy the invariant of a column: the condition is false or null.",
+    seed="000: Column Invariants",
+    spec="Column Invariants",
+    fix=Fix(broken="queries and writers that rely on the invariant are misled", mend=_REWRITE, loss="nothing"),
+    example='a row with id = -1, where id has "delta.invariants":"{\\"expression\\":{\\"expression\\":\\"id > 0\\"}}"',
+)
+GENERATED_VIOLATED = AREA.rule(
+    "generated.violated",
+    Severity.ERROR,
+    Level.DATA,
+    "A generated column has another value than its expression gives.",
+    seed="000: Generated Columns",
+    spec="Generated Columns",
+    fix=Fix(
+        broken="engines skip files by what the expression gives, and lose the row",
+        mend="rewrite the rows with an engine",
+        loss="nothing",
+    ),
+    example="a row with day = 2026-01-02 and time = 2026-01-01 12:00, where day is CAST(time AS DATE)",
+)
+NOT_EVALUATED = AREA.rule(
+    "expression.not-evaluated",
+    Severity.INFO,
+    Level.DATA,
+    "An expression that the table keeps was not evaluated: whether its rows satisfy it is not known.",
+    spec="CHECK Constraints; Column Invariants; Generated Columns",
+    fix=Fix(
+        broken="nothing that is known",
+        mend="install deltacli[constraints] where that is the reason; else let an engine evaluate it",
+        loss="nothing",
+    ),
+    example='"delta.constraints.known":"my_function(id)"',
+)
+
+RULE_OF: Mapping[StoredKind, Rule] = {
+    StoredKind.CONSTRAINT: CONSTRAINT_VIOLATED,
+    StoredKind.INVARIANT: INVARIANT_VIOLATED,
+    StoredKind.GENERATION: GENERATED_VIOLATED,
+}
+
+NULLS, CONDITIONS = "nulls", "conditions"
+"""Names of the questions that are answered here."""
+NOT_EVALUATED_MEMORY = "not evaluated"
+"""What views remember under this name: of each stored text why it was not evaluated."""
+UNJUDGED_MEMORY = "rows not judged"
+"""And of those that were evaluated on other rows: on how many they were not."""
+
+
+class Violations(NamedTuple):
+    """How many rows of one file break a stored text, and the first of them as text. `assumes_utc`: the answer depends
+    on the time zone of whoever evaluates it, and UTC was taken. `fault`: why it could not be evaluated for
+    `unjudged` rows.
+    """
+
+    stored: StoredSql
+    rows: int
+    first: str | None
+    assumes_utc: bool
+    fault: str | None = None
+    unjudged: int = 0
+
+
+@AREA.check(AnswersView, NOT_NULL_VIOLATED)
+def nulls_that_are_not_allowed(view: AnswersView) -> Iterator[Finding]:
+    """Columns without a value, file by file."""
+    for row, answers in enumerate(view.answers):
+        counts: Mapping[str, int] = answers.get(NULLS) or {}
+        for name, nulls in counts.items():
+            place = view.place(row)
+            message = f"{name} is NOT NULL, and null {plural(nulls, 'time')} in {place.key}"
+            yield NOT_NULL_VIOLATED.at(place, message, seen=f"{nulls:,} nulls", expected="none")
+
+
+@AREA.check(AnswersView, *RULE_OF.values())
+def rows_that_break_conditions(view: AnswersView) -> Iterator[Finding]:
+    """Constraints, invariants and generated columns, file by file. What failed on the way is remembered for the end."""
+    for row, answers in enumerate(view.answers):
+        found: list[Violations] = answers.get(CONDITIONS) or []
+        for each in found:
+            if each.fault is not None:
+                view.memory.setdefault(NOT_EVALUATED_MEMORY, {}).setdefault(each.stored, each.fault)
+                view.memory.setdefault(UNJUDGED_MEMORY, Counter())[each.stored] += each.unjudged
+            if each.rows:
+                yield _violation(view, row, each)
+
+
+def _violation(view: AnswersView, row: int, found: Violations) -> Finding:
+    place, rule = view.place(row), RULE_OF[found.stored.kind]
+    rows = plural(found.rows, "row")
+    what = (
+        f"the {found.stored.kind} {found.stored.name}"
+        if rule is not INVARIANT_VIOLATED
+        else (f"the invariant of {found.stored.name}")
+    )
+    verb = "break" if found.rows > 1 else "breaks"
+    message = f"{rows} of {place.key} {verb} {what}"
+    if rule is GENERATED_VIOLATED:
+        verb = "differ" if found.rows > 1 else "differs"
+        message = f"{rows} of {place.key} {verb} from what {found.stored.name} is generated as"
+    if found.assumes_utc:
+        message += ", if the session's time zone is UTC"
+    severity = Severity.WARNING if found.assumes_utc else None
+    return rule.at(place, message, seen=found.first, expected=found.stored.text, severity=severity)
+
+
+@AREA.check(AllRowsView, NOT_EVALUATED)
+def what_was_not_evaluated(view: AllRowsView) -> Iterator[Finding]:
+    """Each text once, with the reason."""
+    reasons: Mapping[StoredSql, str] = view.memory.get(NOT_EVALUATED_MEMORY) or {}
+    unjudged: Mapping[StoredSql, int] = view.memory.get(UNJUDGED_MEMORY) or {}
+    for stored, reason in reasons.items():
+        rows = unjudged.get(stored)
+        where = f" for {plural(rows, 'row')}" if rows else ""
+        place = view.place._replace(key=stored.name)
+        message = f"the {stored.kind} {stored.name} was not evaluated{where}: {reason}"
+        yield NOT_EVALUATED.at(place, message, seen=stored.text)

@@ -1,0 +1,174 @@
+"""Rules about which columns data files have: missing and unknown ones, names in another case, nulls where none may be.
+
+Spec: Consistency Between Table Metadata and Data Files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
+from deltacli.delta.rules.files import data_file_rows as rules
+from deltacli.delta.rules.files.data_types import match_of
+from deltacli.delta.rules.files.file_match import FileMatch, Part, Unknown, match_file
+from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.file_views import FileSchemaView, FootersView
+from deltacli.delta.rules.protocol.iceberg import active
+from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
+from deltacli.quantities import plural
+
+_MATERIALISE = "materializePartitionColumns"
+_MATERIALISE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
+_OF_ENGINES = ("_change_type", "_commit_version", "_commit_timestamp", "_metadata")
+_ROW_TRACKING = ("_row-id-col-", "_row-commit-version-col-")
+"""How the columns of row tracking are called that an earlier run of it left behind."""
+
+
+@rules.AREA.check(FileSchemaView, rules.COLUMN_MISSING, rules.COLUMN_UNKNOWN, rules.CASE_MISMATCH)
+def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Columns on one side only, and those that are found by luck."""
+    found = match_of(view)
+    for missing in found.missing:
+        is_fault = not missing.field.nullable and missing.is_sure and view.rows > 0
+        what = "must not be null, and is absent from" if is_fault else "is absent from"
+        message = f"column {missing.path} {what} {view.shown_files}"
+        place, expected = view.place._replace(key=missing.path), simple_name(missing.field.data_type)
+        severity = Severity.ERROR if is_fault else None
+        yield rules.COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
+    for unknown in found.unknown:
+        if not _is_expected(unknown, view.regime):
+            message = f"the table has no column {unknown.path}, and {view.shown_files} {_has(view)} it"
+            place = view.place._replace(key=unknown.path)
+            yield rules.COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
+    for alike in found.alike:
+        names = ", ".join(alike.names)
+        message = f"column {alike.path} can't be told from others in {view.shown_files}: {names}"
+        place = view.place._replace(key=alike.path)
+        yield rules.CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
+    yield from _other_cases(view, found)
+
+
+def _other_cases(view: FileSchemaView, found: FileMatch) -> Iterator[Finding]:
+    for part in found.parts:
+        wanted = view.regime.physical_name(part.field)
+        seen = part.file.name
+        if part.field_path is None and seen != wanted and seen.lower() == wanted.lower():
+            message = f"column {part.path} is called {seen} in {view.shown_files}"
+            place = view.place._replace(key=part.path)
+            yield rules.CASE_MISMATCH.at(place, message, seen=seen, expected=wanted)
+
+
+def _has(view: FileSchemaView) -> str:
+    return "have" if view.files > 1 else "has"
+
+
+def _is_expected(unknown: Unknown, regime: Regime) -> bool:
+    """True for columns that files have beside those of the table."""
+    if not unknown.is_top:
+        return False
+    materialised = {regime.properties.get(key) for key in COLUMN_PROPERTIES}
+    return unknown.name in materialised or unknown.name.startswith((*_OF_ENGINES, *_ROW_TRACKING))
+
+
+@rules.AREA.check(FileSchemaView, rules.PARTITION_COLUMN_MISSING)
+def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """Partition columns, where files must have them."""
+    regime = view.regime
+    demanded_by, severity = _who_demands_partitions(regime)
+    if demanded_by is None:
+        return
+    for name, is_there in match_of(view).partitions.items():
+        if not is_there:
+            message = f"partition column {name} is absent from {view.shown_files}; {demanded_by} asks for it"
+            place = view.place._replace(key=name)
+            yield rules.PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
+
+
+def _who_demands_partitions(regime: Regime) -> tuple[str | None, Severity | None]:
+    """The feature that asks for partition columns in files. Files from before `materializePartitionColumns` was on need
+    none, and can't be told from later ones.
+    """
+    on = active(regime)
+    if on:
+        return on[0].feature, None
+    if _MATERIALISE in regime.features and regime.is_on(_MATERIALISE_ENABLED):
+        return _MATERIALISE, Severity.WARNING
+    return None, None
+
+
+# -- nulls -----------------------------------------------------------------------------------------------------------
+
+
+class _Required(NamedTuple):
+    """A column of a file in which every null breaks a column of the table."""
+
+    path: str
+    leaf: int
+
+
+@rules.AREA.check(FootersView, rules.REQUIRED_MISMATCH)
+def nulls_in_required_columns(view: FootersView) -> Iterator[Finding]:
+    """Nulls that footers count, in rows that are not deleted."""
+    for required in _required_leaves(view):
+        leaf = view.leaf(required.leaf)
+        counted = Counter[int]()
+        with_nulls = pc.filter(leaf.files, pc.fill_null(pc.greater(leaf.nulls, 0), False))
+        if not len(with_nulls):
+            continue
+        rows = set(with_nulls.to_pylist())
+        for row, nulls in zip(leaf.files.to_pylist(), leaf.nulls.to_pylist(), strict=True):
+            if row in rows:
+                counted[row] += nulls or 0
+        for row in sorted(rows):
+            if counted[row] > _deleted(view, row):
+                place = view.place(row)
+                message = (
+                    f"column {required.path} must not be null, and has {plural(counted[row], 'null')} in {place.key}"
+                )
+                yield rules.REQUIRED_MISMATCH.at(place, message, seen=counted[row], expected=0)
+
+
+def _deleted(view: FootersView, row: int) -> int:
+    """How many rows of a file are deleted, those with nulls among them as far as anybody knows."""
+    vector = view.adds.column("deletionVector")[row].as_py()
+    return int(vector["cardinality"] or 0) if vector else 0
+
+
+def _required_leaves(view: FootersView) -> Sequence[_Required]:
+    known: dict[int, tuple[Any, list[_Required]]] = view.run_memory.setdefault("required", {})
+    key = id(view.schema)
+    if key not in known:
+        parts = match_file(view.schema, view.regime).parts if _demands_anything(view.regime) else []
+        required = [found for found in map(_required, parts) if found is not None]
+        known[key] = view.schema, list({found.path: found for found in reversed(required)}.values())
+    return known[key][1]
+
+
+def _required(part: Part) -> _Required | None:
+    """The part as a column of the file in which nobody may be null: neither it nor what is around it."""
+    if not part.nullable or not isinstance(part.data_type, PrimitiveType) or _is_nested(part.file.kind):
+        return None
+    if any(nullable.field.nullable for nullable in part.nullable):
+        return None
+    return _Required(part.nullable[-1].path, part.file.leaf)
+
+
+def _is_nested(kind: Any) -> bool:  # Any: an Arrow type
+    import pyarrow as pa
+
+    return bool(pa.types.is_nested(kind))
+
+
+def _demands_anything(regime: Regime) -> bool:
+    return regime.schema is not None and _has_required(regime.schema)
+
+
+def _has_required(schema: StructType) -> bool:
+    return any(
+        not field.nullable or (isinstance(field.data_type, StructType) and _has_required(field.data_type))
+        for field in schema.fields
+    )

@@ -1,0 +1,274 @@
+"""Rules about the types of columns in data files against those of the table.
+
+What a reader of the table's types can't take is an error, and so is what only a type change could explain that nobody
+recorded. Spec: Delta Data Type to Parquet Type Mappings; Type Widening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from deltacli.delta.footers.schema import FileSchema
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.files import data_file_rows as rules
+from deltacli.delta.rules.files.file_match import FileMatch, Part, match_file
+from deltacli.delta.rules.framework.base import Finding, Rule, Severity
+from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
+from deltacli.delta.rules.protocol.iceberg import active
+from deltacli.delta.schema.conversion import fits
+from deltacli.delta.schema.file_columns import is_list, is_struct
+from deltacli.delta.schema.to_arrow import plain_type
+from deltacli.delta.schema.type_changes import TypeChange, read_type_changes
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.delta.schema.widening import canonical_name, decimal_of
+from deltacli.delta.stats.schema import WHOLE_BITS
+
+_UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+_ICEBERG_UNIT = "INT64 in microseconds"
+_SMALL = ("byte", "short", "integer")
+_VARIANT_FIELDS = {"metadata", "value"}
+_SHREDDING = ("variantShredding", "variantShredding-preview")
+
+
+class TypeFault(NamedTuple):
+    """What is wrong with the type that a file has for a part of the table."""
+
+    rule: Rule
+    seen: str
+    expected: str
+    words: str
+    severity: Severity | None = None
+
+
+def match_of(view: FileSchemaView) -> FileMatch:
+    """The table beside the files of a view, matched once."""
+    found = view.memory.get("match")
+    if not isinstance(found, FileMatch):
+        found = view.memory["match"] = match_file(view.schema, view.regime)
+    return found
+
+
+@rules.AREA.check(
+    FileSchemaView,
+    rules.TYPE_MISMATCH,
+    rules.TYPE_WIDENING_UNRECORDED,
+    rules.DECIMAL_MISMATCH,
+    rules.TIMESTAMP_NOT_UTC,
+    rules.TIMESTAMP_UNIT,
+    rules.VOID_MATERIALISED,
+    rules.VARIANT_SHAPE,
+    rules.NESTED_LAYOUT,
+)
+def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
+    """The type of every part of the table that the files have."""
+    for part in match_of(view).parts:
+        fault = type_fault(part, view.schema, view.regime)
+        if fault is not None:
+            message = f"column {part.path} {fault.words} in {view.shown_files}"
+            place = view.place._replace(key=part.path)
+            yield fault.rule.at(place, message, seen=fault.seen, expected=fault.expected, severity=fault.severity)
+
+
+@rules.AREA.check(FileFaultView, rules.TYPE_MISMATCH)
+def values_that_do_not_fit(view: FileFaultView) -> Iterator[Finding]:
+    """Values that kept the rows of a file from being read; of a type that does so, its schema tells."""
+    if view.fault.code == rules.TYPE_MISMATCH.id and view.fault.seen is not None:
+        message = f"{view.place.key} can't be read: {view.fault.message}"
+        yield rules.TYPE_MISMATCH.at(view.place, message, seen=view.fault.seen)
+
+
+def type_fault(part: Part, schema: FileSchema, regime: Regime) -> TypeFault | None:
+    """What is wrong with one part; what is in it is judged by itself."""
+    import pyarrow as pa
+
+    kind, data_type = part.file.kind, part.data_type
+    if data_type == PrimitiveType("void"):
+        return _void_fault(part)
+    if pa.types.is_null(kind):
+        return None
+    match data_type:
+        case PrimitiveType("variant"):
+            return _variant_fault(kind, regime)
+        case StructType():
+            return None if is_struct(kind) else _mismatch(kind, data_type)
+        case ArrayType():
+            return None if is_list(kind) else _nested_fault(kind, data_type)
+        case MapType():
+            return None if pa.types.is_map(kind) else _nested_fault(kind, data_type)
+        case PrimitiveType(name):
+            if plain_type(_stored(name)) is None:
+                return None  # a type that only the schema's own rules judge
+            if pa.types.is_nested(kind):
+                return _mismatch(kind, data_type)
+            if name.startswith("timestamp") and pa.types.is_timestamp(kind):
+                return _time_fault(part, name, schema, regime)
+            return _primitive_fault(part, canonical_name(_stored(name)))
+
+
+def is_final(part: Part) -> bool:
+    """True if a file has the very type that the table has now, and no narrower one."""
+    import pyarrow as pa
+
+    if not isinstance(part.data_type, PrimitiveType) or pa.types.is_null(part.file.kind):
+        return True
+    return delta_type(part.file.kind) == canonical_name(part.data_type.name)
+
+
+def delta_type(kind: Any) -> str | None:  # Any: an Arrow type
+    """The type of a table whose form in files an Arrow type is; None where there is none."""
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_signed_integer(kind):
+        return {8: "byte", 16: "short", 32: "integer", 64: "long"}[kind.bit_width]
+    if types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    known = (
+        (types.is_float32, "float"),
+        (types.is_float64, "double"),
+        (types.is_date, "date"),
+        (types.is_boolean, "boolean"),
+        (types.is_string, "string"),
+        (types.is_binary, "binary"),
+    )
+    return next((name for test, name in known if test(kind)), None)
+
+
+def shown(kind: Any) -> str:  # Any: an Arrow type
+    """A type in a file, in the words of tables where these have one."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(kind):
+        zone = "without a zone" if kind.tz is None else "in UTC"
+        return f"timestamp in {_UNITS[kind.unit]} {zone}"
+    if pa.types.is_unsigned_integer(kind):
+        return f"unsigned integer of {kind.bit_width} bits"
+    if is_struct(kind):
+        return "struct"
+    if is_list(kind):
+        return f"array<{shown(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{shown(kind.key_type)}, {shown(kind.item_type)}>"
+    return delta_type(kind) or str(kind)
+
+
+def _stored(name: str) -> str:
+    """The type that files know a string with a collation by."""
+    return "string" if name.startswith(("string collate ", "char(", "varchar(")) else name
+
+
+def _mismatch(kind: Any, data_type: DataType, severity: Severity | None = None) -> TypeFault:
+    seen, expected = shown(kind), simple_name(data_type)
+    return TypeFault(rules.TYPE_MISMATCH, seen, expected, f"of type {expected} is {seen}", severity)
+
+
+def _void_fault(part: Part) -> TypeFault | None:
+    """A field that should not be there is left alone; what stands within a list or a map has to be read."""
+    import pyarrow as pa
+
+    seen = shown(part.file.kind)
+    if part.field_path is None:
+        return TypeFault(rules.VOID_MATERIALISED, seen, "no column", "is void, and stored")
+    if pa.types.is_null(part.file.kind):
+        return None
+    return TypeFault(rules.VOID_MATERIALISED, seen, "nulls", f"is void, and stored as {seen}", Severity.ERROR)
+
+
+# -- nested types ----------------------------------------------------------------------------------------------------
+
+
+def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
+    """A list or map that is none; a group of one repeated group is one without its annotation."""
+    expected = simple_name(data_type)
+    if is_struct(kind) and kind.num_fields == 1 and is_list(kind.field(0).type):
+        what = "map" if isinstance(data_type, MapType) else "list"
+        return TypeFault(
+            rules.NESTED_LAYOUT,
+            f"a group without the annotation of a {what}",
+            expected,
+            f"of type {expected} lacks the annotation of a {what}",
+            Severity.ERROR,
+        )
+    return _mismatch(kind, data_type)
+
+
+def _variant_fault(kind: Any, regime: Regime) -> TypeFault | None:
+    expected = "struct of metadata and value"
+    if not is_struct(kind):
+        seen = shown(kind)
+        return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is {seen}")
+    names = [field.name for field in kind]
+    if "typed_value" in names:
+        if any(name in regime.features for name in _SHREDDING):
+            return None
+        words = "of type variant is shredded, which the table does not support,"
+        return TypeFault(rules.VARIANT_SHAPE, ", ".join(names), expected, words)
+    are_bytes = all(fits(field.type, "binary") for field in kind)
+    if len(names) == len(_VARIANT_FIELDS) and set(names) == _VARIANT_FIELDS and are_bytes:
+        return None
+    seen = f"struct of {', '.join(names)}" if not are_bytes or names else "struct of nothing"
+    return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is a {seen}")
+
+
+# -- primitive types -------------------------------------------------------------------------------------------------
+
+
+def _time_fault(part: Part, name: str, schema: FileSchema, regime: Regime) -> TypeFault | None:
+    kind = part.file.kind
+    is_int96 = schema.leaves[part.file.leaf].physical_type == "INT96"
+    if is_int96:
+        is_forbidden = bool(active(regime))
+        severity = Severity.ERROR if is_forbidden else Severity.INFO
+        words = "is INT96" + (", which Iceberg compatibility forbids," if is_forbidden else "")
+        return TypeFault(rules.TIMESTAMP_UNIT, "INT96", _ICEBERG_UNIT, words, severity)
+    wants_zone = name == "timestamp"
+    if (kind.tz is not None) != wants_zone:
+        seen, expected = (f"isAdjustedToUTC={'true' if flag else 'false'}" for flag in (not wants_zone, wants_zone))
+        words = f"of type {name} is {'not ' if wants_zone else ''}adjusted to UTC"
+        return TypeFault(rules.TIMESTAMP_NOT_UTC, seen, expected, words)
+    if kind.unit != "us":
+        seen = _UNITS[kind.unit]
+        return TypeFault(rules.TIMESTAMP_UNIT, seen, "microseconds", f"of type {name} is in {seen}")
+    return None
+
+
+def _primitive_fault(part: Part, name: str) -> TypeFault | None:
+    import pyarrow as pa
+
+    types, kind = pa.types, part.file.kind
+    if not fits(kind, name):
+        if types.is_decimal(kind) and decimal_of(name) is not None:
+            seen = shown(kind)
+            return TypeFault(rules.DECIMAL_MISMATCH, seen, name, f"of type {name} is {seen}")
+        return _mismatch(kind, part.data_type)
+    if types.is_unsigned_integer(kind) or types.is_float16(kind) or types.is_fixed_size_binary(kind):
+        return _mismatch(kind, part.data_type, Severity.WARNING)
+    found = delta_type(kind)
+    if found == name or found in ("string", "binary", None) or _is_wider_on_paper(found, name):
+        return None
+    if _is_explained(part, found):
+        return None
+    is_on_paper = found in WHOLE_BITS and name in _SMALL
+    severity = Severity.WARNING if is_on_paper else None
+    words = f"of type {name} is {found}, and no type change explains it,"
+    return TypeFault(rules.TYPE_WIDENING_UNRECORDED, found, name, words, severity)
+
+
+def _is_wider_on_paper(found: str, name: str) -> bool:
+    """True for the integers of 32 bits that take the place of shorter ones, as long as the values fit."""
+    return name in WHOLE_BITS and found in WHOLE_BITS and WHOLE_BITS[found] > WHOLE_BITS[name]
+
+
+def _is_explained(part: Part, found: str) -> bool:
+    """True if the column once had the type: one of the changes that led to the present one begins with it."""
+    changes = [
+        entry
+        for entry in read_type_changes(part.field)
+        if isinstance(entry, TypeChange) and entry.field_path == part.field_path
+    ]
+    earlier = {entry.from_type for entry in changes}
+    # Writers may leave out that a column of 32 bits has but 8 or 16, and may say so of one that has not.
+    return found in earlier or (found in _SMALL and bool(earlier & set(_SMALL)))

@@ -1,0 +1,224 @@
+"""Rules about deletion vectors: what their descriptors say. Their files have their own module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.rules.files import vector_contents, vector_files
+from deltacli.delta.rules.files import vector_rows as rules
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import CommitView, FilesView
+from deltacli.delta.stats.columns import stats_of
+from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors.z85 import UUID_LENGTH, decode_z85
+from deltacli.quantities import format_count
+
+AREA = rules.AREA
+__all__ = ["AREA", "vector_contents", "vector_files"]  # whose checks belong to this area
+
+_FEATURE = "deletionVectors"
+_ENABLED = "delta.enableDeletionVectors"
+_COPIES = frozenset({"CLONE", "RESTORE"})
+"""Operations that bring vectors of other versions, or of other tables, and write none."""
+_Z85 = r"[0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]"
+_SURE_UUID = rf"([0-9a-zA-Z.:+=^!/*?&<>()\[\]{{}}@-]{_Z85}{{4}}){{4}}$"
+"""Twenty characters in groups that fit 32 bits whatever follows their first one."""
+_ABSOLUTE = r"^(/|[A-Za-z][A-Za-z0-9+.-]*:)"
+_HIDDEN = rf"(?s)(^|/)[_.].{{{UUID_LENGTH}}}"
+"""A hidden name before the last twenty characters, which are those of the UUID."""
+
+
+class _Vectors:
+    """The descriptors of the rows of a view that have one."""
+
+    def __init__(self, view: FilesView) -> None:
+        column = view.adds.column("deletionVector")
+        self.rows = pc.indices_nonzero(pc.is_valid(column))
+        found = pc.filter(column, pc.is_valid(column))
+        self.kind = pc.struct_field(found, ["storageType"])
+        self.text = pc.struct_field(found, ["pathOrInlineDv"])
+        self.offset = pc.struct_field(found, ["offset"])
+        self.size = pc.struct_field(found, ["sizeInBytes"])
+        self.cardinality = pc.struct_field(found, ["cardinality"])
+
+    def row(self, index: int) -> int:
+        """The row of the view."""
+        return int(self.rows[index].as_py())
+
+    def of_kind(self, *kinds: str) -> Any:  # Any: a boolean array
+        import pyarrow as pa
+
+        return pc.is_in(self.kind, value_set=pa.array(kinds, pa.string()))
+
+
+def _vectors_of(view: FilesView) -> _Vectors | None:
+    if not view.rows_with_vectors:
+        return None
+    found = view.memory.get("vectors")
+    if not isinstance(found, _Vectors):
+        found = view.memory["vectors"] = _Vectors(view)
+    return found
+
+
+@AREA.check(FilesView, rules.BAD_DESCRIPTOR, rules.EMPTY)
+def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
+    """Missing fields, unknown storage types and impossible numbers."""
+    vectors = _vectors_of(view)
+    if vectors is None:
+        return
+    known = ("u", "i", "p", "r") if "adaptiveMetadata" in view.regime.features else ("u", "i", "p")
+    unknown = pc.and_(pc.is_valid(vectors.kind), pc.invert(vectors.of_kind(*known)))
+    for index in _indices(unknown):
+        kind = vectors.kind[index].as_py()
+        text = f"the storage type of the deletion vector is {kind!r}"
+        place = view.place(vectors.row(index))
+        yield rules.BAD_DESCRIPTOR.at(place, text, seen=kind, expected=", ".join(known))
+    for name, values in (
+        ("storageType", vectors.kind),
+        ("pathOrInlineDv", vectors.text),
+        ("sizeInBytes", vectors.size),
+        ("cardinality", vectors.cardinality),
+    ):
+        if values.null_count:
+            for index in _indices(pc.is_null(values)):
+                text = f"the deletion vector has no {name}"
+                yield rules.BAD_DESCRIPTOR.at(view.place(vectors.row(index)), text, expected=name)
+    for name, values in (
+        ("offset", vectors.offset),
+        ("sizeInBytes", vectors.size),
+        ("cardinality", vectors.cardinality),
+    ):
+        for index in _indices(pc.less(values, 0)):
+            seen = values[index].as_py()
+            text = f"{name} of the deletion vector is negative"
+            place = view.place(vectors.row(index))
+            yield rules.BAD_DESCRIPTOR.at(place, text, seen=seen, expected="0 or more")
+    for index in _indices(pc.equal(vectors.cardinality, 0)):
+        text = "the deletion vector deletes no row"
+        yield rules.EMPTY.at(view.place(vectors.row(index)), text, seen=0, expected="1 or more")
+
+
+@AREA.check(
+    FilesView,
+    rules.BAD_Z85,
+    rules.INLINE_WITH_OFFSET,
+    rules.ABSOLUTE_NOT_ABSOLUTE,
+    rules.OFFSET_ZERO,
+    rules.HIDDEN_PREFIX,
+)
+def places_of_vectors(view: FilesView) -> Iterator[Finding]:
+    """Where the descriptor says that the vector is."""
+    vectors = _vectors_of(view)
+    if vectors is None:
+        return
+    yield from _bad_texts(view, vectors)
+    inline = vectors.of_kind("i")
+    for index in _indices(pc.and_(inline, pc.is_valid(vectors.offset))):
+        text = "the inline deletion vector has an offset"
+        seen = vectors.offset[index].as_py()
+        yield rules.INLINE_WITH_OFFSET.at(view.place(vectors.row(index)), text, seen=seen, expected="none")
+    relative = pc.and_not(vectors.of_kind("p"), pc.match_substring_regex(vectors.text, _ABSOLUTE))
+    for index in _indices(relative):
+        text = "the path of the deletion vector is not absolute, as its storage type says"
+        seen = vectors.text[index].as_py()
+        place = view.place(vectors.row(index))
+        yield rules.ABSOLUTE_NOT_ABSOLUTE.at(place, text, seen=seen, expected="an absolute path")
+    in_file = pc.and_(vectors.of_kind("u", "p"), pc.equal(pc.coalesce(vectors.offset, 0), 0))
+    for index in _indices(in_file):
+        seen = vectors.offset[index].as_py()
+        text = "the deletion vector has no offset in its file" if seen is None else "the offset is that of the version"
+        place = view.place(vectors.row(index))
+        yield rules.OFFSET_ZERO.at(place, text, seen="none" if seen is None else seen, expected="1 or more")
+    for index in _indices(pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _HIDDEN))):
+        prefix = vectors.text[index].as_py()[:-UUID_LENGTH]
+        text = f"the directory {prefix} of the deletion vector has a hidden name"
+        yield rules.HIDDEN_PREFIX.at(view.place(vectors.row(index)), text, seen=prefix, expected="no leading _ or .")
+
+
+def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
+    """Texts that do not decode; those of the usual form surely do."""
+    sure = pc.and_(vectors.of_kind("u"), pc.match_substring_regex(vectors.text, _SURE_UUID))
+    for index in _indices(pc.and_not(pc.and_(vectors.of_kind("u", "i"), pc.is_valid(vectors.text)), sure)):
+        found = vectors.text[index].as_py()
+        place = view.place(vectors.row(index))
+        if vectors.kind[index].as_py() == "i":
+            if not found or decode_z85(found) is None:
+                text = "the inline deletion vector is no z85 text"
+                yield rules.BAD_Z85.at(place, text, seen=found, expected="z85, five characters for four bytes")
+        elif len(found) < UUID_LENGTH or decode_z85(found[-UUID_LENGTH:]) is None:
+            text = "the name of the deletion vector's file is no UUID in z85"
+            expected = f"{UUID_LENGTH} characters of z85, after a prefix if there is one"
+            yield rules.BAD_Z85.at(place, text, seen=found, expected=expected)
+
+
+@AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.ALL_ROWS)
+def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
+    """Files whose records are unknown, or all deleted."""
+    vectors = _vectors_of(view)
+    if vectors is None:
+        return
+    records = pc.take(view.num_records, vectors.rows)
+    for index in _indices(pc.and_(pc.equal(records, vectors.cardinality), pc.greater(records, 0))):
+        seen = records[index].as_py()
+        text = f"the deletion vector deletes all {format_count(seen)} rows of the file"
+        yield rules.ALL_ROWS.at(view.place(vectors.row(index)), text, seen=seen, expected=f"fewer than {seen}")
+    stats = view.adds.column("stats")
+    if not records.null_count or (view.versions is None and stats.null_count == len(stats)):
+        return  # a checkpoint may keep its statistics in columns alone
+    faulty = {fault.row for fault in stats_of(view).faults if fault.what in ("", "numRecords")}
+    for index in _indices(pc.is_null(records)):
+        if vectors.row(index) not in faulty:
+            text = "the file has a deletion vector, but its statistics have no numRecords"
+            yield rules.NUM_RECORDS_MISSING.at(view.place(vectors.row(index)), text, expected="numRecords")
+
+
+@AREA.check(FilesView, rules.FEATURE_MISSING, rules.ICEBERG_CONFLICT)
+def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
+    """Vectors under a protocol or properties that rule them out. Once for all files of a view."""
+    vectors = _vectors_of(view)
+    if vectors is None or view.regime.protocol is None:
+        return
+    count = len(vectors.rows)
+    many = f" in {format_count(count)} files" if count > 1 else ""
+    place = view.place(vectors.row(0))
+    features = view.regime.features
+    if _FEATURE not in features:
+        text = f"there is a deletion vector{many}, but the protocol does not support deletionVectors"
+        expected = f"{_FEATURE} among the features"
+        yield rules.FEATURE_MISSING.at(place, text, seen=", ".join(sorted(features)), expected=expected)
+    for name in ("icebergCompatV1", "icebergCompatV2"):
+        key = f"delta.enableI{name[1:]}"
+        if name in features and view.regime.is_on(key):
+            text = f"there is a deletion vector{many}, and {name} is on"
+            yield rules.ICEBERG_CONFLICT.at(place, text, seen=f"{key}=true", expected="no deletion vectors")
+
+
+@AREA.check(CommitView, rules.WRITTEN_WHILE_DISABLED)
+def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
+    """Vectors that the file did not have before, in a version that forbids to write any."""
+    regime = view.after
+    if regime.metadata is None or regime.is_on(_ENABLED) or _FEATURE not in regime.features:
+        return
+    if (view.commit_info or {}).get("operation") in _COPIES:
+        return
+    for placed in view.adds:
+        vector = placed.action.get("deletionVector")
+        if vector is None or fault_of(vector) is not None or not _is_new(view, placed.action, vector):
+            continue
+        path = str(placed.action.get("path"))
+        text = "the commit writes a deletion vector, which the table's properties do not allow"
+        place = view.place(placed.line, path)
+        yield rules.WRITTEN_WHILE_DISABLED.at(place, text, seen=regime.properties.get(_ENABLED), expected="true")
+
+
+def _is_new(view: CommitView, add: Mapping[str, Any], vector: dict[str, Any]) -> bool:  # Any: JSON values
+    path = add.get("path")
+    live = view.live_before(path) if isinstance(path, str) else None
+    return live is not None and unique_id(vector) not in {file.dv_id for file in live}
+
+
+def _indices(mask: Any) -> list[int]:  # Any: a boolean array
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return found

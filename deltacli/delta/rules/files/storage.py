@@ -1,0 +1,285 @@
+"""Rules about the files of a table: what its log names against what lies in its directory."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.paths.paths import decode
+from deltacli.delta.paths.stored_paths import are_absolute, is_hidden, locate, locate_all, text_of
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
+from deltacli.delta.rules.files import storage_rows as rows
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.clock import SKEW_MS
+from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
+from deltacli.delta.rules.framework.views import StateView, StorageView
+from deltacli.delta.rules.log.log_times import is_copied
+from deltacli.quantities import format_size, format_timestamp, plural
+
+if TYPE_CHECKING:
+    import pyarrow
+
+AREA = rows.AREA
+
+SMALL_FILE_BYTES = 16 << 20
+MANY_SMALL_FILES = 100
+
+_STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?://[^/]*)?")
+_VECTOR_FILE = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin", re.DOTALL)
+_ICEBERG = re.compile(r"metadata/(?:.*\.metadata\.json|snap-.*\.avro)", re.DOTALL)
+
+
+@dataclass
+class Compared:
+    """The live files of the newest version against the files of the listing, in columns."""
+
+    view: StorageView
+
+    @cached_property
+    def names(self) -> pyarrow.Array:
+        """The paths of the listing, as bytes, in its order."""
+        import pyarrow as pa
+
+        return pa.array([path.encode("utf-8", "surrogateescape") for path in self.view.files], pa.binary())
+
+    @cached_property
+    def _located(self) -> tuple[pyarrow.ChunkedArray, list[int]]:
+        import pyarrow as pa
+
+        keys: list[Any] = []  # Any: arrays
+        outside: list[int] = []
+        start = 0
+        for chunk in self.view.live_adds.column("path").chunks:
+            found = locate(chunk, self.view.uri)
+            keys.append(found.keys)
+            outside.extend(start + row for row in found.outside)
+            start += len(chunk)
+        return pa.chunked_array(keys, pa.binary()), outside
+
+    @property
+    def keys(self) -> pyarrow.ChunkedArray:
+        """Path of each live file relative to the table; null where it lies elsewhere."""
+        return self._located[0]
+
+    @property
+    def outside(self) -> list[int]:
+        """Rows of live files at absolute paths that lie elsewhere."""
+        return self._located[1]
+
+    @cached_property
+    def positions(self) -> pyarrow.ChunkedArray:
+        """Position in the listing of each live file; null where it is not there."""
+        return pc.index_in(self.keys, value_set=self.names)
+
+    def stored(self, values: Iterable[int]) -> pyarrow.ChunkedArray:
+        """For each live file its value of those given for the files of the listing."""
+        import pyarrow as pa
+
+        return pc.take(pa.array(values, pa.int64()), self.positions)
+
+    @cached_property
+    def _absent(self) -> list[tuple[int, str, str]]:
+        """Live files that should be in the listing and are not: row, name, and the other name by which one is there."""
+        rows = _rows_of(pc.and_(pc.is_valid(self.keys), pc.is_null(self.positions)))
+        raw = pc.take(self.view.live_adds.column("path"), rows).to_pylist() if rows else []
+        names = [text_of(key) for key in pc.take(self.keys, rows).to_pylist()] if rows else []
+        return [(row, name, self._other_name(path, name)) for row, path, name in zip(rows, raw, names, strict=True)]
+
+    def _other_name(self, path: str, name: str) -> str:
+        """The path left encoded, or decoded twice, where that is there: `path.double-encoded` reports it."""
+        others = (path, decode(name)) if "%" in path else ()
+        return next((other for other in others if other in self.view.files), "")
+
+    @cached_property
+    def absent_rows(self) -> list[int]:
+        """Rows of live files that should be in the listing and are not, under no name."""
+        return [row for row, name, other in self._absent if not other and not self.view.may_be_there(name)]
+
+    @cached_property
+    def absent_names(self) -> set[str]:
+        return {name for _, name, _ in self._absent}
+
+    @cached_property
+    def other_spellings(self) -> set[str]:
+        """Names by which live files are there although their paths say otherwise."""
+        return {other for _, _, other in self._absent if other}
+
+    @cached_property
+    def vector_names(self) -> set[str]:
+        """Files of deletion vectors that are named by their paths, as few are."""
+        live = self.view.live_adds
+        paths = pc.filter(live.column("dv_path"), pc.fill_null(pc.equal(live.column("dv_storage"), "p"), False))
+        return {path for path in locate_all(pc.unique(paths).to_pylist(), self.view.uri) if path}
+
+    def at(self, rows: list[int]) -> Iterator[tuple[Place, dict[str, Any]]]:  # Any: values of the columns
+        """The place of each of the rows, and its values."""
+        live = self.view.live_adds
+        for start in range(0, len(rows), 10_000):
+            for found in pc.take(live, rows[start : start + 10_000]).to_pylist():
+                yield place_of(found), found
+
+
+def _rows_of(mask: Any) -> list[int]:  # Any: a boolean array
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return found
+
+
+@AREA.check(
+    StorageView,
+    rows.FILE_MISSING,
+    rows.SIZE_MISMATCH,
+    rows.MODIFIED_AFTER_ADD,
+    rows.UNREACHABLE,
+    rows.ORPHAN,
+    rows.ORPHAN_YOUNG,
+    rows.EXPIRED_TOMBSTONE_PRESENT,
+    rows.FILE_MISSING_TOMBSTONED,
+)
+def log_against_listing(view: StorageView) -> Iterator[Finding]:
+    """One comparison for all of them: both sides may be a million."""
+    compared = Compared(view)
+    yield from _missing(compared)
+    yield from _elsewhere(compared)
+    yield from _of_other_size(compared)
+    yield from _overwritten(compared)
+    yield from _removed_and_unknown(compared)
+
+
+def _missing(compared: Compared) -> Iterator[Finding]:
+    for place, _ in compared.at(compared.absent_rows):
+        yield _file_missing(place)
+
+
+def _file_missing(place: Place) -> Finding:
+    message = f"the live file {place.key} is not there: readers of the newest version fail"
+    return rows.FILE_MISSING.at(place, message, seen="no such file")
+
+
+def _elsewhere(compared: Compared) -> Iterator[Finding]:
+    """Absolute paths outside the table: some can be asked for, of the others only their number is told."""
+    unknown: Counter[str] = Counter()
+    first: dict[str, Place] = {}
+    for place, found in compared.at(compared.outside):
+        is_there = compared.view.exists(found["path"])
+        if is_there is None:
+            store = match[0] if (match := _STORE.match(found["path"])) else "/"
+            unknown[store] += 1
+            first.setdefault(store, place)
+        elif not is_there:
+            yield _file_missing(place)
+    for store, count in unknown.items():
+        files = "1 live file lies" if count == 1 else f"{count:,} live files lie"
+        message = f"{files} on {store}, which was not looked at"
+        yield rows.UNREACHABLE.at(first[store], message, seen=count)
+
+
+def _of_other_size(compared: Compared) -> Iterator[Finding]:
+    """Spec: Add File (size). A negative size is reported by another rule."""
+    stored = compared.stored(file.size_bytes for file in compared.view.files.values())
+    told = compared.view.live_adds.column("size")
+    wrong = pc.and_(pc.not_equal(stored, told), pc.greater_equal(told, 0))
+    found = _rows_of(wrong)
+    sizes = pc.take(stored, found).to_pylist() if found else []
+    for (place, add), size in zip(compared.at(found), sizes, strict=True):
+        message = f"{place.key} has {size:,} bytes, the log says {add['size']:,}"
+        yield rows.SIZE_MISMATCH.at(place, message, seen=size, expected=add["size"])
+
+
+def _overwritten(compared: Compared) -> Iterator[Finding]:
+    """Files newer than the commit that added them. Of a copied log, or one that is gone, nothing is known."""
+    import pyarrow as pa
+
+    commits = [commit for commit in compared.view.commits if not is_copied(commit)]
+    if not commits:
+        return
+    versions = pa.array([commit.version for commit in commits], pa.int64())
+    latest = pa.array([commit.modified_ms + SKEW_MS for commit in commits], pa.int64())
+    bounds = pc.take(latest, pc.index_in(compared.view.live_adds.column("version"), value_set=versions))
+    times = compared.stored(file.modified_ms for file in compared.view.files.values())
+    # What is of the future, `log.mtime-future` reports.
+    odd = pc.and_(pc.greater(times, bounds), pc.less_equal(times, compared.view.now_ms + SKEW_MS))
+    found = _rows_of(odd)
+    by_version = {commit.version: commit.modified_ms for commit in commits}
+    modified = pc.take(times, found).to_pylist() if found else []
+    for (place, _), time in zip(compared.at(found), modified, strict=True):
+        message = f"{place.key} was modified after version {place.version} had added it: it was overwritten"
+        expected = f"<= {format_timestamp(by_version[place.version or 0])}"
+        yield rows.MODIFIED_AFTER_ADD.at(place, message, seen=format_timestamp(time), expected=expected)
+
+
+def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
+    """Tombstones against the listing, and what is in the listing for no known reason. Spec: Add File (expiry)."""
+    view = compared.view
+    removed = newest_removals(view.tombstones, view.uri)
+    threshold = view.now_ms - deleted_file_retention_ms(view.state.regime.properties)
+    live_and_gone = compared.absent_names
+    for path, removed_ms in removed.items():
+        # A vacuum compares in the same way: at the very end of its retention a file is still protected.
+        if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
+            message = f"the removed file {path} is gone before its retention is over: older versions can't be read"
+            seen = f"removed {format_timestamp(removed_ms)}"
+            yield rows.FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
+    for path in _not_live(compared):
+        if path not in removed:
+            yield _orphan(view, path, threshold)
+        elif removed[path] < threshold:
+            message = f"{path} was removed, and its retention is over: a vacuum would delete it"
+            seen, expected = f"removed {format_timestamp(removed[path])}", f">= {format_timestamp(threshold)}"
+            yield rows.EXPIRED_TOMBSTONE_PRESENT.at(Place(path), message, seen=seen, expected=expected)
+
+
+def _orphan(view: StorageView, path: str, threshold: int) -> Finding:
+    file = view.files[path]
+    size, seen = format_size(file.size_bytes), format_timestamp(file.modified_ms)
+    if file.modified_ms < threshold:
+        return rows.ORPHAN.at(
+            Place(path), f"nothing in the log names {path} ({size}): a vacuum would delete it", seen=seen
+        )
+    message = f"nothing in the log names {path} ({size}): it is in flight, or left over"
+    return rows.ORPHAN_YOUNG.at(Place(path), message, seen=seen)
+
+
+def _not_live(compared: Compared) -> Iterator[str]:
+    """Files of the listing that are no live files and that a vacuum would look at: nothing hidden, no deletion vectors,
+    no change data, no markers of directories, nothing of Iceberg or of a table inside this one.
+    """
+    view = compared.view
+    is_live = pc.is_in(compared.names, value_set=compared.keys.combine_chunks())
+    names = [text_of(name) for name in pc.filter(compared.names, pc.invert(is_live)).to_pylist()]
+    named = {path for path in locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri) if path}
+    named |= compared.other_spellings | compared.vector_names
+    nested = tuple(f"{directory.strip('/').removesuffix('_delta_log').rstrip('/')}/" for directory in view.nested_logs)
+    has_iceberg = any(name.startswith("metadata/") and _ICEBERG.fullmatch(name) for name in names)
+    for name in names:
+        if name in named or is_hidden(name) or name.startswith(nested) or name.endswith(("/", "_$folder$")):
+            continue
+        if not _VECTOR_FILE.fullmatch(name) and not (has_iceberg and name.startswith("metadata/")):
+            yield name
+
+
+@AREA.check(StateView, rows.SHARED_FILE)
+def files_of_another_table(view: StateView) -> Iterator[Finding]:
+    """Live files at absolute paths outside the table, as in a shallow clone."""
+    if not view.uri:
+        return
+    absolute = [pc.filter(chunk, are_absolute(chunk)) for chunk in view.live.column("path").chunks]
+    outside = [paths[row].as_py() for paths in absolute if len(paths) for row in locate(paths, view.uri).outside]
+    if outside:
+        files = plural(len(outside), "live file")
+        message = f"{files} outside the table's directory: a vacuum of the table they belong to may delete them"
+        yield rows.SHARED_FILE.at(view.place(outside[0]), message, seen=outside[0])
+
+
+@AREA.check(StateView, rows.SMALL_FILES)
+def many_small_files(view: StateView) -> Iterator[Finding]:
+    """Each file costs a reader a request and an opening."""
+    sizes = view.live.column("size")
+    small = pc.sum(pc.less(sizes, SMALL_FILE_BYTES)).as_py() or 0
+    if small >= MANY_SMALL_FILES and 2 * small > len(sizes):
+        message = f"{small:,} of {len(sizes):,} live files have less than {format_size(SMALL_FILE_BYTES)}"
+        yield rows.SMALL_FILES.at(view.place(), message, seen=small, expected=f"< {MANY_SMALL_FILES}")

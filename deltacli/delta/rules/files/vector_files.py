@@ -1,0 +1,107 @@
+"""The files of deletion vectors against one listing of the table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.paths.paths import canonical, decode
+from deltacli.delta.rules.files import vector_rows as rules
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.stored_files import place_of
+from deltacli.delta.rules.framework.views import StorageView
+from deltacli.delta.vectors.z85 import vector_file
+from deltacli.quantities import format_size
+
+_NAME = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin")
+_COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")
+"""Begins like a URI and is none: readers look for it below the table."""
+
+
+@rules.AREA.check(StorageView, rules.FILE_MISSING, rules.ABSOLUTE_IN_ROOT)
+def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
+    """Vectors of live files: is the file there, and is it named the right way. Each file is looked for once."""
+    adds = view.live_adds.combine_chunks()
+    kinds, paths = _whole(adds.column("dv_storage")), _whole(adds.column("dv_path"))
+    for kind in ("u", "p"):
+        rows = pc.indices_nonzero(pc.equal(kinds, kind))
+        if not len(rows):
+            continue
+        encoded = pc.dictionary_encode(pc.take(paths, rows))
+        for number, text in enumerate(encoded.dictionary.to_pylist()):
+            location, is_there, is_inside = _look(view, kind, text)
+            if is_there and not is_inside:
+                continue
+            for index in pc.indices_nonzero(pc.equal(encoded.indices, number)).to_pylist():
+                place = place_of(adds.slice(rows[index].as_py(), 1).to_pylist()[0])
+                if not is_there:
+                    message = f"the file {location} of the deletion vector does not exist"
+                    yield rules.FILE_MISSING.at(place, message, seen="missing", expected=location)
+                if is_inside:
+                    message = f"the deletion vector is named by an absolute path inside the table: {text}"
+                    yield rules.ABSOLUTE_IN_ROOT.at(place, message, seen=text, expected=location)
+
+
+def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
+    """Where the file is, whether it is there (or can't be seen from here), and whether an absolute path leads to it."""
+    if kind == "u":
+        location = vector_file(text)
+        return (location, view.may_be_there(location), False) if location is not None else (text, True, False)
+    inside = _below_root(view, text)
+    if inside is not None:
+        return inside, view.may_be_there(inside), True
+    if _COLON_ONLY.match(text):
+        return text, view.may_be_there(decode(text)), False
+    return text, view.exists(text) is not False, False
+
+
+def _below_root(view: StorageView, path: str) -> str | None:
+    """The part of an absolute path below the table, not encoded; None where it leads elsewhere."""
+    root = canonical(view.uri).rstrip("/") + "/"
+    for spelling in (canonical(path), path):
+        if spelling.startswith(root):
+            return spelling[len(root) :]
+    return None
+
+
+@rules.AREA.check(StorageView, rules.ORPHAN)
+def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
+    """Files of vectors that neither live files nor tombstones name."""
+    candidates = [path for path in view.files if _NAME.fullmatch(path)]
+    if not candidates:
+        return
+    named = _named_files(view)
+    for path in candidates:
+        if path not in named:
+            file = view.files[path]
+            message = f"{path} ({format_size(file.size_bytes)}) is named by no live file and no tombstone"
+            yield rules.ORPHAN.at(Place(path), message, seen="unnamed", expected="a deletion vector that names it")
+
+
+def _named_files(view: StorageView) -> set[str]:
+    """Every file, relative to the table, that a vector of a live file or a tombstone lies in."""
+    adds = view.live_adds
+    pairs: set[tuple[object, object]] = set()
+    for kind in ("u", "p"):
+        chosen = pc.filter(adds.column("dv_path"), pc.equal(adds.column("dv_storage"), kind))
+        pairs.update((kind, text) for text in pc.unique(chosen).to_pylist() if text is not None)
+    for remove in view.tombstones:
+        vector = remove.get("deletionVector")
+        if isinstance(vector, dict):
+            pairs.add((str(vector.get("storageType")), str(vector.get("pathOrInlineDv"))))
+    named: set[str] = set()
+    for storage, text in pairs:
+        if not isinstance(text, str):
+            continue
+        location = vector_file(text) if storage == "u" else _below_root(view, text) if storage == "p" else None
+        if location is not None:
+            named.update((location, decode(location)))
+    return named
+
+
+def _whole(column: Any) -> Any:  # Any: a chunked array in, an array out
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

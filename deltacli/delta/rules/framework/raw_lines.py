@@ -1,0 +1,283 @@
+"""The raw lines of a commit, all faults reported: where replay stops at the first, `validate` goes on.
+
+Spec: Delta Log Entries; Actions.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+
+from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, MAX_DEPTH, MAX_LINE_BYTES, Action, is_nested_too_deeply
+from deltacli.delta.rules.framework.action_types import FIELDS, faults_of, shown, unknown_fields
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.views import Placed
+from deltacli.delta.rules.log import commit_lines as rules
+
+_MOST_PLAIN_SHAPES = 10_000
+_MOST_KEYS_TOLD = 10
+_BOM = b"\xef\xbb\xbf"
+
+
+class ScannedLines(NamedTuple):
+    """The actions of a file of lines, in order, and everything that is wrong with its lines.
+
+    Actions whose fields have a wrong type, or that have no path, are in `broken` instead. `is_readable` is False where
+    a line could not be parsed: what it held is not known.
+    """
+
+    actions: list[Placed]
+    broken: list[Placed]
+    findings: list[Finding]
+    is_readable: bool
+
+
+class LineScanner:
+    """Scans the files of one table; shapes of actions that were found sound are remembered, so that a million adds of
+    one writer cost one look.
+    """
+
+    def __init__(self) -> None:
+        self._sound: set[tuple[Any, ...]] = set()  # Any: names and types of the fields
+        self._odd: dict[tuple[Any, ...], list[str]] = {}
+
+    def scan(self, data: bytes, place: Place) -> ScannedLines:
+        """Scan the bytes of a whole file; `place` names it."""
+        lines = data.split(b"\n")
+        found = self.scan_lines(lines, place)
+        is_held = max(map(len, lines)) <= MAX_LINE_BYTES
+        if is_held and any(finding.rule is rules.BAD_JSON for finding in found.findings):
+            spread = _spread_values(data)
+            if spread is not None:
+                return self._scan_spread(spread, place)
+        return found
+
+    def scan_lines(self, lines: Iterable[bytes], place: Place) -> ScannedLines:
+        """Scan the lines of a file of any size; `place` names it."""
+        run = _Run(place)
+        blank = False
+        for number, line in enumerate(lines, 1):
+            run.odd_ends += blank
+            blank = False
+            if not line:
+                blank = True
+                continue
+            if len(line) > MAX_LINE_BYTES:
+                message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB: no reader holds it"
+                run.report(rules.BAD_JSON.at(place._replace(line=number), message, seen=f"{len(line)} bytes"))
+                run.is_readable = False
+                continue
+            try:
+                value = orjson.loads(line)
+                if orjson.dumps(value) != line:
+                    value = self._careful(line, number, run)
+            except (orjson.JSONDecodeError, orjson.JSONEncodeError):
+                if line.isspace():
+                    run.odd_ends += 1
+                    continue
+                value = self._careful(line, number, run)
+            if value is _UNREADABLE:
+                run.is_readable = False
+            else:
+                run.is_readable &= self._take(value, number, run)
+        return run.result()
+
+    def _scan_spread(self, values: list[tuple[int, Any]], place: Place) -> ScannedLines:
+        """Take the actions of a file whose lines hold parts of them."""
+        run = _Run(place)
+        message = "actions are spread over several lines; each must stand on a line of its own"
+        run.report(rules.PRETTY_PRINTED.at(place._replace(line=1), message))
+        for number, value in values:
+            self._take(value, number, run)
+        return run.result()
+
+    def _careful(self, line: bytes, number: int, run: _Run) -> Any:  # Any: a JSON value
+        """Parse a line that is not as a machine writes it."""
+        place = run.place._replace(line=number)
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as fault:
+            message = f"byte {fault.start} of the line is not UTF-8"
+            seen = repr(line[fault.start : fault.start + 8])
+            run.report(rules.NOT_UTF8.at(place, message, seen=seen))
+            return _UNREADABLE
+        if line.startswith(_BOM):
+            run.report(rules.NOT_UTF8.at(place, "the line begins with a byte order mark", seen="EF BB BF"))
+            text = text[1:]
+        twice: dict[str, None] = {}
+
+        def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+            made = dict(items)
+            if len(made) != len(items):
+                twice.update((name, None) for name, count in Counter(name for name, _ in items).items() if count > 1)
+            return made
+
+        try:
+            value = json.loads(text, object_pairs_hook=pairs)
+            if isinstance(value, dict) and is_nested_too_deeply(line, value):
+                raise RecursionError
+        except RecursionError:
+            message = f"the line is nested too deeply: more than {MAX_DEPTH} objects and arrays within each other"
+            run.report(rules.BAD_JSON.at(place, message))
+            return _UNREADABLE
+        except ValueError as fault:
+            reason = fault.msg.lower() if isinstance(fault, json.JSONDecodeError) else "a number has too many digits"
+            message = f"the line is not JSON: {reason}"
+            run.report(rules.BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
+            return _UNREADABLE
+        for name in list(twice)[:_MOST_KEYS_TOLD]:
+            message = f'the key "{name[:80]}" stands twice in one object; the last one was taken'
+            run.report(rules.DUPLICATE_KEY.at(place, message, seen=name))
+        run.odd_ends += text.endswith("\r")
+        return value
+
+    def _take(self, value: Any, number: int, run: _Run) -> bool:  # Any: a JSON value
+        """Take the actions of one line; False where it holds none."""
+        if type(value) is not dict:
+            message = f"the line is {shown(value)}, expected an object with one action"
+            run.report(rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=shown(value)))
+            return False
+        is_filled = True
+        if len(value) != 1 or None in value.values():
+            is_filled = _report_number(value, number, run)
+        for kind, action in value.items():
+            if type(action) is dict:
+                shape = (kind, *action, *map(type, action.values()))
+                if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
+                    run.actions.append(Placed(kind, action, number))
+                else:
+                    self._take_unusual(shape, Placed(kind, action, number), run)
+            elif action is not None:
+                _take_no_object(kind, action, number, run)
+        return is_filled
+
+    def _take_unusual(self, shape: tuple[Any, ...], placed: Placed, run: _Run) -> None:
+        """Take an action of a shape that was not seen before, or with parts that a shape does not tell."""
+        kind, action, number = placed
+        odd = self._odd.get(shape)
+        if odd is not None and _small_parts_are_plain(action):
+            run.note_unknown(kind, odd, number)
+            run.actions.append(placed)
+            return
+        is_broken = False
+        is_sound = True
+        place = run.place._replace(line=number)
+        for fault in faults_of(kind, action):
+            key = action.get("path") if isinstance(action.get("path"), str) else None
+            run.report(rules.report_field(kind, fault, place._replace(key=key)))
+            is_broken |= fault.found is not None or fault.name == "path"
+            is_sound = False
+        unknown = unknown_fields(kind, action)
+        run.note_unknown(kind, unknown, number)
+        if is_sound and len(self._sound) + len(self._odd) < _MOST_PLAIN_SHAPES:
+            if unknown:
+                self._odd[shape] = unknown
+            else:
+                self._sound.add(shape)
+        (run.broken if is_broken else run.actions).append(placed)
+
+
+class _Run:
+    """What one file gave so far."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self.actions: list[Placed] = []
+        self.broken: list[Placed] = []
+        self.is_readable = True
+        self.odd_ends = 0
+        self._findings: list[Finding] = []
+        self._unknown: dict[tuple[str, str], tuple[int, int]] = {}
+
+    def report(self, finding: Finding) -> None:
+        """Add a finding."""
+        self._findings.append(finding)
+
+    def note_unknown(self, kind: str, names: Sequence[str], number: int) -> None:
+        """Count fields that nobody knows; each is told once a file."""
+        for name in names:
+            first, count = self._unknown.get((kind, name), (number, 0))
+            self._unknown[kind, name] = (first, count + 1)
+
+    def result(self) -> ScannedLines:
+        """Everything, with what is told of the file as a whole at the end."""
+        for (kind, name), (first, count) in self._unknown.items():
+            self.report(rules.report_unknown_field(kind, name, count, self.place._replace(line=first)))
+        if self.odd_ends:
+            message = f"{self.odd_ends} blank lines, or lines that end with CR LF"
+            self.report(rules.CRLF_OR_BLANK.at(self.place, message, seen=self.odd_ends))
+        return ScannedLines(self.actions, self.broken, self._findings, self.is_readable)
+
+
+def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
+    """Report a line with no action, or with several; False where it holds none."""
+    filled = sum(action is not None for action in value.values())
+    known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
+    if filled == 0 or known > 1:  # what nobody knows yet may stand beside an action
+        names = ", ".join(sorted(value)[:5]) or "nothing"
+        message = f"the line holds {known or 'no'} actions, expected one"
+        run.report(
+            rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=names, expected="one action")
+        )
+    return filled > 0
+
+
+def _take_no_object(kind: str, action: Any, number: int, run: _Run) -> None:  # Any: a JSON value
+    if kind not in KNOWN_ACTIONS:
+        run.actions.append(Placed(kind, {}, number))
+    elif kind == "commitInfo":  # free in form; a rule of its own asks for an object
+        run.actions.append(Placed(kind, {"": action}, number))
+    else:
+        message = f"{kind} is {shown(action)}, expected an object"
+        place = run.place._replace(line=number)
+        run.report(rules.WRONG_TYPE.at(place, message, seen=shown(action), expected="an object"))
+        run.broken.append(Placed(kind, {}, number))
+
+
+def _small_parts_are_plain(action: Action) -> bool:
+    """True if numbers are small and maps hold strings alone, so that the shape of an action says everything."""
+    for value in action.values():
+        kind = type(value)
+        if kind is int:
+            if not -(2**31) <= value < 2**62 or (value >= 2**31 and "minReaderVersion" in action):
+                return False
+        elif kind is dict:
+            for item in value.values():
+                if type(item) is not str and item is not None:
+                    return False
+            if "storageType" in value:
+                return False
+        elif kind is list:
+            return False
+    return True
+
+
+_UNREADABLE = object()
+
+
+def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
+    """The objects of a file whose actions span several lines, each with its first line; None if it is not that."""
+    try:
+        return list(_decode_spread(data.decode("utf-8")))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _decode_spread(text: str) -> Iterator[tuple[int, Any]]:
+    decoder = json.JSONDecoder()
+    position, line, counted = 0, 1, 0
+    while True:
+        while position < len(text) and text[position] in " \t\r\n":
+            position += 1
+        if position >= len(text):
+            return
+        line += text.count("\n", counted, position)
+        counted = position
+        value, position = decoder.raw_decode(text, position)
+        if type(value) is not dict or is_nested_too_deeply(json.dumps(value).encode(), value):
+            raise ValueError("no action")
+        yield line, value

@@ -1,0 +1,462 @@
+"""What checks look at: a table's log taken apart, read once, in the order of its versions.
+
+Views are plain data; nothing here reads a file. A view that could not be made whole says so by None, and checks that
+need the missing part have nothing to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
+from deltacli.delta.paths.paths import canonical, canonical_all
+from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.vectors.descriptor import fault_of, unique_id
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+MOST_ROWS_TOLD = 1_000
+"""Of the rows of one view that one check finds faulty, so many are told."""
+
+
+class Placed(NamedTuple):
+    """An action as found in a file of JSON lines. `line` counts from 1."""
+
+    kind: str
+    action: Action
+    line: int
+
+
+class StoredFile(NamedTuple):
+    """A file of a listing; `path` is relative to the directory that was listed, not percent-encoded."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+
+
+OF_CHECKPOINT = -1
+"""The version of a live file that the walk knows from a checkpoint: which commit added it is not known."""
+
+
+class LiveFile(NamedTuple):
+    """A live logical file as the last add left it. `version` is that add's, or OF_CHECKPOINT."""
+
+    path: str
+    dv_id: str
+    version: int
+    line: int | None
+    add: Action
+
+
+class TouchedFile(NamedTuple):
+    """A file that a commit adds or removes. `path` is canonical; `dv_id` is None where the deletion vector is not what
+    it must be; `live` are the logical files of the path before the commit, None where that can't be known.
+    """
+
+    placed: Placed
+    path: str
+    dv_id: str | None
+    live: Sequence[LiveFile] | None
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """What makes a logical file."""
+        return self.path, self.dv_id
+
+
+@dataclass
+class CommitView:
+    """One commit, its lines parsed. Actions with faults of type are reported and left out of all lists here."""
+
+    version: int
+    size_bytes: int
+    modified_ms: int
+    others: list[Placed]
+    """Every action but add and remove, in file order, unknown kinds among them."""
+    adds: list[Placed]
+    removes: list[Placed]
+    first_kind: str | None
+    """The kind of the first action of the file."""
+    before: Regime
+    """In force when this commit was made."""
+    after: Regime
+    """In force from this commit on. A commit must satisfy what it brings itself."""
+    live_at: Callable[[str], Sequence[LiveFile] | None]
+    """Canonical path -> the logical files of that path which are live before this commit; None where the log that would
+    tell is gone.
+    """
+    previous: CommitView | None = None
+    """The commit of the version before, without its adds; None where that is gone or unreadable."""
+    now_ms: int = 0
+    is_readable: bool = True
+    """False where lines could not be parsed: what is not here may have been there."""
+    live_count_before: int | None = None
+    """How many logical files are live before this commit; None where the log that would tell is gone."""
+    tombstone_of: Callable[[tuple[str, str]], Action | None] = lambda _: None
+    """Canonical path and deletion vector id -> the remove of it that is not undone before this commit."""
+
+    @property
+    def path(self) -> str:
+        return f"{LOG_DIRECTORY}/{commit_name(self.version)}"
+
+    def place(self, line: int | None = None, key: str | None = None) -> Place:
+        """A place in this commit."""
+        return Place(self.path, line, self.version, key)
+
+    def live_before(self, path: str) -> Sequence[LiveFile] | None:
+        """The same for a path as found."""
+        return self.live_at(canonical(path))
+
+    def of_kind(self, kind: str) -> list[Placed]:
+        """The actions of a kind that is neither add nor remove."""
+        return [placed for placed in self.others if placed.kind == kind]
+
+    @cached_property
+    def added(self) -> Sequence[TouchedFile]:
+        """The files of `adds`, looked up once for all checks."""
+        return self._touched(self.adds)
+
+    @cached_property
+    def removed(self) -> Sequence[TouchedFile]:
+        """The files of `removes`."""
+        return self._touched(self.removes)
+
+    def _touched(self, actions: Sequence[Placed]) -> list[TouchedFile]:
+        sound = [placed for placed in actions if type(placed.action.get("path")) is str]
+        keys = canonical_all([placed.action["path"] for placed in sound])
+        found = []
+        for placed, key in zip(sound, keys, strict=True):
+            vector = placed.action.get("deletionVector")
+            dv_id = "" if vector is None else None if fault_of(vector) else unique_id(vector)
+            found.append(TouchedFile(placed, key, dv_id, self.live_at(key)))
+        return found
+
+    @cached_property
+    def commit_info(self) -> Action | None:
+        """The first commitInfo."""
+        return next((placed.action for placed in self.others if placed.kind == "commitInfo"), None)
+
+    @cached_property
+    def in_commit_timestamp(self) -> int | None:
+        """`commitInfo.inCommitTimestamp` where it is an integer."""
+        found = (self.commit_info or {}).get("inCommitTimestamp")
+        return found if type(found) is int else None
+
+
+@dataclass
+class MetadataView:
+    """A metaData action of a commit (or of the checkpoint a log begins with), and what was in force before it."""
+
+    place: Place
+    version: int
+    raw: Action
+    regime: Regime
+    """In force from this action on."""
+    previous: Regime | None
+    """None where nothing is known of what was before."""
+    commit: CommitView | None
+    """The commit that holds it; None for a checkpoint's."""
+    memory: dict[str, Any]  # Any: each check keeps what it likes, under its own name
+    """Lasts for the whole run over a table, so that a check can remember older metadata."""
+
+
+@dataclass
+class ProtocolView:
+    """A protocol action, and what was in force before it."""
+
+    place: Place
+    version: int
+    raw: Action
+    regime: Regime
+    previous: Regime | None
+    commit: CommitView | None
+
+
+@dataclass
+class RegimeView:
+    """A protocol and a metadata in force together, seen once for each pair."""
+
+    place: Place
+    """Of the action that made the pair: the metaData where both came at once."""
+    version: int
+    regime: Regime
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, under its own name
+    """The memory of `MetadataView`."""
+
+
+@dataclass
+class FilesView:
+    """Adds in columns: up to some ten thousand rows that share one regime, from commits or from a checkpoint.
+
+    `adds` has the fields of `action_schemas().add`. Rows whose types are wrong never get here.
+    """
+
+    adds: pyarrow.RecordBatch
+    regime: Regime
+    versions: Sequence[int] | None
+    """The version of each row; None: all of them are of the checkpoint at `path`."""
+    lines: Sequence[int] | None
+    path: str | None = None
+    checkpoint_version: int | None = None
+    now_ms: int = 0
+    clustering: str | None = None
+    """The configuration of the domain `delta.clustering` that is in force, None without it."""
+
+    def place(self, row: int) -> Place:
+        """Where a row stands; its key is the path of the file."""
+        key = self.adds.column("path")[row].as_py()
+        if self.versions is None or self.lines is None:
+            return Place(self.path or "", None, self.checkpoint_version, key)
+        version = self.versions[row]
+        return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", self.lines[row], version, key)
+
+    def rows(self, mask: Any) -> list[int]:  # Any: a boolean array
+        """The rows that a mask marks, the first thousand of them: more findings of one kind tell nothing new."""
+        from deltacli.arrow import compute as pc
+
+        found: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
+        return found
+
+    @cached_property
+    def rows_with_vectors(self) -> bool:
+        """True if any add has a deletion vector."""
+        vectors = self.adds.column("deletionVector")
+        return bool(vectors.null_count < len(vectors))
+
+    @cached_property
+    def num_records(self) -> Any:  # Any: an int64 array
+        """`numRecords` of each row's statistics, null where there is none."""
+        from deltacli.delta.stats.record_counts import num_records_column
+
+        return num_records_column(self.adds.column("stats"))
+
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, under their names
+    uri: str = ""
+    """Of the table; empty where it is not known."""
+
+
+@dataclass
+class ListingView:
+    """The files of `_delta_log` and of its directories, by name, size and time."""
+
+    files: Sequence[LogFile]
+    """Every file directly in the log, bytewise ascending, whatever its name."""
+    directories: Sequence[str]
+    sidecars: Sequence[StoredFile]
+    staged: Sequence[StoredFile]
+    """Of `_staged_commits`."""
+    listing: LogListing
+    regime: Regime
+    """The newest that could be read; empty where none could."""
+    now_ms: int
+    has_hint: bool
+    log_exists: bool = True
+    named_sidecars: frozenset[str] | None = None
+    """Names of the sidecars that complete checkpoints name; None where one of these could not be read."""
+
+    def place(self, name: str = "", version: int | None = None) -> Place:
+        """A place in the log."""
+        return Place(f"{LOG_DIRECTORY}/{name}" if name else LOG_DIRECTORY, version=version)
+
+    @cached_property
+    def newest_commit(self) -> int:
+        """-1 without any."""
+        return max(self.listing.commits, default=-1)
+
+    @cached_property
+    def newest_checkpoint(self) -> CheckpointInstance | None:
+        return max(self.listing.checkpoints, key=lambda instance: instance.preference, default=None)
+
+    @cached_property
+    def oldest_checkpoint(self) -> CheckpointInstance | None:
+        return min(self.listing.checkpoints, key=lambda instance: instance.version, default=None)
+
+
+@dataclass
+class HistoryView:
+    """All commits that could be read, ascending, without their adds; for rules about sequences."""
+
+    commits: Sequence[CommitView]
+    listing: LogListing
+    regime: Regime
+    now_ms: int
+    counts: Mapping[int, Mapping[str, int]]
+    """version -> kind -> how many actions."""
+
+
+@dataclass
+class StateView:
+    """The state of the newest version that could be rebuilt, as far as its log can be read."""
+
+    version: int
+    regime: Regime
+    transactions: Mapping[str, tuple[int, int | None]]
+    """application -> version, lastUpdated."""
+    domains: Mapping[str, str]
+    """Without removed ones."""
+    live: pyarrow.Table
+    """One row a live file: path (raw), key (canonical path, binary), dv_id, size, num_records, dv_cardinality,
+    base_row_id, default_row_commit_version, version (-1: from a checkpoint).
+    """
+    now_ms: int
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, under its own name
+    """The memory of `MetadataView`."""
+    uri: str = ""
+    """Of the table; empty where it is not known."""
+
+    def place(self, key: str | None = None) -> Place:
+        """The newest version as a place."""
+        return Place(f"{LOG_DIRECTORY}/{commit_name(self.version)}", None, self.version, key)
+
+
+class Totals(NamedTuple):
+    """What a version sums up to. `deleted_records` and `vectors` count deletion vectors of live files."""
+
+    files: int
+    size_bytes: int
+    vectors: int
+    deleted_records: int
+
+
+@dataclass
+class ExpectedState:
+    """What replay of older files makes of a version: against it checkpoints and checksums are compared."""
+
+    version: int
+    regime: Regime
+    transactions: Mapping[str, tuple[int, int | None]]
+    domains: Mapping[str, str]
+    totals: Totals
+    live: Callable[[], Iterator[LiveFile]]
+    tombstones: Callable[[int | None], Iterator[Action]]
+    """Removes that are not undone, as found: those whose deletionTimestamp is greater than a time; None: all."""
+    in_commit_timestamp: int | None = None
+    whole_adds: Callable[[], Iterator[pyarrow.RecordBatch]] | None = None
+    """The live files as batches of `action_schemas().add`; statistics are null where they are not known."""
+    columns: Callable[[], pyarrow.Table] | None = None
+    """The live files as `StateView.live` has them: for a million files use this, not `live`."""
+
+
+@dataclass
+class CheckpointView:
+    """A complete checkpoint, opened. File actions come in columns, batch by batch."""
+
+    instance: CheckpointInstance
+    version: int
+    small: Sequence[tuple[str, Action, str]]
+    """(kind, row, file) of every small action; maps are dictionaries."""
+    schemas: Mapping[str, pyarrow.Schema]
+    """Path of each Parquet file, top-level ones and sidecars -> its Arrow schema."""
+    file_sizes: Mapping[str, int]
+    """Path -> bytes, of all files that exist."""
+    rows: Mapping[str, int]
+    """Path -> number of actions."""
+    counts: Mapping[str, int]
+    """Kind -> number of actions, over all files."""
+    inline_file_actions: int
+    missing_sidecars: Sequence[str]
+    regime: Regime
+    """What the checkpoint itself holds."""
+    expected: ExpectedState | None
+    """None where the commits below are gone: then nothing but the checkpoint itself can be judged."""
+    modified_ms: int
+    now_ms: int
+    small_is_whole: bool = True
+    """False where a file of its own, not of a sidecar, could not be read: `small` may lack anything."""
+
+    @property
+    def path(self) -> str:
+        return f"{LOG_DIRECTORY}/{self.instance.files[0].name}"
+
+    def place(self, path: str | None = None, key: str | None = None) -> Place:
+        """A place in the checkpoint."""
+        return Place(path or self.path, None, self.version, key)
+
+    @cached_property
+    def is_v2(self) -> bool:
+        return any(kind in ("checkpointMetadata", "sidecar") for kind, _, _ in self.small)
+
+
+@dataclass
+class HintView:
+    """`_last_checkpoint`."""
+
+    data: bytes
+    listing: LogListing
+    checkpoints: Mapping[int, Sequence[CheckpointView]]
+    """Version -> its checkpoints, as far as they could be opened."""
+    now_ms: int
+
+    def place(self, key: str | None = None) -> Place:
+        return Place(f"{LOG_DIRECTORY}/_last_checkpoint", key=key)
+
+
+@dataclass
+class ChecksumView:
+    """A version checksum, `N.crc`."""
+
+    version: int
+    data: bytes
+    expected: ExpectedState | None
+    """None where the version can't be rebuilt."""
+    has_commit: bool
+
+    @property
+    def path(self) -> str:
+        return f"{LOG_DIRECTORY}/{self.version:020d}.crc"
+
+    def place(self, key: str | None = None) -> Place:
+        return Place(self.path, None, self.version, key)
+
+
+@dataclass
+class CompactionView:
+    """A log compaction file and the commits it stands for."""
+
+    file: LogFile
+    actions: Sequence[Placed]
+    commits: Sequence[Sequence[Placed]] | None
+    """All actions of each commit of its range, ascending; None where one is gone or unreadable."""
+    is_readable: bool
+
+    def place(self, line: int | None = None, key: str | None = None) -> Place:
+        return Place(f"{LOG_DIRECTORY}/{self.file.name}", line, self.file.path.last_version, key)
+
+
+@dataclass
+class StorageView:
+    """One listing of the table's directory against its newest state."""
+
+    files: Mapping[str, StoredFile]
+    """Relative path, not encoded -> every file below the root but those of `_delta_log`."""
+    nested_logs: Sequence[str]
+    """Directories below the root that hold a `_delta_log` of their own."""
+    state: StateView
+    live_adds: pyarrow.Table
+    """One row a live file: path (raw), size, modification_time, version, line (null from a checkpoint), dv_storage,
+    dv_path, source (the file of the log that names it).
+    """
+    tombstones: Sequence[Action]
+    """Removes of the newest state, as found, and of all visible commits."""
+    cdc: Sequence[tuple[Placed, int]]
+    """Every cdc action of visible commits with its version."""
+    commits: Sequence[CommitView]
+    uri: str
+    now_ms: int
+    exists: Callable[[str], bool | None]
+    """An absolute path or URI -> whether it is there; None where that can't be known from here."""
+    unlisted: Sequence[str] = ()
+    """Directories below the root whose files are not among `files`: links that lead outside the table."""
+
+    def may_be_there(self, path: str) -> bool:
+        """Return whether a file below the root was listed, or lies where nothing was listed."""
+        return path in self.files or any(path.startswith(f"{directory}/") for directory in self.unlisted)

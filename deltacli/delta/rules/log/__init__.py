@@ -1,0 +1,1 @@
+"""Rules about the files of the log and their history."""

@@ -1,0 +1,342 @@
+"""Rules about version checksums: their form, and the small actions they repeat.
+
+Other engines take the protocol and the metadata of a table from its newest checksum: a wrong one is not harmless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.log.log_path import LogFileKind
+from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.protocol.properties import TRANSACTION_RETENTION
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import ChecksumView, ListingView
+from deltacli.delta.rules.log.checksum_files import (
+    AREA,
+    DELETE,
+    comparable,
+    differences,
+    differs,
+    read_checksum,
+    rows_of,
+)
+from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
+from deltacli.errors import CommitCorrupt
+from deltacli.quantities import format_ranges
+
+_NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
+
+BAD_JSON = AREA.rule(
+    "crc.bad-json",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "A version checksum is not one JSON object.",
+    spec="Version Checksum File Schema",
+    fix=Fix(
+        broken="engines that read it ignore it, or fail on it",
+        mend=DELETE,
+        loss="nothing",
+    ),
+    example='00000000000000000004.crc holds {"tableSizeBytes":20',
+)
+
+MISSING_REQUIRED = AREA.rule(
+    "crc.missing-required",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "A version checksum lacks a required field, or has another type of value there.",
+    spec="Version Checksum File Schema",
+    fix=Fix(
+        broken="engines that need the field ignore the checksum, or fail on it",
+        mend=DELETE,
+        loss="nothing",
+    ),
+    example='{"tableSizeBytes":2048,"numFiles":3} without protocol and metadata',
+)
+
+METADATA_DIFFERS = AREA.rule(
+    "crc.metadata-differs",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "The metadata of a version checksum is not that of the commits.",
+    spec="State Validation",
+    fix=Fix(
+        broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
+        mend="delete the checksum at once",
+        loss="nothing",
+    ),
+    example='"metadata":{"partitionColumns":["q"],…} where the commits say ["p"]',
+)
+
+PROTOCOL_DIFFERS = AREA.rule(
+    "crc.protocol-differs",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "The protocol of a version checksum is not that of the commits.",
+    spec="State Validation",
+    fix=Fix(
+        broken="engines that take the protocol from the checksum overlook features, and read or write wrongly",
+        mend="delete the checksum at once",
+        loss="nothing",
+    ),
+    example='"protocol":{"minReaderVersion":1,…} where the commits say 3',
+)
+
+COUNTS_NOT_ONE = AREA.rule(
+    "crc.counts-not-one",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "`numMetadata` or `numProtocol` of a version checksum is not 1.",
+    spec="Version Checksum File Schema",
+    fix=Fix(
+        broken="engines that check refuse the table, or ignore the checksum",
+        mend=DELETE,
+        loss="nothing",
+    ),
+    example='"numProtocol":2',
+)
+
+COMMIT_TIME = AREA.rule(
+    "crc.ict",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "`inCommitTimestampOpt` of a version checksum is not the in-commit timestamp of its commit.",
+    spec="Version Checksum File Schema",
+    fix=Fix(
+        broken="engines that take the time of the version from the checksum travel to the wrong version",
+        mend=DELETE,
+        loss="nothing",
+    ),
+    example='"inCommitTimestampOpt":1768003200000 where the commit says 1768003200001',
+)
+
+TRANSACTIONS = AREA.rule(
+    "crc.txns",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "`setTransactions` of a version checksum are not the transaction identifiers of the commits.",
+    spec="Version Checksum File Schema",
+    fix=Fix(
+        broken="a stream that asks the checksum how far it came writes batches twice, or leaves some out",
+        mend=DELETE,
+        loss="nothing",
+    ),
+    example='"setTransactions":[{"appId":"stream-1","version":41}] where the commits say 42',
+)
+
+DOMAINS = AREA.rule(
+    "crc.domains",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "`domainMetadata` of a version checksum are not the live domains of the commits.",
+    spec="Version Checksum File Schema",
+    fix=Fix(
+        broken="engines that take domains from the checksum give row ids twice, or forget clustering",
+        mend=DELETE,
+        loss="nothing",
+    ),
+    example='"domainMetadata":[] where the commits have the domain delta.rowTracking',
+)
+
+WITHOUT_COMMIT = AREA.rule(
+    "crc.without-commit",
+    Severity.WARNING,
+    Level.LOG,
+    "A version checksum has no commit.",
+    spec="Version Checksum File: Writer Requirements",
+    fix=Fix(
+        broken="nothing where the commit was cleaned up; above the newest one it describes a version that is not there",
+        mend="delete the checksum",
+        loss="nothing",
+    ),
+    example="00000000000000000007.crc where the newest commit is 6",
+)
+
+MISSING = AREA.rule(
+    "crc.missing",
+    Severity.INFO,
+    Level.LOG,
+    "Most versions have a checksum, and some do not.",
+    spec="Version Checksum File: Writer Requirements",
+    fix=Fix(
+        broken="nothing; these versions can't be compared with what their writer believed",
+        mend="nothing to mend",
+        loss="nothing",
+    ),
+    example="checksums of the versions 0-4 and 6-9",
+)
+
+
+@AREA.check(ChecksumView, BAD_JSON, MISSING_REQUIRED, COUNTS_NOT_ONE)
+def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
+    """Spec: Version Checksum File Schema."""
+    value = read_checksum(view.data)
+    if value is None:
+        yield BAD_JSON.at(
+            view.place(),
+            f"the checksum of version {view.version} is not one JSON object",
+            seen=view.data[:100].decode("utf-8", "replace"),
+            expected="one JSON object",
+        )
+        return
+    required = dict.fromkeys(_NUMBERS, int) | {"metadata": dict, "protocol": dict}
+    absent = [name for name in required if value.get(name) is None]
+    if absent:
+        yield MISSING_REQUIRED.at(
+            view.place(key=absent[0]),
+            f"the checksum of version {view.version} lacks {', '.join(absent)}",
+            seen=f"fields {', '.join(value)}",
+            expected=", ".join(required),
+        )
+    for name, wanted in required.items():
+        if name not in absent and type(value[name]) is not wanted:
+            words = "an integer" if wanted is int else "an object"
+            yield MISSING_REQUIRED.at(
+                view.place(key=name),
+                f"{name} of the checksum of version {view.version} is not {words}",
+                seen=value[name],
+                expected=words,
+            )
+    for name in ("numMetadata", "numProtocol"):
+        if type(value.get(name)) is int and value[name] != 1:
+            yield COUNTS_NOT_ONE.at(
+                view.place(key=name),
+                f"{name} of the checksum of version {view.version} is {value[name]}",
+                seen=value[name],
+                expected=1,
+            )
+
+
+@AREA.check(ChecksumView, METADATA_DIFFERS, PROTOCOL_DIFFERS)
+def the_regime_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]:
+    """How a schema is spelled, the order of properties and of features do not count."""
+    value, expected = comparable(view)
+    if expected is None:
+        return
+    if isinstance(value.get("metadata"), dict) and expected.regime.metadata is not None:
+        try:
+            metadata = read_metadata(value["metadata"], view.path)
+        except CommitCorrupt as fault:
+            yield METADATA_DIFFERS.at(view.place(key="metadata"), fault.message, seen=value["metadata"])
+        else:
+            found, wanted = metadata.as_json(), expected.regime.metadata.as_json()
+            for name in metadata_differences(metadata, expected.regime.metadata):
+                top = name.partition(".")[0]
+                yield differs(view, METADATA_DIFFERS, f"metadata.{name}", found.get(top), wanted.get(top))
+    if isinstance(value.get("protocol"), dict) and expected.regime.protocol is not None:
+        try:
+            protocol = read_protocol(value["protocol"], view.path)
+        except CommitCorrupt as fault:
+            yield PROTOCOL_DIFFERS.at(view.place(key="protocol"), fault.message, seen=value["protocol"])
+        else:
+            found, wanted = protocol.as_json(), expected.regime.protocol.as_json()
+            for name in protocol_differences(protocol, expected.regime.protocol):
+                yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", found.get(name), wanted.get(name))
+
+
+@AREA.check(ChecksumView, COMMIT_TIME)
+def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
+    """Present if and only if in-commit timestamps are on. Spec: Version Checksum File Schema."""
+    value, expected = comparable(view)
+    if expected is None or expected.regime.protocol is None or expected.regime.metadata is None:
+        return
+    name, found = "inCommitTimestampOpt", value.get("inCommitTimestampOpt")
+    if (found is not None) is not expected.regime.has_ict:
+        yield COMMIT_TIME.at(
+            view.place(key=name),
+            f"the checksum of version {view.version} has {'no' if found is None else 'an'} in-commit timestamp, and "
+            f"the table {'has them' if found is None else 'does not use them'}",
+            seen="none" if found is None else found,
+            expected=expected.in_commit_timestamp if found is None else "none",
+        )
+    elif found is not None and expected.in_commit_timestamp not in (None, found):
+        yield COMMIT_TIME.at(
+            view.place(key=name),
+            f"{name} of the checksum of version {view.version} is not the time of its commit",
+            seen=found,
+            expected=expected.in_commit_timestamp,
+        )
+
+
+@AREA.check(ChecksumView, TRANSACTIONS)
+def transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
+    """Where transactions expire, nobody knows which of them had when the checksum was written: only versions count."""
+    value, expected = comparable(view)
+    listed = value.get("setTransactions")
+    if expected is None or listed is None:
+        return
+    rows = rows_of(listed)
+    if rows is None:
+        yield differs(view, TRANSACTIONS, "setTransactions", listed, "a list of transactions")
+        return
+    found = {str(row.get("appId")): row.get("version") for row in rows}
+    wanted = {application: version for application, (version, _) in expected.transactions.items()}
+    names = found.keys() & wanted.keys()
+    if TRANSACTION_RETENTION not in expected.regime.properties:
+        names = found.keys() | wanted.keys()
+    yield from differences(view, TRANSACTIONS, "the transaction of", names, found, wanted)
+
+
+@AREA.check(ChecksumView, DOMAINS)
+def domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
+    """Removed domains are left out. Spec: Version Checksum File Schema."""
+    value, expected = comparable(view)
+    listed = value.get("domainMetadata")
+    if expected is None or listed is None:
+        return
+    rows = rows_of(listed)
+    if rows is None:
+        yield differs(view, DOMAINS, "domainMetadata", listed, "a list of domains")
+        return
+    found = {
+        str(row.get("domain")): "removed: true" if row.get("removed") is True else row.get("configuration") or ""
+        for row in rows
+    }
+    names = found.keys() | expected.domains.keys()
+    yield from differences(view, DOMAINS, "the domain", names, found, expected.domains)
+
+
+@AREA.check(ListingView, WITHOUT_COMMIT)
+def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
+    """A missing commit between others is a gap, which has its own rule. Spec: Version Checksum File."""
+    commits = view.listing.commits
+    if not commits or (view.regime.protocol is not None and view.regime.protocol.is_catalog_managed):
+        return
+    oldest, newest = min(commits), view.newest_commit
+    versions = _versions_with_checksum(view)
+    below = [version for version in versions if version < oldest]
+    above = [version for version in versions if version > newest]
+    for found, words in ((below, f"the oldest commit is {oldest}"), (above, f"the newest commit is {newest}")):
+        if found:
+            yield WITHOUT_COMMIT.at(
+                view.place(f"{found[0]:020d}.crc", found[0]),
+                f"no commit belongs to the checksum of version {format_ranges(found)}: {words}",
+                seen=format_ranges(found),
+                expected=f"{oldest}-{newest}",
+            )
+
+
+@AREA.check(ListingView, MISSING)
+def versions_have_a_checksum(view: ListingView) -> Iterator[Finding]:
+    """From the first checksum on, where more than half of the versions have one. That of the newest commit may be on
+    its way.
+    """
+    commits = view.listing.commits
+    having = {version for version in _versions_with_checksum(view) if version in commits}
+    if not having:
+        return
+    first = min(having)
+    due = [version for version in commits if first <= version]
+    lacking = [version for version in due if version not in having and version != view.newest_commit]
+    if lacking and 2 * len(having) > len(due):
+        yield MISSING.at(
+            view.place(),
+            f"{len(lacking)} of {len(due)} versions have no checksum: {format_ranges(lacking)}",
+            seen=format_ranges(having),
+            expected="a checksum for each commit",
+        )
+
+
+def _versions_with_checksum(view: ListingView) -> list[int]:
+    return [file.version for file in view.files if file.path.kind is LogFileKind.CHECKSUM]

@@ -1,0 +1,155 @@
+"""Rules about the lines of commits: is each one action, and is every field what it must be."""
+
+from __future__ import annotations
+
+from deltacli.delta.rules.framework.action_types import FieldFault
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
+
+AREA = Area("commit_lines")
+
+_RESTORE = Fix(
+    broken="the commit can't be read as written, so every version from it on is in doubt",
+    mend="restore the file from a backup or an older object version; a commit is never edited",
+    loss="without a backup, this version and what was committed after it",
+)
+_LATER_ADD = Fix(
+    broken="readers must guess the field, or refuse the table",
+    mend="commit the same action again with the right fields and dataChange=false; the old commit stays as it is",
+    loss="nothing: the newer action wins",
+)
+_IGNORED = Fix(broken="nothing: readers pass over it", mend="nothing to mend", loss="nothing")
+
+EMPTY = AREA.rule(
+    "commit.empty",
+    Severity.ERROR,
+    Level.LOG,
+    "A commit file has no bytes: a torn write, which silently revives or loses rows where readers pass over it.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=_RESTORE,
+    example="00000000000000000003.json of 0 bytes",
+)
+NOT_UTF8 = AREA.rule(
+    "commit.not-utf8",
+    Severity.ERROR,
+    Level.LOG,
+    "A line of a commit is not UTF-8, or begins with a byte order mark.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=_RESTORE,
+    example=r'{"add":{"path":"caf\xe9.parquet",…}} in Latin-1',
+)
+BAD_JSON = AREA.rule(
+    "commit.bad-json",
+    Severity.ERROR,
+    Level.LOG,
+    "A line of a commit is not one complete JSON value; where it is the last line, the write was torn.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=_RESTORE,
+    example='{"add":{"path":"part-0.par',
+)
+LINE_NOT_OBJECT = AREA.rule(
+    "commit.line-not-object",
+    Severity.ERROR,
+    Level.LOG,
+    "A line of a commit is no object with exactly one action.",
+    seed="000: Actions",
+    spec="Actions",
+    fix=_RESTORE,
+    example='["add"]',
+)
+DUPLICATE_KEY = AREA.rule(
+    "commit.duplicate-key",
+    Severity.WARNING,
+    Level.LOG,
+    "A line holds the same JSON key twice in one object; engines disagree on which counts.",
+    spec="Delta Log Entries (JSON, RFC 8259)",
+    fix=Fix(
+        broken="one reader takes the first value, another the last",
+        mend="commit the action again with one value",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"a.parquet","path":"b.parquet",…}}',
+)
+UNKNOWN_FIELD = AREA.rule(
+    "commit.unknown-field",
+    Severity.INFO,
+    Level.LOG,
+    "A known action has a field that the protocol does not name; readers ignore it.",
+    seed="000: Protocol Evolution",
+    spec="Protocol Evolution",
+    fix=_IGNORED,
+    example='{"add":{"path":"a.parquet",…,"rowGroups":3}}',
+)
+PRETTY_PRINTED = AREA.rule(
+    "commit.pretty-printed",
+    Severity.ERROR,
+    Level.LOG,
+    "An action is spread over several lines; most readers fail on it.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=_RESTORE,
+    example='{\n  "commitInfo": {\n',
+)
+CRLF_OR_BLANK = AREA.rule(
+    "commit.crlf-or-blank",
+    Severity.INFO,
+    Level.LOG,
+    "A commit has blank lines, or lines that end with CR LF.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=_IGNORED,
+    example=r'{"commitInfo":{}}\r\n',
+)
+MISSING_REQUIRED = AREA.rule(
+    "action.missing-required",
+    Severity.ERROR,
+    Level.LOG,
+    "An action lacks a field that every such action must have.",
+    seed="000: Actions (without a column for it)",
+    spec="Actions",
+    fix=_LATER_ADD,
+    example='{"add":{"path":"a.parquet","partitionValues":{},"modificationTime":1,"dataChange":true}} without size',
+)
+WRONG_TYPE = AREA.rule(
+    "action.wrong-type",
+    Severity.ERROR,
+    Level.LOG,
+    "A field of an action has another JSON type than the protocol says.",
+    seed="000: Actions",
+    spec="Actions",
+    fix=_LATER_ADD,
+    example='{"add":{"size":"1024",…}}',
+)
+CONFIGURATION_NOT_STRING = AREA.rule(
+    "domain.configuration-not-string",
+    Severity.ERROR,
+    Level.LOG,
+    "The configuration of a domain is no string.",
+    spec="Domain Metadata",
+    fix=Fix(
+        broken="readers that parse the configuration as text fail",
+        mend="commit the domain again with its configuration as a string",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"d","configuration":{},"removed":false}}',
+)
+
+
+def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
+    """Make the finding for a faulty field."""
+    what = f"{kind}.{fault.name}"
+    if fault.found is None:
+        return MISSING_REQUIRED.at(place, f"{what} is missing", expected=fault.expected)
+    rule = CONFIGURATION_NOT_STRING if what == "domainMetadata.configuration" else WRONG_TYPE
+    return rule.at(
+        place, f"{what} is {fault.found}, expected {fault.expected}", seen=fault.found, expected=fault.expected
+    )
+
+
+def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Finding:
+    """Make the finding for a field that nobody knows, once for the file that has it."""
+    where = f" in {count:,} actions" if count > 1 else ""
+    message = f"{kind}.{name} is no field that the protocol names{where}; readers ignore it"
+    return UNKNOWN_FIELD.at(place, message, seen=name)

@@ -1,0 +1,176 @@
+"""Rules about in-commit timestamps, and about tables whose state does not lie in the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.log.timestamps import MAX_TIME_MS
+from deltacli.delta.protocol.features import CATALOG_FEATURES
+from deltacli.delta.protocol.properties import (
+    IN_COMMIT_KEYS,
+    IN_COMMIT_TIMESTAMPS,
+    InCommitKeys,
+    parse_integer,
+)
+from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.clock import SKEW_MS
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, RegimeView
+from deltacli.delta.rules.log import commit_time_rows as rows
+from deltacli.delta.rules.log.log_files import gaps_of
+from deltacli.delta.rules.log.log_times import is_copied
+from deltacli.quantities import format_timestamp
+
+AREA = rows.AREA
+
+MANAGED_BY_CATALOG = frozenset({"catalogManaged", "catalogOwned-preview"})
+ADAPTIVE = frozenset({"adaptiveMetadata", "adaptiveMetadata-preview"})
+
+
+@AREA.check(CommitView, rows.MISSING, rows.NOT_FIRST, rows.NOT_MONOTONE, rows.FUTURE)
+def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
+    """Spec: In-Commit Timestamps."""
+    if not view.after.has_ict or not view.is_readable:
+        return
+    found = view.in_commit_timestamp
+    if found is None:
+        seen = "no commitInfo" if view.commit_info is None else (view.commit_info.get("inCommitTimestamp") or "none")
+        message = f"version {view.version} has no in-commit timestamp, though they are on"
+        yield rows.MISSING.at(view.place(), message, seen=seen, expected="commitInfo.inCommitTimestamp")
+        return
+    if view.first_kind != "commitInfo":
+        message = f"the first action of version {view.version} is {view.first_kind}; readers look for commitInfo there"
+        yield rows.NOT_FIRST.at(view.place(1), message, seen=view.first_kind, expected="commitInfo")
+    line = next(placed.line for placed in view.others if placed.kind == "commitInfo")
+    before = view.previous.in_commit_timestamp if view.previous and view.previous.after.has_ict else None
+    if found < -MAX_TIME_MS:
+        message = f"the in-commit timestamp of version {view.version} does not fit 64 bits in microseconds"
+        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f">= {-MAX_TIME_MS}")
+    elif before is not None and found <= before:
+        message = (
+            f"the in-commit timestamp of version {view.version} is not later than that of version {view.version - 1}"
+        )
+        yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f"> {before}")
+    if found >= MAX_TIME_MS:
+        message = f"no timestamp can follow that of version {view.version}: it is the last that fits 64 bits, or above"
+        place = view.place(line)
+        yield rows.FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
+    elif found > view.now_ms + SKEW_MS:
+        message = f"the in-commit timestamp of version {view.version} lies in the future"
+        expected = f"<= {format_timestamp(view.now_ms)}"
+        yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)
+
+
+@AREA.check(CommitView, rows.ENABLE_BEFORE_MTIME)
+def enabling_is_older_than_the_file_before(view: CommitView) -> Iterator[Finding]:
+    """Spec: In-Commit Timestamps, writer requirement 5. The times of a copied log say nothing."""
+    found, previous = view.in_commit_timestamp, view.previous
+    if found is None or previous is None or not view.after.has_ict or view.before.has_ict or is_copied(previous):
+        return
+    if found <= previous.modified_ms:
+        message = f"version {view.version} turns in-commit timestamps on with one not later than the file before it"
+        seen, expected = format_timestamp(found), f"> {format_timestamp(previous.modified_ms)}"
+        yield rows.ENABLE_BEFORE_MTIME.at(view.place(), message, seen=seen, expected=expected)
+
+
+@AREA.check(HistoryView, rows.ENABLEMENT_PROPERTIES)
+def enablement_properties(view: HistoryView) -> Iterator[Finding]:
+    """Spec: In-Commit Timestamps. Judged at each version whose commit brings a metaData or turns the feature on."""
+    times = {commit.version: commit.in_commit_timestamp for commit in view.commits if commit.after.has_ict}
+    has_older = False
+    judged: set[tuple[str | None, str | None, bool]] = set()
+    for commit in view.commits:
+        regime = commit.after
+        if not regime.has_ict:
+            # Without a protocol or a metaData nobody knows what held: a log that begins with a checkpoint.
+            has_older = has_older or (regime.protocol is not None and regime.metadata is not None)
+            continue
+        if regime is commit.before:
+            continue
+        keys = regime.in_commit_keys
+        assert keys is not None
+        texts = (regime.properties.get(keys.version), regime.properties.get(keys.timestamp))
+        if (*texts, has_older) not in judged:
+            judged.add((*texts, has_older))
+            yield from _enablement_of(commit, keys, times, has_older=has_older)
+
+
+def _enablement_of(
+    commit: CommitView, keys: InCommitKeys, times: dict[int, int | None], *, has_older: bool
+) -> Iterator[Finding]:
+    regime = commit.after
+    version_text, timestamp_text = regime.properties.get(keys.version), regime.properties.get(keys.timestamp)
+    place = (regime.metadata_place or commit.place())._replace(key=keys.version)
+    rule = rows.ENABLEMENT_PROPERTIES
+    if (version_text is None) != (timestamp_text is None):
+        has, lacks = keys.version, keys.timestamp
+        if version_text is None:
+            has, lacks = lacks, has
+        yield rule.at(place._replace(key=lacks), f"the table has {has} but not {lacks}", seen=has, expected=lacks)
+    elif version_text is None:
+        if has_older:
+            message = "older versions have no in-commit timestamps, and no property says with which version they begin"
+            yield rule.at(place, message, expected=f"{keys.version}, {keys.timestamp}")
+    else:
+        version = parse_integer(regime.properties, keys.version)
+        timestamp = parse_integer(regime.properties, keys.timestamp)
+        found = times.get(version) if version is not None else None
+        if found is not None and timestamp is not None and found != timestamp:
+            message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"
+            yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
+
+
+@AREA.check(RegimeView, rows.WITHOUT_FEATURE)
+def property_without_feature(view: RegimeView) -> Iterator[Finding]:
+    """Spec: In-Commit Timestamps."""
+    regime = view.regime
+    if regime.protocol is None or regime.has_ict:
+        return
+    for feature, (switch, *_) in IN_COMMIT_KEYS.items():
+        if regime.is_on(switch):
+            message = f"{switch} is true, but the protocol lacks the feature {feature}: it has no effect"
+            yield rows.WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
+
+
+@AREA.check(ListingView, rows.UNPUBLISHED_POSSIBLE, rows.READABLE_PARTIALLY)
+def state_outside_the_log(view: ListingView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables; RFC: Iceberg v4 metadata."""
+    if names := sorted(view.regime.features & CATALOG_FEATURES):
+        message = f"a catalog manages this table: versions after {view.listing.newest_version} may exist there"
+        yield rows.UNPUBLISHED_POSSIBLE.at(view.place(), message, seen=", ".join(names))
+    if names := sorted(view.regime.features & ADAPTIVE):
+        message = "the state of this table lies in manifests as well: only its log was checked"
+        yield rows.READABLE_PARTIALLY.at(view.place(), message, seen=", ".join(names))
+
+
+@AREA.check(CommitView, rows.TXNID_MISSING)
+def catalog_commit_without_id(view: CommitView) -> Iterator[Finding]:
+    """Spec: Writer Requirements for Catalog-managed tables. A commit without commitInfo is reported as such."""
+    info = view.commit_info
+    if info is not None and view.is_readable and view.after.features & MANAGED_BY_CATALOG and not info.get("txnId"):
+        message = f"version {view.version} has no commitInfo.txnId, by which a catalog knows its commits again"
+        yield rows.TXNID_MISSING.at(view.place(), message, expected="commitInfo.txnId")
+
+
+@AREA.check(RegimeView, rows.CATALOG_ICT_MISSING)
+def catalog_without_in_commit_timestamps(view: RegimeView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables (they require in-commit timestamps to be active)."""
+    regime = view.regime
+    if regime.metadata is not None and regime.features & MANAGED_BY_CATALOG and not regime.has_ict:
+        message = "a catalog manages this table, but in-commit timestamps are not on"
+        seen = regime.properties.get(IN_COMMIT_TIMESTAMPS) or "unset"
+        place = view.place._replace(key=IN_COMMIT_TIMESTAMPS)
+        yield rows.CATALOG_ICT_MISSING.at(place, message, seen=seen, expected="true")
+
+
+@AREA.check(ListingView, rows.PUBLISH_ORDER)
+def published_out_of_order(view: ListingView) -> Iterator[Finding]:
+    """Spec: Publishing Commits (in order). What is missing below a checkpoint, `log.gap` reports."""
+    if not view.regime.features & CATALOG_FEATURES:
+        return
+    base = max((instance.version for instance in view.listing.checkpoints), default=-1)
+    for first, last in gaps_of(view.listing):
+        if first > base:
+            missing = f"version {first} is" if first == last else f"versions {first} to {last} are"
+            message = f"{missing} not published, though version {last + 1} is"
+            place = view.place(version=last + 1)
+            yield rows.PUBLISH_ORDER.at(place, message, seen=last + 1, expected=first)

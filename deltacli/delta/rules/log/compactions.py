@@ -1,0 +1,300 @@
+"""Rules about log compaction files: each must equal the reconciliation of the commits it stands for.
+
+Spec: Log Compaction Files; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.log_path import LogFileKind
+from deltacli.delta.paths.paths import canonical
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import CompactionView, ListingView, Placed
+from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.quantities import plural
+
+AREA = Area("compactions")
+
+_DELETE = Fix(
+    broken="engines that read compactions in the place of commits get another state of the table",
+    mend="delete the compaction; the commits hold everything",
+    loss="nothing",
+)
+
+BAD_NAME = AREA.rule(
+    "compaction.bad-name",
+    Severity.WARNING,
+    Level.LOG,
+    "The name of a log compaction is not two versions of 20 digits, the second above the first.",
+    spec="Log Compaction Files",
+    fix=Fix(
+        broken="no reader takes it for what it is",
+        mend="delete the compaction; the commits hold everything",
+        loss="nothing",
+    ),
+    example="00000000000000000007.00000000000000000004.compacted.json",
+)
+BEYOND_LOG = AREA.rule(
+    "compaction.beyond-log",
+    Severity.ERROR,
+    Level.LOG,
+    "A log compaction stands for versions that the log does not have.",
+    spec="Log Compaction Files",
+    fix=_DELETE,
+    example="00000000000000000004.00000000000000000009.compacted.json where the newest commit is 7",
+)
+MISSING_REMOVE = AREA.rule(
+    "compaction.missing-remove",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A log compaction lacks a remove of its commits, so that a file of an older checkpoint comes back.",
+    spec="Action Reconciliation",
+    fix=_DELETE,
+    example='no {"remove":{"path":"part-0.parquet",…}} in 00000000000000000004.00000000000000000006.compacted.json',
+)
+MISSING_DOMAIN_TOMBSTONE = AREA.rule(
+    "compaction.missing-domain-tombstone",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A log compaction lacks the removal of a domain, so that the domain of an older checkpoint comes back.",
+    spec="Action Reconciliation",
+    fix=_DELETE,
+    example='no {"domainMetadata":{"domain":"app.settings",…,"removed":true}} in the compaction',
+)
+CONTENT = AREA.rule(
+    "compaction.content",
+    Severity.ERROR,
+    Level.CHECKPOINT,
+    "A log compaction is not what its commits come to.",
+    spec="Log Compaction Files",
+    fix=_DELETE,
+    example="an add of commit 5 that 00000000000000000004.00000000000000000006.compacted.json does not hold",
+)
+FORBIDDEN_ACTION = AREA.rule(
+    "compaction.forbidden-action",
+    Severity.WARNING,
+    Level.CHECKPOINT,
+    "A log compaction holds an action that reconciliation does not keep.",
+    spec="Action Reconciliation",
+    fix=Fix(
+        broken="readers of history or changes may take it for an action of its last version",
+        mend="delete the compaction; the commits hold everything",
+        loss="nothing",
+    ),
+    example='{"commitInfo":{…}} in 00000000000000000004.00000000000000000006.compacted.json',
+)
+STALE = AREA.rule(
+    "compaction.stale",
+    Severity.INFO,
+    Level.LOG,
+    "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up; nobody reads it.",
+    spec="Metadata Cleanup",
+    fix=Fix(broken="nothing but the space it takes", mend="delete the compaction", loss="nothing"),
+    example="00000000000000000004.00000000000000000006.compacted.json with the oldest checkpoint at 40",
+)
+
+Key = tuple[str, ...]
+
+_NAME = re.compile(r"[0-9]+\.[0-9]+\.compacted\.json")
+_ADD_FIELDS = (
+    "partitionValues",
+    "size",
+    "modificationTime",
+    "tags",
+    "deletionVector",
+    "baseRowId",
+    "defaultRowCommitVersion",
+    "clusteringProvider",
+)
+
+
+@AREA.check(ListingView, BAD_NAME, BEYOND_LOG, STALE)
+def names_of_compactions(view: ListingView) -> Iterator[Finding]:
+    """What the names say against what the log holds."""
+    oldest = view.oldest_checkpoint
+    is_cleaned = 0 not in view.listing.commits
+    for file in view.files:
+        if not _NAME.fullmatch(file.name):
+            continue
+        place = view.place(file.name)
+        first, last = file.path.version, file.path.last_version
+        if file.path.kind is not LogFileKind.COMPACTED_COMMIT:
+            message = f"{file.name} has versions that are not 20 digits long"
+            yield BAD_NAME.at(place, message, seen=file.name, expected="two versions of 20 digits")
+        elif first >= last:
+            message = f"{file.name} ends at version {last}, which is not above {first}"
+            yield BAD_NAME.at(place, message, seen=f"{first} to {last}", expected="a last version above the first")
+        elif last > view.listing.newest_version:
+            newest = view.listing.newest_version
+            message = f"{file.name} stands for versions up to {last}, and the newest is {newest}"
+            yield BEYOND_LOG.at(place, message, seen=last, expected=f"at most {newest}")
+        elif is_cleaned and oldest is not None and first <= oldest.version:
+            message = f"{file.name} begins at version {first}, and the oldest checkpoint is {oldest.version}"
+            yield STALE.at(place, message, seen=first, expected=f"above {oldest.version}")
+
+
+@AREA.check(CompactionView, FORBIDDEN_ACTION)
+def actions_that_do_not_last(view: CompactionView) -> Iterator[Finding]:
+    """Provenance and change files belong to one version; sidecars to checkpoints."""
+    seen: dict[str, list[int]] = {}
+    for placed in view.actions:
+        if placed.kind in ("commitInfo", "cdc", "sidecar", "checkpointMetadata"):
+            seen.setdefault(placed.kind, []).append(placed.line)
+    for kind, lines in seen.items():
+        message = f"the compaction holds {plural(len(lines), f'{kind} action')}, which reconciliation does not keep"
+        yield FORBIDDEN_ACTION.at(view.place(lines[0], kind), message, seen=len(lines), expected=0)
+
+
+@AREA.check(CompactionView, MISSING_REMOVE, MISSING_DOMAIN_TOMBSTONE, CONTENT)
+def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]:
+    """Key by key: every remove and every removed domain stays, whatever its age."""
+    if view.commits is None or view.file.path.version >= view.file.path.last_version:
+        return
+    if not view.is_readable:
+        message = "the compaction has lines or actions that can't be read"
+        yield CONTENT.at(view.place(), message, expected="what its commits come to")
+        return
+    expected = _reconciled(view.commits)
+    found = _reconciled([view.actions])
+    lacking = [key for key in expected if key not in found]
+    removes = [key for key in lacking if expected[key].kind == "remove"]
+    if removes:
+        message = f"{plural(len(removes), 'remove')} of the commits {_are(removes)} not in the compaction"
+        yield MISSING_REMOVE.at(view.place(key=removes[0][1]), message, seen="no remove", expected=_name(removes[0]))
+    domains = [key for key in lacking if expected[key].action.get("removed") is True and key[0] == "domainMetadata"]
+    if domains:
+        message = f"the removal of {plural(len(domains), 'domain')} is not in the compaction"
+        yield MISSING_DOMAIN_TOMBSTONE.at(
+            view.place(key=domains[0][1]), message, seen="no removal", expected=_name(domains[0])
+        )
+    known = {*removes, *domains}
+    repeated = _repeated(view.actions)
+    faults = [
+        *((key, f"holds {_name(key)} more than once") for key in repeated),
+        *((key, f"lacks {_name(key)}") for key in lacking if key not in known),
+        *((key, f"holds {_name(key)}, which its commits do not") for key in found if key not in expected),
+        *((key, words) for key, words in _differences(expected, found) if key not in repeated),
+    ]
+    if faults:
+        key, first = faults[0]
+        rest = f", and {plural(len(faults) - 1, 'other difference')}" if len(faults) > 1 else ""
+        line = found[key].line if key in found else None
+        yield CONTENT.at(
+            view.place(line, _name(key)),
+            f"the compaction {first}{rest}",
+            seen=plural(len(faults), "difference"),
+            expected="what its commits come to",
+        )
+
+
+def _reconciled(commits: Iterable[Sequence[Placed]]) -> dict[Key, Placed]:
+    """The newest action of every key; within a commit the last, and an add before a remove."""
+    newest: dict[Key, Placed] = {}
+    for actions in commits:
+        added = {_key(placed) for placed in actions if placed.kind == "add"}
+        for placed in actions:
+            key = _key(placed)
+            if key is not None and not (placed.kind == "remove" and key in added):
+                newest[key] = placed
+    return newest
+
+
+def _key(placed: Placed) -> Key | None:
+    action = placed.action
+    match placed.kind:
+        case "add" | "remove":
+            path, vector = action.get("path"), action.get("deletionVector")
+            if not isinstance(path, str) or (vector is not None and fault_of(vector) is not None):
+                return None
+            return ("file", canonical(path), unique_id(vector))
+        case "txn":
+            return ("txn", str(action.get("appId")))
+        case "domainMetadata":
+            return ("domainMetadata", str(action.get("domain")))
+        case "protocol" | "metaData":
+            return (placed.kind,)
+    return None
+
+
+def _repeated(actions: Iterable[Placed]) -> dict[Key, None]:
+    seen: set[Key] = set()
+    found: dict[Key, None] = {}
+    for placed in actions:
+        key = _key(placed)
+        if key in seen:
+            found[key] = None
+        elif key is not None:
+            seen.add(key)
+    return found
+
+
+def _differences(expected: Mapping[Key, Placed], found: Mapping[Key, Placed]) -> Iterator[tuple[Key, str]]:
+    for key, placed in expected.items():
+        other = found.get(key)
+        if other is None:
+            continue
+        if other.kind != placed.kind:
+            yield key, f"has the {other.kind} of {_name(key)} in the place of its {placed.kind}"
+        elif names := _fields_that_differ(placed.kind, placed.action, other.action):
+            yield key, f"has another {' and '.join(names)} of {_name(key)}"
+
+
+def _fields_that_differ(kind: str, expected: Action, found: Action) -> list[str]:
+    """The fields that differ; which of dataChange and statistics a writer keeps is up to it."""
+    names: Iterable[str]
+    match kind:
+        case "add":
+            names = _ADD_FIELDS
+        case "remove":
+            names = ("deletionTimestamp",)
+        case "txn":
+            names = ("version", "lastUpdated")
+        case "domainMetadata":
+            names = ("removed",) if expected.get("removed") is True else ("configuration", "removed")
+        case _:
+            names = sorted({*expected, *found})
+    differing = [name for name in names if _plain(name, expected.get(name)) != _plain(name, found.get(name))]
+    before, now = expected.get("stats"), found.get("stats")
+    if kind == "add" and isinstance(before, str) and isinstance(now, str) and _parsed(before) != _parsed(now):
+        differing.append("stats")
+    return differing
+
+
+def _plain(name: str, value: object) -> object:
+    """A value without what means the same: no map and an empty one, no time and 0, the order of features."""
+    if isinstance(value, dict):
+        plain = {key: item for key, item in value.items() if item is not None or name == "partitionValues"}
+        return {key: _plain(key, item) for key, item in plain.items()} or None
+    match name, value:
+        case "readerFeatures" | "writerFeatures", list():
+            return sorted(str(item) for item in value)
+        case "schemaString", str():
+            return _parsed(value)
+        case "deletionTimestamp" | "removed", _:
+            return value or None
+    return value
+
+
+def _parsed(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _name(key: Key) -> str:
+    match key:
+        case ("file", path, vector):
+            shown = path.encode("utf-8", "replace").decode()
+            return f"{shown} with deletion vector {vector}" if vector else shown
+        case (kind, name):
+            return f"{kind} {name}"
+    return key[0]
+
+
+def _are(keys: Sequence[Key]) -> str:
+    return "are" if len(keys) > 1 else "is"

@@ -1,0 +1,256 @@
+"""The rows of the rules about the files of the log; their checks stand in `log_files` and `log_times`."""
+
+from __future__ import annotations
+
+from deltacli.delta.rules.framework.base import Area, Fix, Level, Severity
+
+AREA = Area("log_files")
+
+NOT_A_TABLE = AREA.rule(
+    "log.not-a-table",
+    Severity.ERROR,
+    Level.LOG,
+    "The directory holds no log, or a log without a commit and without a complete checkpoint.",
+    seed="000: File Types",
+    spec="File Types",
+    fix=Fix(
+        broken="no version can be rebuilt",
+        mend="restore _delta_log from a backup, or give the directory that holds it",
+        loss="every version, unless a backup has them",
+    ),
+    example="an empty _delta_log",
+)
+
+GAP = AREA.rule(
+    "log.gap",
+    Severity.ERROR,
+    Level.LOG,
+    "Commits are missing between others: the newest version can't be rebuilt, or (a warning) older ones can't.",
+    seed="000: Delta Table Specification",
+    spec="Delta Table Specification",
+    fix=Fix(
+        broken="versions are contiguous; what the missing commits added and removed is unknown",
+        mend="restore the missing commits from a backup",
+        loss="every version that needs them; readers of the newest may fail",
+    ),
+    example="00000000000000000001.json, 00000000000000000003.json, and no checkpoint from 2 on",
+)
+
+START_MISSING = AREA.rule(
+    "log.start-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The log has neither commit 0 nor a complete checkpoint to begin with.",
+    seed="000: Checkpoints",
+    spec="Checkpoints; Metadata Cleanup",
+    fix=Fix(
+        broken="commits hold changes; without a beginning no version can be rebuilt",
+        mend="restore the older commits, or a checkpoint, from a backup",
+        loss="every version, unless a backup has them",
+    ),
+    example="a log that begins with 00000000000000000007.json and has no checkpoint",
+)
+
+CHECKPOINT_COMMIT_MISSING = AREA.rule(
+    "log.checkpoint-commit-missing",
+    Severity.WARNING,
+    Level.LOG,
+    "A complete checkpoint has no commit of its own version beside it.",
+    spec="Metadata Cleanup, step 2",
+    fix=Fix(
+        broken="the time and the provenance of the version are gone; Delta-Spark needs a commit at or after it",
+        mend="restore the commit from a backup; if the checkpoint is the newest version, a further commit helps",
+        loss="the history of that version",
+    ),
+    example="00000000000000000010.checkpoint.parquet without 00000000000000000010.json",
+)
+
+NAME_NOT_PADDED = AREA.rule(
+    "log.name-not-padded",
+    Severity.ERROR,
+    Level.LOG,
+    "A version in a file name has not exactly 20 digits.",
+    seed="000: Delta Log Entries",
+    spec="Delta Log Entries",
+    fix=Fix(
+        broken="some engines read the file as that version, others don't see it",
+        mend="find out which engine wrote it; rename or delete it by hand",
+        loss="the changes of that file, if it is deleted and some version needs it",
+    ),
+    example="_delta_log/12.json",
+)
+
+NAME_UNKNOWN = AREA.rule(
+    "log.name-unknown",
+    Severity.INFO,
+    Level.LOG,
+    "A file of the log has a name that the protocol does not know.",
+    spec="Protocol Evolution",
+    fix=Fix(
+        broken="nothing: readers ignore it",
+        mend="delete it if nobody knows what it is for",
+        loss="nothing of the table",
+    ),
+    example="_delta_log/notes.txt",
+)
+
+TEMP_LEFTOVER = AREA.rule(
+    "log.temp-leftover",
+    Severity.INFO,
+    Level.LOG,
+    "A temporary file or a side file of Hadoop has stayed in the log for more than a day.",
+    spec="Delta-Spark: names of temporary files; Hadoop: checksum files",
+    fix=Fix(
+        broken="nothing: readers ignore it; a writer was interrupted, or a file system left its checksum",
+        mend="delete it when no writer is at work",
+        loss="nothing of the table",
+    ),
+    example="_delta_log/.00000000000000000003.json.9c1f….tmp",
+)
+
+SUBDIR_UNKNOWN = AREA.rule(
+    "log.subdir-unknown",
+    Severity.INFO,
+    Level.LOG,
+    "The log has a directory that the protocol does not know.",
+    spec="File Types",
+    fix=Fix(broken="nothing: readers ignore it", mend="none needed", loss="nothing"),
+    example="_delta_log/backup/",
+)
+
+VERSION_TOO_LARGE = AREA.rule(
+    "log.version-too-large",
+    Severity.ERROR,
+    Level.LOG,
+    "A file name holds a version that no table reaches: 2^63 - 1 or above, or far beyond all others.",
+    spec="Delta Log Entries",
+    fix=Fix(
+        broken="engines take the file for the newest version, or fail to read its number; nothing can be committed",
+        mend="find out who wrote it and move it out of the log by hand",
+        loss="the changes of that file, if a writer meant them",
+    ),
+    example="_delta_log/99999999999999999999.json",
+)
+
+STAGED_WITHOUT_FEATURE = AREA.rule(
+    "log.staged-without-feature",
+    Severity.WARNING,
+    Level.LOG,
+    "There are staged commits, but no catalog manages the table.",
+    spec="Catalog-managed tables",
+    fix=Fix(
+        broken="nobody will publish them; their changes are in no version",
+        mend="delete them once it is sure that no catalog knows the table",
+        loss="changes that were never ratified",
+    ),
+    example="_delta_log/_staged_commits/00000000000000000004.1b1c….json in a table without catalogManaged",
+)
+
+STAGED_STALE = AREA.rule(
+    "log.staged-stale",
+    Severity.INFO,
+    Level.LOG,
+    "A staged commit is not newer than the oldest checkpoint.",
+    spec="Metadata Cleanup, step 3",
+    fix=Fix(broken="nothing: it only takes space", mend="delete it", loss="nothing"),
+    example="_delta_log/_staged_commits/00000000000000000002.1b1c….json below the checkpoint of version 10",
+)
+
+STAGED_NAME = AREA.rule(
+    "log.staged-name",
+    Severity.WARNING,
+    Level.LOG,
+    "A staged commit has a name other than 20 digits, a UUID and `.json`.",
+    spec="Delta Log Entries",
+    fix=Fix(
+        broken="neither the catalog nor a reader finds it",
+        mend="delete it once the catalog knows no commit of that name",
+        loss="changes that were never ratified",
+    ),
+    example="_delta_log/_staged_commits/4.json",
+)
+
+MTIME_ORDER = AREA.rule(
+    "log.mtime-order",
+    Severity.WARNING,
+    Level.LOG,
+    "Commit files are not newer than those before them, and their times are the times of the versions.",
+    spec="In-Commit Timestamps",
+    fix=Fix(
+        broken="time travel by timestamp works on adjusted times",
+        mend="none for what is past; set delta.enableInCommitTimestamps for what comes",
+        loss="the true times of these versions",
+    ),
+    example="the file of version 4 is older than that of version 3",
+)
+
+MTIME_FUTURE = AREA.rule(
+    "log.mtime-future",
+    Severity.WARNING,
+    Level.LISTING,
+    "A commit file or a data file was last modified in the future.",
+    spec="Delta-Spark: VACUUM compares file times with the clock",
+    fix=Fix(
+        broken="ages are wrong: time travel misses the version, vacuum keeps the file too long",
+        mend="set the clocks right; the times of files mend themselves as time goes by",
+        loss="nothing",
+    ),
+    example="a file of tomorrow",
+)
+
+MTIME_VS_COMMITINFO = AREA.rule(
+    "log.mtime-vs-commitinfo",
+    Severity.INFO,
+    Level.LOG,
+    "The time of a commit file and the time its commitInfo tells are more than a day apart.",
+    spec="Commit Provenance Information",
+    fix=Fix(
+        broken="the log was copied: time travel by timestamp goes by the copy's times",
+        mend="set delta.enableInCommitTimestamps; copy tables with their file times",
+        loss="the true times of these versions, for engines that go by file times",
+    ),
+    example='a file of 2026-01-10 that holds {"commitInfo":{"timestamp":1600000000000}}',
+)
+
+CLEANUP_OVERDUE = AREA.rule(
+    "log.cleanup-overdue",
+    Severity.INFO,
+    Level.LOG,
+    "Commits that are older than the retention of the log, and that a checkpoint replaces, are still there.",
+    spec="Metadata Cleanup",
+    fix=Fix(
+        broken="nothing: listings are longer than they need to be",
+        mend="a checkpoint with cleanup of the log",
+        loss="time travel to the versions that are cleaned away",
+    ),
+    example="a commit of last year below a checkpoint of last year, with a retention of 30 days",
+)
+
+NO_CHECKPOINT_LONG = AREA.rule(
+    "log.no-checkpoint-long",
+    Severity.WARNING,
+    Level.LOG,
+    "Many commits have come since the last complete checkpoint.",
+    seed="000: Checkpoints",
+    spec="Checkpoints",
+    fix=Fix(
+        broken="every reader reads all of these commits",
+        mend="write a checkpoint",
+        loss="nothing",
+    ),
+    example="150 commits and no checkpoint",
+)
+
+NESTED_TABLE = AREA.rule(
+    "log.nested-table",
+    Severity.WARNING,
+    Level.LISTING,
+    "A directory below the table holds a table of its own.",
+    spec="Data Files",
+    fix=Fix(
+        broken="a vacuum of the outer table takes the inner table's files for unreferenced ones",
+        mend="move the inner table out of the outer one; run no vacuum before",
+        loss="the inner table's rows, once a vacuum has run",
+    ),
+    example="events/archive/_delta_log inside events/",
+)

@@ -1,0 +1,253 @@
+"""Rules about which files the log has and how they are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, commit_name
+from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.timestamps import file_times
+from deltacli.delta.protocol.features import CATALOG_FEATURES
+from deltacli.delta.protocol.properties import parse_integer, parse_interval
+from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.clock import DAY_MS
+from deltacli.delta.rules.framework.views import ListingView, StorageView
+from deltacli.delta.rules.log import log_file_rows as rows
+from deltacli.delta.rules.log import log_times
+from deltacli.quantities import format_ranges, format_timestamp, plural, ranges_of
+
+AREA = rows.AREA
+__all__ = ["AREA", "log_times"]  # whose checks belong to this area
+
+KNOWN_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
+KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
+LARGEST_JUMP = 1_000_000
+"""Versions further apart than this were not counted up by writers."""
+DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
+DEFAULT_CHECKPOINT_INTERVAL = 10
+
+_VERSIONED = re.compile(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
+_TEMPORARY = re.compile(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)
+_HADOOP_CHECKSUM = re.compile(r"\..+\.crc", re.DOTALL)
+_STAGED = re.compile(r"([0-9]{20})\.[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\.json")
+
+Range = tuple[int, int]
+
+
+@AREA.check(ListingView, rows.NOT_A_TABLE)
+def log_holds_no_version(view: ListingView) -> Iterator[Finding]:
+    """Spec: File Types."""
+    if not view.log_exists:
+        yield rows.NOT_A_TABLE.at(view.place(), "the directory has no _delta_log", seen="no _delta_log")
+    elif view.listing.is_empty:
+        seen = plural(len(view.files), "file")
+        message = "the log holds no commit and no complete checkpoint"
+        yield rows.NOT_A_TABLE.at(view.place(), message, seen=seen, expected="a commit or a complete checkpoint")
+
+
+@AREA.check(ListingView, rows.GAP, rows.START_MISSING, rows.VERSION_TOO_LARGE)
+def commits_are_missing(view: ListingView) -> Iterator[Finding]:
+    """Spec: Delta Table Specification; Checkpoints."""
+    listing = view.listing
+    if listing.is_empty:
+        return
+    if listing.newest_version == MAX_VERSION:
+        message = "the newest version is 2^63 - 1: no version can follow it"
+        place = view.place(version=MAX_VERSION)
+        yield rows.VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
+    base = max((instance.version for instance in listing.checkpoints), default=-1)
+    if not listing.checkpoints and 0 not in listing.commits:
+        first = min(listing.commits)
+        message = f"the log begins with commit {first}, and no complete checkpoint holds what was before"
+        expected = "commit 0 or a complete checkpoint"
+        yield rows.START_MISSING.at(
+            view.place(listing.commits[first].name, first), message, seen=first, expected=expected
+        )
+    for first, last in gaps_of(listing):
+        if first < base:
+            yield _gap(view, first, last, needed=False)
+        elif last - first + 2 > LARGEST_JUMP:
+            yield _jump(view, first, last)
+        elif not view.regime.features & CATALOG_FEATURES:
+            # Of a catalog-managed table the catalog may hold what is missing: `catalog.publish-order` reports that.
+            yield _gap(view, first, last, needed=True)
+
+
+def gaps_of(listing: LogListing) -> list[Range]:
+    """Runs of versions above the oldest file and below the newest that have neither a commit nor a complete
+    checkpoint.
+    """
+    present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
+    runs = ranges_of(present)
+    return [(before[1] + 1, after[0] - 1) for before, after in pairwise(runs)]
+
+
+def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
+    missing = f"commit {first} is" if first == last else f"commits {first} to {last} are"
+    if needed:
+        message = f"{missing} missing: version {view.listing.newest_version} can't be rebuilt"
+    else:
+        message = f"{missing} missing: versions from {first} up to the next checkpoint can't be rebuilt any more"
+    expected = first if first == last else f"{first}-{last}"
+    severity = None if needed else Severity.WARNING
+    seen = f"commits {format_ranges(view.listing.commits)}"
+    return rows.GAP.at(view.place(commit_name(first), first), message, seen=seen, expected=expected, severity=severity)
+
+
+def _jump(view: ListingView, first: int, last: int) -> Finding:
+    name = view.listing.commits[last + 1].name  # above the newest checkpoint every version there is has its commit
+    message = f"{name} is {last - first + 2} versions after version {first - 1}: no writer has counted so far"
+    return rows.VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
+
+
+@AREA.check(ListingView, rows.CHECKPOINT_COMMIT_MISSING)
+def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
+    """Spec: Metadata Cleanup (the commit of the checkpoint's version stays)."""
+    seen: set[int] = set()
+    for instance in sorted(view.listing.checkpoints, key=lambda found: found.version):
+        version = instance.version
+        if version in view.listing.commits or version in seen:
+            continue
+        seen.add(version)
+        message = f"the checkpoint of version {version} has no commit {version} beside it"
+        if version > view.newest_commit:
+            message += "; Delta-Spark can't open the table until there is a newer commit"
+        place = view.place(instance.files[0].name, version)
+        yield rows.CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
+
+
+@AREA.check(
+    ListingView,
+    rows.NAME_NOT_PADDED,
+    rows.VERSION_TOO_LARGE,
+    rows.NAME_UNKNOWN,
+    rows.TEMP_LEFTOVER,
+    rows.SUBDIR_UNKNOWN,
+)
+def odd_names(view: ListingView) -> Iterator[Finding]:
+    """Spec: Delta Log Entries; Protocol Evolution (what is unknown is ignored)."""
+    hadoop: list[LogFile] = []
+    for file in view.files:
+        digits = _versions_in(file.name)
+        if any(int(number) > MAX_VERSION for number in digits):
+            message = f"{file.name} has a version above 2^63 - 1"
+            yield rows.VERSION_TOO_LARGE.at(
+                view.place(file.name), message, seen=digits[-1], expected=f"<= {MAX_VERSION}"
+            )
+        elif file.path.kind not in (LogFileKind.UNPADDED, LogFileKind.OTHER) or _is_known(file.name):
+            continue
+        elif any(len(number) != 20 for number in digits):
+            odd = next(number for number in digits if len(number) != 20)
+            message = f"{file.name} has a version of {len(odd)} digits; names of the log have 20"
+            yield rows.NAME_NOT_PADDED.at(view.place(file.name), message, seen=odd, expected=f"{int(odd):020d}")
+        elif not _TEMPORARY.fullmatch(file.name):
+            yield rows.NAME_UNKNOWN.at(view.place(file.name), f"{file.name} is no name of the protocol: it is ignored")
+        elif view.now_ms - file.modified_ms > DAY_MS:
+            if _HADOOP_CHECKSUM.fullmatch(file.name):
+                hadoop.append(file)
+            else:
+                yield _leftover(view, file, f"{file.name} is a temporary file that nobody has taken away")
+    if hadoop:
+        message = f"Hadoop has left {plural(len(hadoop), 'checksum file')} beside the files of the log"
+        yield _leftover(view, hadoop[0], message)
+    for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
+        message = f"the directory {directory} is none of the protocol: it is ignored"
+        yield rows.SUBDIR_UNKNOWN.at(view.place(directory), message)
+
+
+def _versions_in(name: str) -> list[str]:
+    """The digits of the versions a name holds, two for a compaction."""
+    match = _VERSIONED.fullmatch(name)
+    return [digits for digits in match.groups() if digits] if match else []
+
+
+def _is_known(name: str) -> bool:
+    """Files that others keep in the log on purpose, and the markers by which some stores show directories."""
+    return name in KNOWN_NAMES or name.startswith(".s3-optimization-") or name.endswith("_$folder$") or not name
+
+
+def _leftover(view: ListingView, file: LogFile, message: str) -> Finding:
+    return rows.TEMP_LEFTOVER.at(view.place(file.name), message, seen=format_timestamp(file.modified_ms))
+
+
+@AREA.check(ListingView, rows.STAGED_WITHOUT_FEATURE, rows.STAGED_NAME, rows.STAGED_STALE)
+def staged_commits(view: ListingView) -> Iterator[Finding]:
+    """Spec: Catalog-managed tables; Metadata Cleanup."""
+    staged = [file for file in view.staged if not file.path.startswith(".")]
+    if not staged:
+        return
+    if view.regime.protocol is not None and not view.regime.features & CATALOG_FEATURES:
+        message = f"{plural(len(staged), 'staged commit')} in _staged_commits, but no catalog manages this table"
+        seen = ", ".join(sorted(view.regime.features)) or "no feature"
+        place = view.place(f"_staged_commits/{staged[0].path}")
+        yield rows.STAGED_WITHOUT_FEATURE.at(place, message, seen=seen, expected="catalogManaged")
+        return
+    oldest = view.oldest_checkpoint
+    for file in staged:
+        place = view.place(f"_staged_commits/{file.path}")
+        match = _STAGED.fullmatch(file.path)
+        if match is None:
+            message = f"{file.path} is no name of a staged commit"
+            yield rows.STAGED_NAME.at(place, message, seen=file.path, expected="20 digits, a UUID, .json")
+        elif oldest is not None and int(match[1]) <= oldest.version:
+            message = (
+                f"the staged commit of version {int(match[1])} is covered by the checkpoint of version {oldest.version}"
+            )
+            yield rows.STAGED_STALE.at(place, message, seen=int(match[1]), expected=f"> {oldest.version}")
+
+
+@AREA.check(ListingView, rows.NO_CHECKPOINT_LONG)
+def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
+    """Spec: Checkpoints."""
+    if view.regime.metadata is None:
+        return
+    interval = parse_integer(view.regime.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    limit = max(10 * interval, 100)
+    newest = view.newest_checkpoint
+    base = newest.version if newest else -1
+    count = sum(version > base for version in view.listing.commits)
+    if count > limit:
+        since = f"since the checkpoint of version {base}" if newest else "and there is no complete checkpoint"
+        message = f"{plural(count, 'commit')} {since}"
+        yield rows.NO_CHECKPOINT_LONG.at(view.place(), message, seen=count, expected=f"<= {limit}")
+
+
+@AREA.check(ListingView, rows.CLEANUP_OVERDUE)
+def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
+    """Spec: Metadata Cleanup (whole days, and never above the newest checkpoint old enough)."""
+    if view.regime.metadata is None:
+        return
+    properties = view.regime.properties
+    if str(properties.get("delta.enableExpiredLogCleanup") or "true").strip().lower() == "false":
+        return
+    retention = parse_interval(properties.get("delta.logRetentionDuration") or "")
+    cutoff = view.now_ms - (DEFAULT_LOG_RETENTION_MS if retention is None else retention)
+    cutoff -= cutoff % DAY_MS
+    times = file_times(view.listing.commits)
+    newest_old = max((version for version, time in times.items() if time.timestamp_ms <= cutoff), default=-1)
+    below = max((found.version for found in view.listing.checkpoints if found.version <= newest_old), default=-1)
+    expired = [version for version in times if version < below]
+    if expired:
+        message = (
+            f"{_commits(expired)} older than the log's retention, and the checkpoint of version {below} replaces them"
+        )
+        first = view.listing.commits[min(expired)]
+        seen = format_timestamp(times[min(expired)].timestamp_ms)
+        place = view.place(first.name, first.version)
+        yield rows.CLEANUP_OVERDUE.at(place, message, seen=seen, expected=f"> {format_timestamp(cutoff)}")
+
+
+def _commits(versions: Iterable[int]) -> str:
+    found = list(versions)
+    return f"commit {found[0]} is" if len(found) == 1 else f"commits {format_ranges(found)} are"
+
+
+@AREA.check(StorageView, rows.NESTED_TABLE)
+def tables_within_the_table(view: StorageView) -> Iterator[Finding]:
+    """Delta-Spark's vacuum goes down into them."""
+    for directory in view.nested_logs:
+        inner = directory.removesuffix("/").removesuffix("_delta_log").removesuffix("/")
+        message = f"{inner} is a table of its own, inside this one"
+        yield rows.NESTED_TABLE.at(Place(inner), message, seen=f"{inner}/_delta_log")

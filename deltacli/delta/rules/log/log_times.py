@@ -1,0 +1,96 @@
+"""Rules about the times of the log's files; they belong to the area of `log_files`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from deltacli.delta.paths.stored_paths import is_hidden
+from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.clock import DAY_MS, SKEW_MS
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
+from deltacli.delta.rules.log import log_file_rows as rows
+from deltacli.quantities import format_timestamp, plural
+
+AREA = rows.AREA
+
+
+@AREA.check(ListingView, rows.MTIME_ORDER)
+def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
+    """Spec: In-Commit Timestamps (without them a version's time is its file's)."""
+    commits = view.listing.commits
+    below = _first_in_commit_time(view)
+    versions = [version for version in sorted(commits) if below is None or version < below]
+    odd = [
+        (before, version)
+        for before, version in pairwise(versions)
+        if commits[version].modified_ms <= commits[before].modified_ms
+    ]
+    if odd:
+        before, version = odd[0]
+        amount = "1 commit file is" if len(odd) == 1 else f"{len(odd):,} commit files are"
+        message = (
+            f"{amount} not newer than the one before, version {version} the first: time travel adjusts their times"
+        )
+        seen = format_timestamp(commits[version].modified_ms)
+        expected = f"> {format_timestamp(commits[before].modified_ms)}"
+        yield rows.MTIME_ORDER.at(view.place(commits[version].name, version), message, seen=seen, expected=expected)
+
+
+def _first_in_commit_time(view: ListingView) -> int | None:
+    """The version from which on in-commit timestamps count; None: they are off."""
+    keys = view.regime.in_commit_keys
+    return None if keys is None else parse_integer(view.regime.properties, keys.version) or 0
+
+
+@AREA.check(ListingView, rows.MTIME_FUTURE)
+def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
+    """A vacuum, and time travel, compare these times with the clock."""
+    for version in sorted(view.listing.commits):
+        file = view.listing.commits[version]
+        if file.modified_ms > view.now_ms + SKEW_MS:
+            yield _future(view.place(file.name, version), f"commit {version}", file.modified_ms, view.now_ms)
+
+
+@AREA.check(StorageView, rows.MTIME_FUTURE)
+def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
+    """A vacuum compares these times with the clock."""
+    latest = view.now_ms + SKEW_MS
+    for path, file in view.files.items():
+        if file.modified_ms > latest and not is_hidden(path):
+            yield _future(Place(path), path, file.modified_ms, view.now_ms)
+
+
+def _future(place: Place, what: str, modified_ms: int, now_ms: int) -> Finding:
+    message = f"{what} was last modified in the future"
+    expected = f"<= {format_timestamp(now_ms)}"
+    return rows.MTIME_FUTURE.at(place, message, seen=format_timestamp(modified_ms), expected=expected)
+
+
+@AREA.check(HistoryView, rows.MTIME_VS_COMMITINFO)
+def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
+    """Spec: Commit Provenance Information. With in-commit timestamps nobody goes by file times."""
+    odd = [commit for commit in view.commits if not commit.after.has_ict and is_copied(commit)]
+    if odd:
+        first = odd[0]
+        amount = plural(len(odd), "commit file")
+        message = (
+            f"{amount}, from version {first.version} on, more than a day from the time in the commit: a copied log"
+        )
+        told = format_timestamp(told_time(first) or 0)
+        yield rows.MTIME_VS_COMMITINFO.at(
+            first.place(), message, seen=format_timestamp(first.modified_ms), expected=f"about {told}"
+        )
+
+
+def told_time(commit: CommitView) -> int | None:
+    """When the writer says that it committed: `commitInfo.timestamp` where it is an integer."""
+    found = (commit.commit_info or {}).get("timestamp")
+    return found if type(found) is int else None
+
+
+def is_copied(commit: CommitView) -> bool:
+    """True if the file's time and the one in the commit are more than a day apart: somebody copied the file."""
+    told = told_time(commit)
+    return told is not None and abs(commit.modified_ms - told) > DAY_MS

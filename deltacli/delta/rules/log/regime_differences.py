@@ -1,0 +1,69 @@
+"""Whether two spellings of a protocol or of a metaData action mean the same: a copy in a checkpoint or a checksum
+against the one that replay finds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.protocol import READER_FEATURES_VERSION, WRITER_FEATURES_VERSION, Protocol
+
+
+def metadata_differences(found: Metadata, expected: Metadata) -> list[str]:
+    """Name the fields that differ. The order of properties, and how a schema is spelled as JSON, do not count."""
+    names = []
+    for field in Metadata._fields:
+        one, other = getattr(found, field), getattr(expected, field)
+        same = _same_schema(one, other) if field == "schema_string" else one == other
+        if not same:
+            names.append(_WORDS.get(field, field))
+    return names
+
+
+def protocol_differences(found: Protocol, expected: Protocol, *, with_null_lists: bool = True) -> list[str]:
+    """Name the fields that differ. An empty list and none are the same; without `with_null_lists`, so is a list that
+    should not be null, or should be, by the versions found: that is a fault of its own.
+    """
+    names = []
+    if found.min_reader_version != expected.min_reader_version:
+        names.append("minReaderVersion")
+    if found.min_writer_version != expected.min_writer_version:
+        names.append("minWriterVersion")
+    faulty = () if with_null_lists else misplaced_feature_lists(found)
+    if set(found.reader_features or ()) != set(expected.reader_features or ()) and "readerFeatures" not in faulty:
+        names.append("readerFeatures")
+    if set(found.writer_features or ()) != set(expected.writer_features or ()) and "writerFeatures" not in faulty:
+        names.append("writerFeatures")
+    return names
+
+
+def misplaced_feature_lists(protocol: Protocol) -> Collection[str]:
+    """The feature lists that are null where the versions ask for one, or there where they allow none."""
+    lists = {
+        "readerFeatures": (protocol.reader_features, protocol.min_reader_version >= READER_FEATURES_VERSION),
+        "writerFeatures": (protocol.writer_features, protocol.min_writer_version >= WRITER_FEATURES_VERSION),
+    }
+    return [name for name, (features, is_due) in lists.items() if (features is not None) is not is_due]
+
+
+def _same_schema(one: str | None, other: str | None) -> bool:
+    """True if two texts are the same JSON; texts that are no JSON must be the same texts."""
+    if one == other:
+        return True
+    if one is None or other is None:
+        return False
+    try:
+        return bool(json.loads(one) == json.loads(other))
+    except (ValueError, RecursionError):
+        return False
+
+
+_WORDS = {
+    "schema_string": "schemaString",
+    "partition_columns": "partitionColumns",
+    "created_time": "createdTime",
+    "provider": "format.provider",
+    "format_options": "format.options",
+}

@@ -1,0 +1,85 @@
+"""The fields of a schema with the ids and physical names that column mapping gives them. Spec: Column Mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deltacli.delta.rules.framework.base import Area
+from deltacli.delta.rules.schema.schema_walk import joined
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+AREA = Area("mapping")
+
+MODE = "delta.columnMapping.mode"
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+MODES = ("none", "name", "id")
+
+
+class MappedField(NamedTuple):
+    """A column or nested field. `physical_path` is None where a name on the way is missing."""
+
+    path: str
+    field: StructField
+    physical_path: tuple[str, ...] | None
+
+    @property
+    def id(self) -> int | None:
+        found = self.field.metadata.get(ID)
+        return found if type(found) is int else None
+
+    @property
+    def physical_name(self) -> str | None:
+        return physical_name_of(self.field)
+
+    @property
+    def nested_ids(self) -> dict[str, object]:
+        """Ids of the parts of arrays and maps, by the way to them."""
+        found = self.field.metadata.get(NESTED_IDS)
+        return found if isinstance(found, dict) else {}
+
+
+def physical_name_of(field: StructField) -> str | None:
+    """The physical name of a field; None where it has none, or one that is no name."""
+    found = field.metadata.get(PHYSICAL_NAME)
+    return found if isinstance(found, str) and found else None
+
+
+def mapped_fields(schema: StructType) -> list[MappedField]:
+    """Every column and nested field, parents first."""
+    return list(_fields(schema, "", ()))
+
+
+def _fields(data_type: DataType, path: str, physical: tuple[str, ...] | None) -> Iterator[MappedField]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                name = physical_name_of(field)
+                here = None if physical is None or name is None else (*physical, name)
+                yield MappedField(joined(path, field.name), field, here)
+                yield from _fields(field.data_type, joined(path, field.name), here)
+        case ArrayType(element):
+            yield from _fields(element, joined(path, "element"), _below(physical, "element"))
+        case MapType(key, value):
+            yield from _fields(key, joined(path, "key"), _below(physical, "key"))
+            yield from _fields(value, joined(path, "value"), _below(physical, "value"))
+
+
+def _below(physical: tuple[str, ...] | None, part: str) -> tuple[str, ...] | None:
+    return None if physical is None else (*physical, part)
+
+
+def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
+    """The ways to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct begins anew."""
+    match data_type:
+        case ArrayType(element):
+            yield f"{start}.element"
+            yield from ways_to_parts(element, f"{start}.element")
+        case MapType(key, value):
+            yield f"{start}.key"
+            yield from ways_to_parts(key, f"{start}.key")
+            yield f"{start}.value"
+            yield from ways_to_parts(value, f"{start}.value")

@@ -1,0 +1,99 @@
+"""Rules about the field ids of data files. Spec: Reader and Writer Requirements for Column Mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.rules.files.data_types import match_of
+from deltacli.delta.rules.files.file_match import NESTED_IDS, OtherId, Part, id_of
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.file_views import FileSchemaView
+from deltacli.delta.rules.mapping.fields import AREA
+
+_REWRITE = "rewrite the file with an engine"
+
+FILE_WITHOUT_FIELD_IDS = AREA.rule(
+    "mapping.file-without-field-ids",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "Column mapping goes by ids, and a data file has columns without any.",
+    seed="000: Reader Requirements for Column Mapping",
+    spec="Reader Requirements for Column Mapping",
+    fix=Fix(
+        broken="readers refuse the file, or read null in its columns",
+        mend=_REWRITE,
+        loss="nothing",
+    ),
+    example="a file written before delta.columnMapping.mode became id",
+)
+FIELD_ID_MISMATCH = AREA.rule(
+    "mapping.field-id-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A column of a data file has another field id than the table's column of its name.",
+    spec="Writer Requirements for Column Mapping",
+    fix=Fix(
+        broken="readers that go by ids and readers that go by names read different columns",
+        mend=_REWRITE,
+        loss="nothing",
+    ),
+    example="the column col-3 has field_id 5 in a file, and the id 3 in the table",
+)
+
+
+@AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
+def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
+    """The ids beside the names, at every depth."""
+    mode = view.regime.mapping_mode
+    if mode == "none":
+        return
+    found = match_of(view)
+    parts = [(part, wanted_id(part, view.regime.physical_name(part.field))) for part in found.parts]
+    if mode == "id":
+        without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
+        yield from _without_ids(view, without, has_any=any(part.file.file_id is not None for part in found.parts))
+    for part, wanted in parts:
+        if wanted is not None and part.file.file_id not in (None, wanted):
+            message = f"column {part.path} has the field id {part.file.file_id} in {view.shown_files}"
+            place = view.place._replace(key=part.path)
+            yield FIELD_ID_MISMATCH.at(place, message, seen=part.file.file_id, expected=wanted)
+    for other in found.other_ids:
+        place = view.place._replace(key=other.path)
+        yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=_seen(other), expected=other.expected)
+
+
+def wanted_id(part: Part, physical_name: str) -> int | None:
+    """The field id that a file must have for a part; of elements, keys and values where the table names one."""
+    if part.field_path is None:
+        return id_of(part.field)
+    nested = part.field.metadata.get(NESTED_IDS)
+    found = nested.get(f"{physical_name}.{part.field_path}") if isinstance(nested, dict) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def _lacks_id(part: Part) -> bool:
+    return part.field_path is None and part.file.file_id is None
+
+
+def _without_ids(view: FileSchemaView, without: list[Part], *, has_any: bool) -> Iterator[Finding]:
+    if without and not has_any:
+        message = f"no column has a field id in {view.shown_files}, and column mapping goes by ids"
+        yield FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")
+        return
+    for part in without:
+        message = f"column {part.path} has no field id in {view.shown_files}, and column mapping goes by ids"
+        place = view.place._replace(key=part.path)
+        yield FILE_WITHOUT_FIELD_IDS.at(place, message, seen="no field id", expected=id_of(part.field))
+
+
+def _other_id(view: FileSchemaView, other: OtherId) -> str:
+    if other.seen is not None:
+        return f"column {other.path} is not found in {view.shown_files}: {other.name} has the field id {other.seen}"
+    return (
+        f"column {other.path} is not found in {view.shown_files}: its field id {other.expected} is that of "
+        f"{other.seen_name}, not of {other.name}"
+    )
+
+
+def _seen(other: OtherId) -> object:
+    return other.seen if other.seen is not None else other.seen_name

@@ -1,0 +1,172 @@
+"""Rules about column mapping over versions: ids and physical names are given once, and never again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.rules.actions.replaced import replaces_all_files
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import MetadataView
+from deltacli.delta.rules.mapping.fields import AREA, MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
+from deltacli.delta.rules.schema.schema_walk import shown_path
+
+_OLD_VALUES = Fix(
+    broken="files from before hold other values under that id or name, and readers return them for the column",
+    mend="commit a metaData in which the column has an id and a physical name that were never used",
+    loss="the values of the column in files that were written meanwhile",
+)
+
+MODE_CHANGE_ILLEGAL = AREA.rule(
+    "mapping.mode-change-illegal",
+    Severity.ERROR,
+    Level.LOG,
+    "The mode of column mapping changed in another way than from none to name while files from before stayed live.",
+    spec="Writer Requirements for Column Mapping",
+    fix=Fix(
+        broken="columns of files from before are looked for by another name, or by ids that they do not have",
+        mend="commit a metaData with the old mode, or rewrite all files",
+        loss="nothing",
+    ),
+    example='"delta.columnMapping.mode":"name" in one metaData, "id" in the next',
+)
+PHYSICAL_NAME_CHANGED = AREA.rule(
+    "mapping.physical-name-changed",
+    Severity.ERROR,
+    Level.LOG,
+    "A field kept its id and got another physical name.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=Fix(
+        broken="the column is not found in files from before: its old values read as null",
+        mend="commit a metaData with the old physical name",
+        loss="the values of the column in files that were written meanwhile",
+    ),
+    example='the id 2 with the physical name "col-b" in one metaData, "col-x" in the next',
+)
+ID_REUSED = AREA.rule(
+    "mapping.id-reused",
+    Severity.ERROR,
+    Level.LOG,
+    "A field got the id of another one that was dropped.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=_OLD_VALUES,
+    example="a column with the id 3, dropped; later a column of another physical name with the id 3",
+)
+PHYSICAL_PATH_REUSED = AREA.rule(
+    "mapping.physical-path-reused",
+    Severity.ERROR,
+    Level.LOG,
+    "A field got the physical name of another one that was dropped.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Column Mapping",
+    fix=_OLD_VALUES,
+    example='the physical name "col-b" with the id 2, dropped; later with the id 4',
+)
+MAX_ID_DECREASED = AREA.rule(
+    "mapping.max-id-decreased",
+    Severity.ERROR,
+    Level.LOG,
+    "delta.columnMapping.maxColumnId became smaller.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=Fix(
+        broken="the next column that is added may get the id of a dropped one",
+        mend="commit a metaData with delta.columnMapping.maxColumnId at the highest id that was ever given",
+        loss="nothing",
+    ),
+    example='"delta.columnMapping.maxColumnId":"7" in one metaData, "5" in the next',
+)
+
+_GIVEN = "mapping.given"
+
+
+@dataclass
+class _Given:
+    """What was ever given: id -> physical path, physical path -> id; and the ids of the newest schema."""
+
+    paths: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    ids: dict[tuple[str, ...], int] = field(default_factory=dict)
+    present: frozenset[int] = frozenset()
+
+    def take(self, fields: Sequence[MappedField]) -> None:
+        for one in fields:
+            if one.id is not None and one.physical_path is not None:
+                self.paths[one.id] = one.physical_path
+                self.ids[one.physical_path] = one.id
+        self.present = frozenset(one.id for one in fields if one.id is not None)
+
+
+@AREA.check(MetadataView, MODE_CHANGE_ILLEGAL, MAX_ID_DECREASED)
+def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
+    """Compare the mode and the highest id with those before."""
+    before, after = view.previous, view.regime
+    if before is None or not _is_same_table(before, after) or view.raw is not after.raw_metadata:
+        return
+    old, new = before.mapping_mode, after.mapping_mode
+    if old not in MODES or new not in MODES:
+        return
+    if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
+        place = view.place._replace(key=MODE)
+        message = f"the mode of column mapping changed from {old} to {new} while files from before stayed live"
+        yield MODE_CHANGE_ILLEGAL.at(place, message, seen=new, expected=old)
+    if "none" not in (old, new):
+        yield from _decreased(view.place, before, after)
+
+
+def _decreased(place: Place, before: Regime, after: Regime) -> Iterator[Finding]:
+    was, now = (parse_integer(regime.properties, MAX_COLUMN_ID) for regime in (before, after))
+    if was is None or now is None or now >= was:
+        return
+    used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
+    if now >= used:  # below that, mapping.max-id-too-small says more
+        message = f"{MAX_COLUMN_ID} became smaller"
+        yield MAX_ID_DECREASED.at(place._replace(key=MAX_COLUMN_ID), message, seen=now, expected=f"at least {was}")
+
+
+@AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)
+def ids_and_names_are_given_once(view: MetadataView) -> Iterator[Finding]:
+    """Compare ids and physical names with all that were given since the table, its files or its mapping began."""
+    regime = view.regime
+    if regime.schema is None or view.raw is not regime.raw_metadata:
+        return
+    if regime.mapping_mode == "none":
+        view.memory.pop(_GIVEN, None)
+        return
+    given: _Given = view.memory.setdefault(_GIVEN, _Given())
+    is_other_table = view.previous is not None and not _is_same_table(view.previous, regime)
+    if is_other_table or (view.commit is not None and replaces_all_files(view.commit)):
+        given = view.memory[_GIVEN] = _Given()
+    fields = mapped_fields(regime.schema)
+    yield from _reused(view.place, fields, given)
+    given.take(fields)
+
+
+def _reused(place: Place, fields: Sequence[MappedField], given: _Given) -> Iterator[Finding]:
+    counts = Counter(one.id for one in fields)
+    for one in fields:
+        path = one.physical_path
+        if one.id is None or path is None or counts[one.id] > 1:
+            continue
+        here, column = place._replace(key=one.path), shown_path(one.path)
+        known = given.paths.get(one.id)
+        if known is not None and known[-1] != path[-1]:
+            if one.id in given.present:
+                message = f"the field {column} kept the id {one.id}, but its physical name changed"
+                yield PHYSICAL_NAME_CHANGED.at(here, message, seen=path[-1], expected=known[-1])
+            else:
+                message = f"the field {column} has the id {one.id} of a field that was dropped"
+                yield ID_REUSED.at(here, message, seen=one.id, expected="an id that was never used")
+        elif known is None:
+            owner = given.ids.get(path)
+            if owner is not None and owner != one.id and owner not in counts:
+                message = f"the field {column} has the physical name of the field with the id {owner}, which is gone"
+                yield PHYSICAL_PATH_REUSED.at(here, message, seen=path[-1], expected="a name that was never used")
+
+
+def _is_same_table(before: Regime, after: Regime) -> bool:
+    return before.metadata is not None and after.metadata is not None and before.metadata.id == after.metadata.id

@@ -1,0 +1,109 @@
+"""Rules about the names by which adds know their columns: under column mapping, the physical ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import FilesView
+from deltacli.delta.rules.mapping.fields import AREA, physical_name_of
+from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.stats.columns import stats_of
+
+if TYPE_CHECKING:
+    import pyarrow
+
+PARTITION_KEY_LOGICAL = AREA.rule(
+    "mapping.partition-key-logical",
+    Severity.ERROR,
+    Level.LOG,
+    "The partition values of a file are kept under logical names although column mapping is on.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=Fix(
+        broken="readers look for the value under the physical name, and find none",
+        mend="commit the add again with physical names in partitionValues and dataChange=false",
+        loss="nothing",
+    ),
+    example='"partitionValues":{"country":"de"} for a column with the physical name "col-3"',
+)
+STATS_KEY_LOGICAL = AREA.rule(
+    "mapping.stats-key-logical",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file are kept under logical names although column mapping is on.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=Fix(
+        broken="the statistics are not found, so that no query skips the file",
+        mend="commit the add again with physical names in stats and dataChange=false",
+        loss="nothing",
+    ),
+    example='"stats":"{\\"minValues\\":{\\"price\\":1}}" for a column with the physical name "col-2"',
+)
+
+
+@AREA.check(FilesView, PARTITION_KEY_LOGICAL)
+def partition_values_have_physical_names(view: FilesView) -> Iterator[Finding]:
+    """Look for the logical names of partition columns among the keys of partition values."""
+    physical = view.regime.partition_columns
+    renamed = {
+        column.name: name
+        for name, column in physical.items()
+        if column is not None and column.name != name and column.name not in physical
+    }
+    if view.regime.mapping_mode == "none" or not renamed:
+        return
+    values = view.adds.column("partitionValues")
+    for row, key in _rows_with_keys(values, list(renamed)):
+        message = f"the partition value of {key} is kept under its logical name"
+        yield PARTITION_KEY_LOGICAL.at(view.place(row), message, seen=key, expected=renamed[key])
+
+
+def _rows_with_keys(maps: pyarrow.Array, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The rows of a map column that have one of some keys, with the key."""
+    import pyarrow as pa
+
+    text = pa.string()
+    chosen = pa.array(wanted, text)
+    if not pc.any(pc.is_in(maps.keys, value_set=chosen)).as_py():
+        return
+    entries = pc.cast(maps, pa.list_(pa.struct([("key", text), ("value", text)])))
+    keys = pc.struct_field(entries.flatten(), ["key"])
+    mask = pc.is_in(keys, value_set=chosen)
+    rows = pc.filter(pc.list_parent_indices(entries), mask)
+    yield from zip(rows.to_pylist(), pc.filter(keys, mask).to_pylist(), strict=True)
+
+
+@AREA.check(FilesView, STATS_KEY_LOGICAL)
+def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
+    """Look for logical names among the columns of statistics that the schema does not have; each name is reported once
+    for files that share a regime.
+    """
+    if view.regime.mapping_mode == "none" or view.regime.schema is None:
+        return
+    found = stats_of(view)
+    for path, unknown in found.unknown.items():
+        if found.schema.is_logical(path):
+            logical, physical = _names_of(path, view.regime.schema)
+            where = f" in {unknown.files:,} files" if unknown.files > 1 else ""
+            message = f"the statistics of {logical} are kept under its logical name{where}"
+            yield STATS_KEY_LOGICAL.at(view.place(unknown.row), message, seen=".".join(path), expected=physical)
+
+
+def _names_of(path: Sequence[str], schema: StructType) -> tuple[str, str | None]:
+    """The logical path of a column that is named by its logical name in the end, and its physical name."""
+    names: list[str] = []
+    fields: Sequence[StructField] = schema.fields
+    for part in path:
+        for field in fields:
+            if part == (physical_name_of(field) or field.name):
+                names.append(field.name)
+                fields = field.data_type.fields if isinstance(field.data_type, StructType) else ()
+                break
+        else:
+            owner = next((field for field in fields if field.name == part), None)
+            return ".".join((*names, part)), physical_name_of(owner) if owner else None
+    return ".".join(names), None

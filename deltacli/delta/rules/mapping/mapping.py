@@ -1,0 +1,354 @@
+"""Rules about column mapping in one metadata. Over versions: `mapping_history`; in adds: `mapping_keys`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.properties import parse_integer
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import MetadataView, ProtocolView
+from deltacli.delta.rules.mapping import files as mapping_files  # noqa: F401  (its rules join the area)
+from deltacli.delta.rules.mapping import history as mapping_history  # noqa: F401  (its rules join the area)
+from deltacli.delta.rules.mapping import keys as mapping_keys  # noqa: F401  (its rules join the area)
+from deltacli.delta.rules.mapping.fields import (
+    AREA,
+    ID,
+    MAX_COLUMN_ID,
+    MODE,
+    MODES,
+    PHYSICAL_NAME,
+    MappedField,
+    mapped_fields,
+    ways_to_parts,
+)
+from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
+
+_COLUMN_LOST = Fix(
+    broken="engines refuse the table, or can't find the column in its files",
+    mend="commit a metaData in which the field has the id and the physical name that its files hold",
+    loss="nothing, if they are known: the footer of a data file shows both",
+)
+_TWINS = Fix(
+    broken="readers return the values of one column for the other, or refuse the table",
+    mend="commit a metaData in which the newer of the two has an id and a physical name of its own",
+    loss="the values of the newer column in files that were written meanwhile",
+)
+_COUNTER = Fix(
+    broken="the next column that is added may get an id that is taken",
+    mend="commit a metaData with delta.columnMapping.maxColumnId at the highest id that was ever given",
+    loss="nothing",
+)
+
+MODE_INVALID = AREA.rule(
+    "mapping.mode-invalid",
+    Severity.ERROR,
+    Level.LOG,
+    "The mode of column mapping is none of none, name and id.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=Fix(
+        broken="engines refuse the table, or read it without column mapping",
+        mend="set delta.columnMapping.mode to the mode that the files were written with",
+        loss="nothing",
+    ),
+    example='"delta.columnMapping.mode":"names"',
+)
+MODE_WITHOUT_PROTOCOL = AREA.rule(
+    "mapping.mode-without-protocol",
+    Severity.ERROR,
+    Level.LOG,
+    "The properties turn column mapping on, but the protocol does not have it, so that readers must ignore the mode.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=Fix(
+        broken="engines disagree whether files hold physical or logical names",
+        mend="commit a protocol that has columnMapping (reader 2 and writer 5, or the feature)",
+        loss="readers and writers that do not know column mapping",
+    ),
+    example='"delta.columnMapping.mode":"name" under {"minReaderVersion":1,"minWriterVersion":2}',
+)
+ID_MISSING = AREA.rule(
+    "mapping.id-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A field has no id, or one that is no whole number, although column mapping is on.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=_COLUMN_LOST,
+    example='"metadata":{"delta.columnMapping.physicalName":"col-1"}',
+)
+NAME_MISSING = AREA.rule(
+    "mapping.name-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A field has no physical name, or one that is no text, although column mapping is on.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=_COLUMN_LOST,
+    example='"metadata":{"delta.columnMapping.id":1}',
+)
+ID_DUPLICATE = AREA.rule(
+    "mapping.id-duplicate",
+    Severity.ERROR,
+    Level.LOG,
+    "Two fields of the schema have the same id.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=_TWINS,
+    example='"delta.columnMapping.id":1 in the metadata of two fields',
+)
+PHYSICAL_PATH_DUPLICATE = AREA.rule(
+    "mapping.physical-path-duplicate",
+    Severity.ERROR,
+    Level.LOG,
+    "Two fields of one struct have the same physical name.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=_TWINS,
+    example='"delta.columnMapping.physicalName":"col-1" in the metadata of two columns',
+)
+ID_OUT_OF_RANGE = AREA.rule(
+    "mapping.id-out-of-range",
+    Severity.ERROR,
+    Level.LOG,
+    "The id of a field is below 1, or too large for the 32 bits that it has in a data file.",
+    seed="000: Column Mapping",
+    spec="Column Mapping",
+    fix=_COLUMN_LOST,
+    example='"delta.columnMapping.id":0',
+)
+MAX_ID_TOO_SMALL = AREA.rule(
+    "mapping.max-id-too-small",
+    Severity.ERROR,
+    Level.LOG,
+    "delta.columnMapping.maxColumnId is below an id that the schema uses.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=_COUNTER,
+    example='"delta.columnMapping.maxColumnId":"2" and a column with the id 3',
+)
+MAX_ID_MISSING = AREA.rule(
+    "mapping.max-id-missing",
+    Severity.WARNING,
+    Level.LOG,
+    "Column mapping is on, but delta.columnMapping.maxColumnId is not there.",
+    seed="000: Writer Requirements for Column Mapping",
+    spec="Writer Requirements for Column Mapping",
+    fix=_COUNTER,
+    example='"configuration":{"delta.columnMapping.mode":"name"}',
+)
+STRAY_ANNOTATIONS = AREA.rule(
+    "mapping.stray-annotations",
+    Severity.WARNING,
+    Level.LOG,
+    "Fields carry ids or physical names although column mapping is off.",
+    spec="Delta Kernel: column mapping annotations",
+    fix=Fix(
+        broken="some engines refuse the table; others take the physical names for real when mapping is turned on",
+        mend="commit a metaData without the ids and names, or with the mode that was meant",
+        loss="nothing",
+    ),
+    example='"metadata":{"delta.columnMapping.id":1,…} without delta.columnMapping.mode',
+)
+NESTED_IDS_WRONG = AREA.rule(
+    "mapping.nested-ids",
+    Severity.ERROR,
+    Level.LOG,
+    "The parts of an array or a map have no ids, wrong ones, or ids that are taken, although Iceberg compatibility "
+    "asks for them.",
+    spec="Iceberg Compatibility V2",
+    fix=Fix(
+        broken="the table can't be read as an Iceberg table",
+        mend="commit a metaData in which delta.columnMapping.nested.ids names every part with an id of its own",
+        loss="nothing, if files already have the ids; else they must be rewritten",
+    ),
+    example='an array column "col-1" without {"delta.columnMapping.nested.ids":{"col-1.element":7}}',
+)
+COMPAT_PHYSICAL_NAME = AREA.rule(
+    "mapping.compat-physical-name",
+    Severity.ERROR,
+    Level.LOG,
+    "The physical name of a field is not `col-` and its id, although Iceberg writer compatibility asks for it.",
+    spec="IcebergWriterCompatV1 (proposal)",
+    fix=Fix(
+        broken="Iceberg writers can't find the column by its id",
+        mend="turn the compatibility off, or create the table anew with such names",
+        loss="nothing",
+    ),
+    example='"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"id"',
+)
+
+_MAX_ID = 2**31 - 1
+_NEEDS_NESTED_IDS = ("icebergCompatV2", "icebergCompatV3")
+_NEEDS_PLAIN_NAMES = ("icebergWriterCompatV1", "icebergWriterCompatV3")
+
+
+@AREA.check(
+    MetadataView,
+    MODE_INVALID,
+    ID_MISSING,
+    NAME_MISSING,
+    ID_DUPLICATE,
+    PHYSICAL_PATH_DUPLICATE,
+    ID_OUT_OF_RANGE,
+    MAX_ID_TOO_SMALL,
+    MAX_ID_MISSING,
+    STRAY_ANNOTATIONS,
+    NESTED_IDS_WRONG,
+    COMPAT_PHYSICAL_NAME,
+)
+def mappings_are_complete(view: MetadataView) -> Iterator[Finding]:
+    """Look at ids and physical names of one schema; each fault is reported with the version that brings it."""
+    yield from fresh(view, "mapping.faults", _faults(view))
+
+
+@AREA.check(MetadataView, MODE_WITHOUT_PROTOCOL)
+def modes_have_their_protocol(view: MetadataView) -> Iterator[Finding]:
+    """Report a metadata that turns mapping on where the protocol does not have it."""
+    yield from _ignored_mode(view.place, view.regime, view.previous)
+
+
+@AREA.check(ProtocolView, MODE_WITHOUT_PROTOCOL)
+def protocols_keep_the_mapping(view: ProtocolView) -> Iterator[Finding]:
+    """Report a protocol that loses column mapping while the metadata still asks for it."""
+    if view.regime.metadata_version != view.version:
+        yield from _ignored_mode(view.place, view.regime, view.previous)
+
+
+def _ignored_mode(place: Place, regime: Regime, previous: Regime | None) -> Iterator[Finding]:
+    mode = _mode(regime)
+    if regime.protocol is None or not _is_ignored(regime) or (previous is not None and _is_ignored(previous)):
+        return
+    message = f"{MODE} is {mode}, but the protocol does not have column mapping"
+    seen = f"reader {regime.protocol.min_reader_version}, writer {regime.protocol.min_writer_version}"
+    yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=MODE), message, seen=seen, expected="columnMapping")
+
+
+def _is_ignored(regime: Regime) -> bool:
+    return _mode(regime) in ("name", "id") and "columnMapping" not in regime.features
+
+
+def _mode(regime: Regime) -> str:
+    """The mode that the properties ask for, whether or not the protocol has column mapping."""
+    return str(regime.properties.get(MODE) or "none").lower()
+
+
+def _faults(view: MetadataView) -> Iterator[Finding]:
+    regime = view.regime
+    mode = _mode(regime)
+    if mode not in MODES:
+        place = view.place._replace(key=MODE)
+        yield MODE_INVALID.at(place, f"{MODE} is {mode[:80]!r}", seen=mode, expected="none, name or id")
+        return
+    if regime.schema is None:
+        return
+    fields = mapped_fields(regime.schema)
+    if mode == "none":
+        yield from _stray(view, fields)
+    elif "columnMapping" in regime.features:
+        yield from _field_faults(view, fields)
+        yield from _counter_faults(view, fields)
+        if _is_on(regime, _NEEDS_NESTED_IDS):
+            yield from _nested_id_faults(view, fields)
+
+
+def _stray(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
+    found = [one for one in fields if any(key.startswith("delta.columnMapping.") for key in one.field.metadata)]
+    if found:
+        first = shown_path(found[0].path)
+        message = f"{len(found)} fields carry column mapping, which is off; the first is {first}"
+        if len(found) == 1:
+            message = f"the field {first} carries column mapping, which is off"
+        yield STRAY_ANNOTATIONS.at(_at(view, found[0]), message, seen=len(found), expected=0)
+
+
+def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
+    ids: defaultdict[int, list[str]] = defaultdict(list)
+    paths: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for one in fields:
+        if one.id is not None:
+            ids[one.id].append(shown_path(one.path))
+        if one.physical_path is not None:
+            paths[one.physical_path].append(shown_path(one.path))
+    reported: set[object] = set()
+    has_plain_names = _is_on(view.regime, _NEEDS_PLAIN_NAMES)
+    for one in fields:
+        place, column = _at(view, one), shown_path(one.path)
+        if one.id is None:
+            yield ID_MISSING.at(place, f"the field {column} has no id", seen=one.field.metadata.get(ID), expected=ID)
+        elif not 1 <= one.id <= _MAX_ID:
+            message = f"the id of the field {column} is out of range"
+            yield ID_OUT_OF_RANGE.at(place, message, seen=one.id, expected=f"1 to {_MAX_ID}")
+        elif len(ids[one.id]) > 1 and one.id not in reported:
+            reported.add(one.id)
+            twins = ", ".join(ids[one.id])
+            yield ID_DUPLICATE.at(place, f"several fields have the id {one.id}: {twins}", seen=one.id)
+        if one.physical_name is None:
+            seen = one.field.metadata.get(PHYSICAL_NAME)
+            yield NAME_MISSING.at(place, f"the field {column} has no physical name", seen=seen, expected=PHYSICAL_NAME)
+        elif len(paths.get(one.physical_path or (), ())) > 1 and one.physical_path not in reported:
+            reported.add(one.physical_path)
+            if not _is_below_twins(one, paths):
+                twins = ", ".join(paths[one.physical_path or ()])
+                message = f"several fields have the physical name {one.physical_name}: {twins}"
+                yield PHYSICAL_PATH_DUPLICATE.at(place, message, seen=one.physical_name)
+        elif has_plain_names and one.id is not None and one.physical_name != f"col-{one.id}":
+            message = f"the physical name of the field {column} is not made of its id"
+            yield COMPAT_PHYSICAL_NAME.at(place, message, seen=one.physical_name, expected=f"col-{one.id}")
+
+
+def _is_below_twins(one: MappedField, paths: Mapping[tuple[str, ...], Sequence[str]]) -> bool:
+    """True within a struct that has a twin itself: there everything is double."""
+    path = one.physical_path or ()
+    return any(len(paths.get(path[:length], ())) > 1 for length in range(1, len(path)))
+
+
+def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
+    """Is the highest id known to the table that gives the next one?"""
+    properties, place = view.regime.properties, view.place._replace(key=MAX_COLUMN_ID)
+    if MAX_COLUMN_ID not in properties:
+        yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is not there")
+        return
+    limit = parse_integer(properties, MAX_COLUMN_ID)
+    nested = [found for one in fields for found in one.nested_ids.values() if type(found) is int]
+    used = max([*nested, *(one.id for one in fields if one.id is not None)], default=0)
+    if limit is not None and limit < used <= _MAX_ID:
+        message = f"{MAX_COLUMN_ID} is below the highest id that is used"
+        yield MAX_ID_TOO_SMALL.at(place, message, seen=limit, expected=f"at least {used}")
+
+
+def _nested_id_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
+    taken = {one.id: one.path for one in fields if one.id is not None}
+    for one in fields:
+        if one.physical_name is None:
+            continue
+        place, column = _at(view, one), shown_path(one.path)
+        wanted = list(ways_to_parts(one.field.data_type, one.physical_name))
+        absent = [way for way in wanted if type(one.nested_ids.get(way)) is not int]
+        if absent:
+            message = f"parts of the field {column} have no id: {', '.join(absent)}"
+            yield NESTED_IDS_WRONG.at(place, message, seen=one.nested_ids or None, expected=", ".join(wanted))
+        strange = [way for way in one.nested_ids if way not in wanted]
+        if strange and not absent:
+            message = f"the field {column} has ids for parts that are not there: {', '.join(strange)}"
+            yield NESTED_IDS_WRONG.at(place, message, seen=", ".join(strange), expected=", ".join(wanted) or "none")
+        for way in wanted:
+            found = one.nested_ids.get(way)
+            if type(found) is int:
+                if found in taken:
+                    message = f"the id {found} of {way} is taken by {shown_path(taken[found])}"
+                    yield NESTED_IDS_WRONG.at(place, message, seen=found, expected="an id of its own")
+                taken[found] = way
+
+
+def _is_on(regime: Regime, features: Sequence[str]) -> bool:
+    """True if one of the features is supported and its property is true."""
+    return any(
+        name in regime.features and regime.is_on(f"delta.enable{name[:1].upper()}{name[1:]}") for name in features
+    )
+
+
+def _at(view: MetadataView, one: MappedField) -> Place:
+    return view.place._replace(key=one.path)

@@ -1,0 +1,1 @@
+"""Rules about partition values and partition directories."""

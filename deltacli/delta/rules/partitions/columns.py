@@ -1,0 +1,121 @@
+"""The partition values of a view in columns, taken out of their maps once. Spec: Add File and Remove File."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.rules.framework.views import FilesView
+from deltacli.delta.schema.types import PrimitiveType
+
+
+@dataclass(frozen=True)
+class PartitionColumn:
+    """The values of one partition column. `rows` are the rows of the view that have one; None: all of them.
+
+    `type_name` is None where nothing can be said about the text: a column the schema lacks, or a type that can't
+    partition.
+    """
+
+    name: str
+    physical_name: str
+    type_name: str | None
+    is_nullable: bool
+    values: Any  # Any: a string array
+    rows: Any  # Any: an integer array
+
+    def row(self, index: int) -> int:
+        """The row of the view."""
+        return index if self.rows is None else int(self.rows[index].as_py())
+
+    def occurrences(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
+        """Where in the column any of these texts stands."""
+        import pyarrow as pa
+
+        indices = pc.indices_nonzero(pc.is_in(self.values, value_set=pa.array(texts, pa.string())))
+        yield from zip(indices.to_pylist(), pc.take(self.values, indices).to_pylist(), strict=True)
+
+    def text_at(self, row: int) -> str | None:
+        """The text of a row of the view."""
+        index = row if self.rows is None else self.rows.index(row).as_py()
+        text: str | None = self.values[index].as_py()
+        return text
+
+
+class PartitionKeys:
+    """The maps of a view, cut into keys and values. `expected` are the physical names of the partition columns."""
+
+    def __init__(self, view: FilesView) -> None:
+        self._regime = view.regime
+        self.maps = view.adds.column("partitionValues")
+        self.expected = list(view.regime.partition_columns)
+        first, last = self.maps.offsets[0].as_py(), self.maps.offsets[len(self.maps)].as_py()
+        self._keys = self.maps.keys.slice(first, last - first)
+        self._items = self.maps.items.slice(first, last - first)
+        sizes = pc.subtract(self.maps.offsets.slice(1), self.maps.offsets.slice(0, len(self.maps)))
+        self._sizes = sizes
+        self._foreign = [name for name in pc.unique(self._keys).to_pylist() if name not in self.expected]
+        self.are_regular = (
+            not self._foreign
+            and self.maps.null_count == 0
+            and bool(pc.all(pc.equal(sizes, len(self.expected))).as_py())
+        )
+        self._parents: Any = None
+        self._columns: list[PartitionColumn] | None = None
+
+    def names_of(self, row: int) -> list[str]:
+        """The keys of one row."""
+        return [key for key, _ in self.maps[row].as_py() or ()]
+
+    def rows_with_values(self) -> list[int]:
+        """Rows whose map is not empty."""
+        found: list[int] = pc.indices_nonzero(pc.greater(self._sizes, 0)).to_pylist()
+        return found
+
+    def irregular_rows(self) -> list[int]:
+        """Rows whose keys are not exactly the partition columns."""
+        import pyarrow as pa
+
+        if self.are_regular:
+            return []
+        wrong = pc.and_(pc.not_equal(self._sizes, len(self.expected)), pc.is_valid(self.maps))
+        rows = set(pc.indices_nonzero(wrong).to_pylist())
+        if self._foreign:
+            strange = pc.is_in(self._keys, value_set=pa.array(self._foreign, pa.string()))
+            rows.update(pc.filter(self._parent_rows(), strange).to_pylist())
+        return sorted(rows)
+
+    def columns(self) -> list[PartitionColumn]:
+        """The values of every partition column."""
+        if self._columns is None:
+            self._columns = [self._column(name) for name in self.expected]
+        return self._columns
+
+    def _column(self, physical: str) -> PartitionColumn:
+        field = self._regime.partition_columns[physical]
+        primitive = field is not None and isinstance(field.data_type, PrimitiveType)
+        type_name = field.data_type.name if field and isinstance(field.data_type, PrimitiveType) and primitive else None
+        name, is_nullable = (field.name, field.nullable) if field else (physical, True)
+        if self.are_regular and len(self.expected) == 1:
+            return PartitionColumn(name, physical, type_name, is_nullable, self._items, None)
+        mask = pc.equal(self._keys, physical)
+        rows = None if self.are_regular else pc.filter(self._parent_rows(), mask)
+        return PartitionColumn(name, physical, type_name, is_nullable, pc.filter(self._items, mask), rows)
+
+    def _parent_rows(self) -> Any:  # Any: an integer array
+        import pyarrow as pa
+
+        if self._parents is None:
+            lists = pa.ListArray.from_arrays(self.maps.offsets, self.maps.keys)
+            self._parents = pc.list_parent_indices(lists)
+        return self._parents
+
+
+def keys_of(view: FilesView) -> PartitionKeys:
+    """The partition values of a view, taken apart at the first call."""
+    found = view.memory.get("partition_keys")
+    if not isinstance(found, PartitionKeys):
+        found = view.memory["partition_keys"] = PartitionKeys(view)
+    return found

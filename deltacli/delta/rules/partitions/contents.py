@@ -1,0 +1,60 @@
+"""Partition values that data files hold, against those of the log. Spec: IcebergCompatV1; IcebergCompatV2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.files.data_file_rows import AREA
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.file_views import AnswersView
+from deltacli.quantities import plural
+
+QUESTION = "partition_columns"
+_KNOBS = ("delta.enableMaterializePartitionColumnsFeature", "delta.writePartitionColumnsToParquet")
+
+DIFFERS = AREA.rule(
+    "data.partition-column-differs",
+    Severity.ERROR,
+    Level.DATA,
+    "A file that holds its partition values has another one than the log says.",
+    spec="Writer Requirements for IcebergCompatV1 and V2",
+    fix=Fix(
+        broken="readers of Delta see the value of the log, readers of Iceberg or of the bare file the other one",
+        mend="rewrite the file with an engine; before that find out which of the two is right",
+        loss="nothing",
+    ),
+    example='"partitionValues":{"p":"a"}, and a file whose column p is "b"',
+)
+
+
+class PartitionDifference(NamedTuple):
+    """`rows` of a file have another value than the log says: `seen` is one of them."""
+
+    column: str
+    rows: int
+    seen: str
+    expected: str
+
+
+def are_materialised(regime: Regime) -> bool:
+    """True if files must hold their partition values."""
+    if "materializePartitionColumns" in regime.features and any(map(regime.is_on, _KNOBS)):
+        return True
+    return any(
+        f"icebergCompatV{number}" in regime.features and regime.is_on(f"delta.enableIcebergCompatV{number}")
+        for number in (1, 2, 3)
+    )
+
+
+@AREA.check(AnswersView, DIFFERS)
+def partition_columns_of_files(view: AnswersView) -> Iterator[Finding]:
+    """Each column of each file."""
+    for row, answers in enumerate(view.answers):
+        found: PartitionDifference
+        for found in answers.get(QUESTION, ()):
+            place = view.place(row)
+            message = f"{plural(found.rows, 'row')} of {place.key} have another value in the partition column "
+            message += f"{found.column} than the log says"
+            yield DIFFERS.at(place, message, seen=found.seen, expected=found.expected)

@@ -1,0 +1,204 @@
+"""Rules about partition values: their keys, their text, and how much they split."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, spelling_of, sure_spellings
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import FilesView, StateView
+from deltacli.delta.rules.partitions import directories as partition_directories
+from deltacli.delta.rules.partitions import rows as rules
+from deltacli.delta.rules.partitions.columns import PartitionColumn, PartitionKeys, keys_of
+from deltacli.quantities import format_count, format_size
+
+AREA = rules.AREA
+__all__ = ["AREA", "partition_directories"]  # whose checks belong to this area
+
+MANY_PARTITIONS = 100_000
+MANY_FILES = 1_000
+SMALL_BYTES = 1_000_000
+
+
+@AREA.check(FilesView, rules.KEY_MISSING, rules.KEY_EXTRA, rules.KEY_CASE, rules.ON_UNPARTITIONED)
+def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
+    """Keys that are not the partition columns'. Logical names under column mapping are a matter of
+    `mapping.partition-key-logical`.
+    """
+    if view.regime.metadata is None:
+        return
+    found = keys_of(view)
+    if not found.expected:
+        rows = found.rows_with_values()
+        if rows:
+            text = f"the table has no partition columns, but the file has partition values{_in_files(rows)}"
+            seen = ", ".join(found.names_of(rows[0]))
+            yield rules.ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
+        return
+    logical = _logical_names(view.regime)
+    for row in found.irregular_rows():
+        yield from _judge_keys(view, row, found, logical)
+
+
+def _judge_keys(view: FilesView, row: int, found: PartitionKeys, logical: Mapping[str, str]) -> Iterator[Finding]:
+    names = found.names_of(row)
+    missing = {name.lower(): name for name in found.expected if name not in names}
+    expected = ", ".join(found.expected)
+    for name in names:
+        if name in found.expected:
+            continue
+        if name in logical:
+            missing.pop(logical[name].lower(), None)
+        elif name.lower() in missing:
+            column = missing.pop(name.lower())
+            text = f"the partition value of column {column} is under the name {name}"
+            yield rules.KEY_CASE.at(view.place(row), text, seen=name, expected=column)
+        else:
+            text = f"the file has a partition value for {name}, which is no partition column"
+            yield rules.KEY_EXTRA.at(view.place(row), text, seen=name, expected=expected)
+    for column in missing.values():
+        text = f"the file has no partition value for column {column}"
+        yield rules.KEY_MISSING.at(view.place(row), text, seen=", ".join(names) or "none", expected=expected)
+
+
+@AREA.check(
+    FilesView,
+    rules.UNPARSABLE,
+    rules.EMPTY_STRING,
+    rules.NULL_IN_NOT_NULL,
+    rules.TIMESTAMP_ZONELESS,
+    rules.NOT_CANONICAL,
+    rules.HIVE_DEFAULT,
+    rules.NTZ_DATE_ONLY,
+)
+def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
+    """Values that do not parse under their column's type, or that engines read in different ways."""
+    if view.regime.metadata is None:
+        return
+    for column in keys_of(view).columns():
+        if column.type_name is None:
+            continue  # a column that the schema does not have, or of a type that can't partition
+        if not column.is_nullable:
+            yield from _judge_nulls(view, column)
+        yield from _judge_texts(view, column)
+
+
+def _judge_nulls(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
+    null = pc.is_null(column.values)
+    if not is_text(column.type_name or ""):
+        null = pc.or_(null, pc.coalesce(pc.equal(column.values, ""), False))
+    for index in pc.indices_nonzero(null).to_pylist():
+        text = f"partition column {column.name} must not be null, but is null in the file"
+        yield rules.NULL_IN_NOT_NULL.at(view.place(column.row(index)), text, seen="null", expected="a value")
+
+
+def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
+    """Judge each distinct text once. Errors are told file by file, what is merely unusual once for all files."""
+    spellings = _spellings(column)
+    if not spellings:
+        return
+    type_name = column.type_name
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    for index, text in column.occurrences(list(spellings)):
+        rows[text].append(column.row(index))
+    by_spelling: defaultdict[Spelling, list[int]] = defaultdict(list)
+    for text, places in rows.items():
+        spelling = spellings[text]
+        if spelling in (Spelling.NO_ZONE, Spelling.DATE_ONLY):
+            by_spelling[spelling] += places
+        elif spelling is Spelling.UNPARSABLE:
+            for row in places:
+                message = f"the value of partition column {column.name} is no {type_name}"
+                yield rules.UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
+        else:
+            rule, message, expected = _WORDS[text if text in _WORDS else "other"]
+            message = message.format(column=column.name) + _in_files(places)
+            yield rule.at(view.place(places[0]), message, seen=text, expected=expected)
+    for spelling, places in by_spelling.items():
+        rule, message, expected = _WORDS[spelling.value]
+        first = min(places)
+        message = message.format(column=column.name) + _in_files(places)
+        yield rule.at(view.place(first), message, seen=column.text_at(first), expected=expected)
+
+
+_WORDS = {
+    "": (rules.EMPTY_STRING, "partition column {column} is an empty string", "null, or a text"),
+    HIVE_DEFAULT: (rules.HIVE_DEFAULT, "partition column {column} holds Hive's name for null", "null"),
+    "other": (rules.NOT_CANONICAL, "the value of partition column {column} is spelled unusually", "the plain spelling"),
+    Spelling.NO_ZONE.value: (
+        rules.TIMESTAMP_ZONELESS,
+        "the value of partition column {column} is a timestamp without a zone",
+        "ISO 8601 with Z",
+    ),
+    Spelling.DATE_ONLY.value: (
+        rules.NTZ_DATE_ONLY,
+        "the value of timestamp_ntz partition column {column} is a date alone",
+        "a date and a time",
+    ),
+}
+
+
+def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
+    """The distinct texts of a column that something is to be said about."""
+    type_name = column.type_name or ""
+    distinct = pc.unique(column.values)
+    if is_text(type_name):
+        odd = pc.is_in(distinct, value_set=_texts(["", HIVE_DEFAULT]))
+        return dict.fromkeys(pc.filter(distinct, odd).to_pylist(), Spelling.NOT_CANONICAL)
+    found: dict[str, Spelling] = {}
+    rest = pc.filter(distinct, pc.not_equal(distinct, ""))
+    for pattern, spelling in sure_spellings(type_name):
+        sure = pc.match_substring_regex(rest, pattern)
+        if spelling is not Spelling.PLAIN:
+            found.update(dict.fromkeys(pc.filter(rest, sure).to_pylist(), spelling))
+        rest = pc.filter(rest, pc.invert(sure))
+    for text in rest.to_pylist():
+        spelling = spelling_of(type_name, text)
+        if spelling is not Spelling.PLAIN:
+            found[text] = spelling
+    return found
+
+
+@AREA.check(StateView, rules.CARDINALITY)
+def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
+    """More than 100,000 directories of partitions, or more than 1,000 live files of less than 1 MB each on average."""
+    files = view.live.num_rows
+    metadata = view.regime.metadata
+    if metadata is None or not metadata.partition_columns or files <= MANY_FILES:
+        return
+    place = view.place()
+    if files > MANY_PARTITIONS:
+        partitions = partition_directories.count_partitions(view.live.column("path"))
+        if partitions > MANY_PARTITIONS:
+            text = f"the table has {format_count(partitions)} partitions"
+            expected = f"at most {format_count(MANY_PARTITIONS)}"
+            yield rules.CARDINALITY.at(place, text, seen=partitions, expected=expected)
+            return
+    average = (pc.sum(view.live.column("size")).as_py() or 0) // files
+    if average < SMALL_BYTES:
+        text = f"the {format_count(files)} files of the partitioned table have {format_size(average)} each on average"
+        yield rules.CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
+
+
+def _logical_names(regime: Regime) -> dict[str, str]:
+    """Logical name -> physical name of partition columns, where mapping makes them differ."""
+    found = {}
+    for physical, column in regime.partition_columns.items():
+        if column is not None and column.name != physical:
+            found[column.name] = physical
+    return found
+
+
+def _texts(values: list[str]) -> Any:  # Any: a string array
+    import pyarrow as pa
+
+    return pa.array(values, pa.string())
+
+
+def _in_files(rows: list[int]) -> str:
+    """` in 12 files` where there are several."""
+    return f" in {format_count(len(rows))} files" if len(rows) > 1 else ""

@@ -1,0 +1,235 @@
+"""Rules about the paths of several files: two spellings of one file, two contents under one path.
+
+Spec: Add File and Remove File; Action Reconciliation; Data Files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.fingerprints import rows_that_may_repeat
+from deltacli.delta.paths.paths import canonical, canonical_column, decode
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.stored_files import place_of
+from deltacli.delta.rules.framework.views import CommitView, LiveFile, StateView, StorageView, TouchedFile
+from deltacli.delta.rules.paths.spelling import AREA
+
+DOUBLE_ENCODED = AREA.rule(
+    "path.double-encoded",
+    Severity.WARNING,
+    Level.LISTING,
+    "A path names no file once it is decoded, and names one when it is decoded twice, or not at all.",
+    seed="000: Add File and Remove File",
+    spec="Add File and Remove File",
+    fix=Fix(
+        broken="readers that decode once, as they must, do not find the file; vacuum takes it for unused",
+        mend="commit a remove of this path, and the add again with the right one, both with dataChange=false",
+        loss="nothing, as long as no vacuum runs before",
+    ),
+    example='{"add":{"path":"city=New%2520York/part-0.parquet",…}} with the file in "city=New York"',
+)
+SAME_FILE_TWO_SPELLINGS = AREA.rule(
+    "path.same-file-two-spellings",
+    Severity.ERROR,
+    Level.LOG,
+    "One file is named by two spellings of its path.",
+    seed="000: Action Reconciliation",
+    spec="Action Reconciliation",
+    fix=Fix(
+        broken="engines that compare paths as text take it for two files: its rows count twice, or it is not removed",
+        mend="commit a remove of one spelling, then the add of the other",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"a%2Db.parquet",…}} after {"add":{"path":"a-b.parquet",…}}',
+)
+CASE_COLLISION = AREA.rule(
+    "path.case-collision",
+    Severity.WARNING,
+    Level.LOG,
+    "The paths of two live files differ in case alone.",
+    spec="Data Files",
+    fix=Fix(
+        broken="copied to a file system that does not tell case, one of the files overwrites the other",
+        mend="rewrite one of the files with an engine",
+        loss="nothing",
+    ),
+    example='"P=1/part-0.parquet" beside "p=1/part-0.parquet"',
+)
+SHARED_WITH_CDC = AREA.rule(
+    "path.shared-with-cdc",
+    Severity.INFO,
+    Level.LOG,
+    "A commit adds a file and names the same file as a change file.",
+    spec="Add CDC File",
+    fix=Fix(
+        broken="the rows are data and changes at once; unless the file has _change_type, readers of changes fail",
+        mend="nothing to mend; writers should write change files of their own",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"part-0.parquet",…}} and {"cdc":{"path":"part-0.parquet",…}} in one commit',
+)
+NOT_UNIQUE_OVER_HISTORY = AREA.rule(
+    "path.not-unique-over-history",
+    Severity.WARNING,
+    Level.LOG,
+    "A path comes back with another size or time: the file was overwritten in place.",
+    seed="000: Data Files",
+    spec="Data Files",
+    fix=Fix(
+        broken="older versions that hold the path read rows that are not theirs, or fail",
+        mend="nothing to mend; each file needs a name that was never used",
+        loss="the rows that the path held before",
+    ),
+    example='{"add":{"path":"part-0.parquet","size":20,…}} after {"remove":{"path":"part-0.parquet","size":10,…}}',
+)
+
+
+@AREA.check(CommitView, SAME_FILE_TWO_SPELLINGS, NOT_UNIQUE_OVER_HISTORY)
+def files_against_those_before(view: CommitView) -> Iterator[Finding]:
+    """Each file of a commit against what its path held before it."""
+    for file in view.removed:
+        yield from _spelled_otherwise(view, file)
+    for file in view.added:
+        if file.live:
+            yield from _spelled_otherwise(view, file)
+            yield from _overwritten(view, file, file.live[0])
+        else:
+            yield from _reused(view, file)
+
+
+def _spelled_otherwise(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
+    path = file.placed.action["path"]
+    for live in file.live or ():
+        if live.path != path:
+            yield _two_spellings(view.place(file.placed.line, path), live.path, path)
+            return
+
+
+def _two_spellings(place: Place, first: str, second: str) -> Finding:
+    message = f"{second} is another spelling of {first}, a live file"
+    return SAME_FILE_TWO_SPELLINGS.at(place, message, seen=second, expected=first)
+
+
+def _overwritten(view: CommitView, file: TouchedFile, live: LiveFile) -> Iterator[Finding]:
+    """An add of a live path describes the same file as the add before."""
+    add = file.placed.action
+    # With a new vector, writers have been seen to renew the time.
+    names = ("size", "modificationTime") if file.dv_id == live.dv_id else ("size",)
+    for name in names:
+        before, now = live.add.get(name), add.get(name)
+        if type(before) is int and type(now) is int and before != now:
+            yield NOT_UNIQUE_OVER_HISTORY.at(
+                view.place(file.placed.line, live.path),
+                f"{live.path} is live with {name} {before}, and added again with {now}: it was overwritten",
+                seen=now,
+                expected=before,
+            )
+            return
+
+
+def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
+    """An add of a removed path brings the same file back."""
+    removed = view.tombstone_of((file.path, file.dv_id or "")) or view.tombstone_of((file.path, ""))
+    if removed is None:
+        return
+    path, before, now = file.placed.action["path"], removed.get("size"), file.placed.action.get("size")
+    if type(before) is int and type(now) is int and before != now:
+        yield NOT_UNIQUE_OVER_HISTORY.at(
+            view.place(file.placed.line, path),
+            f"{path} was removed with size {before}, and is added again with size {now}: another file has its name",
+            seen=now,
+            expected=before,
+        )
+
+
+@AREA.check(CommitView, SHARED_WITH_CDC)
+def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
+    """Adds whose file is a change file of the same commit."""
+    changes = {
+        canonical(path): placed.line
+        for placed in view.of_kind("cdc")
+        if isinstance(path := placed.action.get("path"), str)
+    }
+    for placed in view.adds if changes else ():
+        path = placed.action.get("path")
+        if isinstance(path, str) and (line := changes.get(canonical(path))) is not None:
+            message = f"{path} is added, and is a change file of the same commit, too (line {line})"
+            yield SHARED_WITH_CDC.at(view.place(placed.line, path), message, expected="a change file of its own")
+
+
+@AREA.check(StateView, SAME_FILE_TWO_SPELLINGS)
+def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
+    """A relative path and an absolute one that lead to the same file of the table; replay takes them for two."""
+    import pyarrow as pa
+
+    if not view.uri or not view.live.num_rows:
+        return
+    keys = view.live.column("key")
+    prefix = f"{canonical(view.uri).rstrip('/')}/".encode("utf-8", "surrogateescape")
+    inside = pc.indices_nonzero(pc.starts_with(keys, prefix))
+    if not len(inside):
+        return
+    relative = pc.binary_slice(pc.take(keys, inside), len(prefix)).combine_chunks()
+    named = pa.chunked_array(
+        [pc.filter(chunk, pc.is_in(chunk, value_set=relative)) for chunk in keys.chunks], pa.binary()
+    )
+    paths = view.live.column("path")
+    for row in pc.filter(inside, pc.is_in(relative, value_set=named.combine_chunks())).to_pylist():
+        path = paths[row].as_py()
+        name = keys[row].as_py()[len(prefix) :].decode("utf-8", "replace")
+        yield _two_spellings(view.place(path), name, path)
+
+
+@AREA.check(StateView, CASE_COLLISION)
+def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
+    """Live paths that are equal once case is ignored, each such group once."""
+    keys = view.live.column("key")
+    suspects = rows_that_may_repeat(map(_folded, keys.chunks))
+    groups: dict[bytes, dict[bytes, int]] = {}
+    for row in pc.indices_nonzero(suspects).to_pylist():
+        key = keys[row].as_py()
+        groups.setdefault(_folded_key(key), {}).setdefault(key, row)
+    paths = view.live.column("path")
+    for by_key in groups.values():
+        if len(by_key) > 1:
+            first, second, *_ = (paths[row].as_py() for row in by_key.values())
+            message = f"the path differs from {first} in case alone"
+            yield CASE_COLLISION.at(view.place(second), message, seen=second, expected="names that differ in more")
+
+
+def _folded(keys: Any) -> Any:  # Any: a binary array
+    """Keys in lower case, as bytes."""
+    import pyarrow as pa
+
+    try:
+        return pc.cast(pc.utf8_lower(pc.cast(keys, pa.string())), pa.binary())
+    except pa.ArrowInvalid:
+        return pa.array([_folded_key(key) for key in keys.to_pylist()], pa.binary())
+
+
+def _folded_key(key: bytes) -> bytes:
+    return key.decode("utf-8", "surrogateescape").lower().encode("utf-8", "surrogateescape")
+
+
+@AREA.check(StorageView, DOUBLE_ENCODED)
+def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
+    """Live files that are not there by the name their path decodes to, and are by another reading of it."""
+    paths = view.live_adds.column("path").combine_chunks()
+    rows = pc.indices_nonzero(pc.match_substring_regex(paths, "%"))
+    names = canonical_column(pc.take(paths, rows)).to_pylist()
+    for row, data in zip(rows.to_pylist(), names, strict=True):
+        name = data.decode("utf-8", "surrogateescape")
+        if name in view.files or name.startswith("/") or ":" in name:
+            continue
+        path = paths[row].as_py()
+        found = next((other for other in (decode(name), path) if other != name and other in view.files), None)
+        if found is not None:
+            reading = "as it stands" if found == path else "decoded twice"
+            yield DOUBLE_ENCODED.at(
+                place_of(view.live_adds.slice(row, 1).to_pylist()[0]),
+                f"there is no file {name}, and there is one by the path {path} {reading}",
+                seen=name,
+                expected=found,
+            )

@@ -1,0 +1,1 @@
+"""Rules about protocols, table features, metadata and table properties."""

@@ -1,0 +1,212 @@
+"""Rules about clustering. Spec: Clustered Table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import RegimeView, StateView
+from deltacli.delta.rules.schema.schema_walk import fresh
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
+
+AREA = Area("clustering")
+
+FEATURE = "clustering"
+DOMAIN = "delta.clustering"
+
+_NOT_SKIPPABLE = frozenset({"binary", "boolean", "void", "null", "geometry", "geography"})
+"""Primitive types whose least and greatest value engines do not keep; variant and intervals are told by their names."""
+
+DOMAIN_MISSING = AREA.rule(
+    "clustering.domain-missing",
+    Severity.WARNING,
+    Level.LOG,
+    "The table supports clustering, and no domain names its clustering columns.",
+    spec="Clustered Table: Writer Requirements for Clustered Table",
+    fix=Fix(
+        broken="engines can't tell by which columns files are to be clustered",
+        mend="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
+        loss="nothing",
+    ),
+    example='{"protocol":{…,"writerFeatures":["clustering","domainMetadata"]}} without a domain delta.clustering',
+)
+BAD_CONFIG = AREA.rule(
+    "clustering.bad-config",
+    Severity.ERROR,
+    Level.LOG,
+    "The clustering domain is malformed, or names a column that the table does not have under that name.",
+    spec="Clustered Table: Writer Requirements for Clustered Table",
+    fix=Fix(
+        broken="engines refuse to cluster the table, or to read its description",
+        mend="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
+        loss="nothing",
+    ),
+    example='{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}',
+)
+PARTITIONED = AREA.rule(
+    "clustering.partitioned",
+    Severity.ERROR,
+    Level.LOG,
+    "The table supports clustering and has partition columns.",
+    spec="Clustered Table: Writer Requirements for Clustered Table",
+    fix=Fix(
+        broken="engines refuse to write to a table that is both",
+        mend="copy the rows into a table that is only one of both",
+        loss="the history of the table",
+    ),
+    example='"partitionColumns":["p"] with the writer feature clustering',
+)
+TYPE = AREA.rule(
+    "clustering.type",
+    Severity.WARNING,
+    Level.LOG,
+    "A clustering column has a type for which files keep no least and greatest value.",
+    spec="Clustered Table: Writer Requirements for Clustered Table",
+    fix=Fix(
+        broken="clustering by the column lets no reader skip a file, and some engines refuse it",
+        mend="choose other clustering columns with an engine: ALTER TABLE … CLUSTER BY (…)",
+        loss="nothing",
+    ),
+    example='"clusteringColumns":[["tags"]], and tags is a map',
+)
+VARIANT = AREA.rule(
+    "variant.partition-or-cluster",
+    Severity.ERROR,
+    Level.LOG,
+    "A partition column or a clustering column is of type variant.",
+    spec="Variant Data Type",
+    fix=Fix(
+        broken="variants have no order and no text: engines can't lay files out by them",
+        mend="take another column: for clustering with an engine, for partitions by writing the table anew",
+        loss="nothing",
+    ),
+    example='"partitionColumns":["v"], and v is a variant',
+)
+
+
+class ClusteringColumn(NamedTuple):
+    """A column as the domain names it, and what the schema knows under those names."""
+
+    path: tuple[str, ...]
+    data_type: DataType | None
+    is_logical: bool
+    """True where only the names that users see lead to a column."""
+
+    @property
+    def name(self) -> str:
+        return ".".join(self.path)
+
+
+@AREA.check(StateView, DOMAIN_MISSING, BAD_CONFIG, TYPE, VARIANT)
+def clustering_columns(view: StateView) -> Iterator[Finding]:
+    """The domain of the newest state against its schema."""
+    configuration = view.domains.get(DOMAIN)
+    if configuration is None:
+        if FEATURE in view.regime.features:
+            message = f"the table supports clustering, and no domain {DOMAIN} names its columns"
+            yield DOMAIN_MISSING.at(view.place(DOMAIN), message)
+        return
+    paths = read_clustering_columns(configuration)
+    if paths is None:
+        message = f"the domain {DOMAIN} does not hold a list of columns"
+        expected = '{"clusteringColumns":[["column"]]}'
+        yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=configuration, expected=expected)
+        return
+    if view.regime.schema is None:
+        return
+    for path in paths:
+        yield from _judge(view, find_column(view.regime, view.regime.schema, path))
+
+
+def _judge(view: StateView, column: ClusteringColumn) -> Iterator[Finding]:
+    if column.data_type is None:
+        message = f"the clustering column {column.name} is not in the schema"
+        yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=column.name, expected="the physical name of a column")
+    elif column.is_logical:
+        message = f"the clustering column {column.name} is named as users see it; files know it by its physical name"
+        yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=column.name, expected="the physical name of the column")
+    elif column.data_type == PrimitiveType("variant"):
+        message = f"the clustering column {column.name} is of type variant"
+        yield VARIANT.at(view.place(column.name), message, seen="variant")
+    elif not is_skippable(column.data_type):
+        message = f"files keep no least and greatest value for the clustering column {column.name}"
+        yield TYPE.at(view.place(column.name), message, seen=simple_name(column.data_type))
+
+
+@AREA.check(RegimeView, PARTITIONED, VARIANT)
+def partition_columns(view: RegimeView) -> Iterator[Finding]:
+    """Partition columns of clustered tables, and those that are variants, from where they began."""
+    yield from fresh(view, "clustering.partitions", _partition_findings(view))
+
+
+def _partition_findings(view: RegimeView) -> Iterator[Finding]:
+    metadata = view.regime.metadata
+    if metadata is None or not metadata.partition_columns:
+        return
+    if FEATURE in view.regime.features:
+        named = ", ".join(metadata.partition_columns)
+        message = f"the table supports clustering and is partitioned by {named}"
+        yield PARTITIONED.at(view.place, message, seen=named, expected="no partition columns")
+    for column in view.regime.partition_columns.values():
+        if column is not None and column.data_type == PrimitiveType("variant"):
+            message = f"the partition column {column.name} is of type variant"
+            yield VARIANT.at(view.place._replace(key=column.name), message, seen="variant")
+
+
+def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
+    """The columns that a domain's configuration names, each as the path of its names; None where it is malformed.
+
+    Engines write a list of names for a column, the text of the protocol shows one name.
+    """
+    try:
+        value = json.loads(configuration)
+    except (ValueError, RecursionError):
+        return None
+    columns = value.get("clusteringColumns") if isinstance(value, dict) else None
+    if not isinstance(columns, list):
+        return None
+    found: list[tuple[str, ...]] = []
+    for column in columns:
+        names = [column] if isinstance(column, str) else column
+        if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
+            return None
+        found.append(tuple(names))
+    return found
+
+
+def find_column(regime: Regime, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:
+    """Look a path up by physical names, then by logical ones; one text may hold a whole path with points."""
+    split = tuple(path[0].split(".")) if len(path) == 1 else path
+    for names in dict.fromkeys((path, split)):
+        physical = _type_at(schema, names, regime.physical_name)
+        if physical is not None:
+            return ClusteringColumn(path, physical, is_logical=False)
+    for names in dict.fromkeys((path, split)):
+        logical = _type_at(schema, names, lambda field: field.name)
+        if logical is not None:
+            return ClusteringColumn(path, logical, is_logical=True)
+    return ClusteringColumn(path, None, is_logical=False)
+
+
+def _type_at(schema: StructType, names: Sequence[str], name_of: Callable[[StructField], str]) -> DataType | None:
+    """The type that names lead to, structs only: clustering columns lie in no array and no map."""
+    found: DataType = schema
+    for name in names:
+        if not isinstance(found, StructType):
+            return None
+        field = next((field for field in found.fields if name_of(field).lower() == name.lower()), None)
+        if field is None:
+            return None
+        found = field.data_type
+    return found
+
+
+def is_skippable(data_type: DataType) -> bool:
+    """True if files may keep the least and the greatest value of such a column."""
+    if not isinstance(data_type, PrimitiveType):
+        return False
+    name = data_type.name.lower()
+    return name.partition("(")[0] not in _NOT_SKIPPABLE and not name.startswith("interval") and name != "variant"

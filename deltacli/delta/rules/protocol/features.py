@@ -1,0 +1,192 @@
+"""Rules about features: what a table uses against what its protocol supports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
+from deltacli.delta.protocol.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name
+from deltacli.delta.protocol.protocol import (
+    NEWEST_READER_VERSION,
+    READER_FEATURES_VERSION,
+    WRITER_FEATURES_VERSION,
+    Protocol,
+)
+from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, RegimeView
+from deltacli.delta.rules.protocol import rows
+
+AREA = rows.AREA
+
+_DOMAINS = {"delta.clustering": "clustering", "delta.rowTracking": "rowTracking"}
+_ALWAYS_ACTIVE = frozenset(
+    {"domainMetadata", "catalogManaged", "catalogOwned", "vacuumProtocolCheck", "adaptiveMetadata"}
+)
+_LISTED_BY_HABIT = frozenset({"appendOnly", "invariants"})
+"""Engines list these with every table that has features: version 2 of writers implied them."""
+_INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
+"""Column metadata of these has no effect without the feature; old releases of Delta-Spark left it in tables."""
+_JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
+_DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
+_FIRST_THAT_CHECKS = (3, 2)
+"""The release of Delta-Spark with which `vacuumProtocolCheck` came."""
+
+
+def is_in_range(protocol: Protocol) -> bool:
+    """True if both versions exist."""
+    return 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION and (
+        1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION
+    )
+
+
+def knows_features(protocol: Protocol) -> bool:
+    """True if the protocol says which features it supports: its versions exist, and no list that they need is
+    missing.
+    """
+    return (
+        is_in_range(protocol)
+        and (protocol.min_reader_version < READER_FEATURES_VERSION or protocol.reader_features is not None)
+        and (protocol.min_writer_version < WRITER_FEATURES_VERSION or protocol.writer_features is not None)
+    )
+
+
+def _supported(regime: Regime) -> frozenset[str]:
+    """Stable names of the supported features."""
+    return frozenset(stable_name(name) for name in regime.features)
+
+
+@AREA.check(RegimeView, rows.USED_NOT_SUPPORTED)
+def metadata_uses_unsupported_features(view: RegimeView) -> Iterator[Finding]:
+    """Spec: Supported Features; what each feature asks of the protocol."""
+    protocol = view.regime.protocol
+    if protocol is None or not knows_features(protocol):
+        return
+    supported = _supported(view.regime)
+    uses: Iterable[Use] = constraint_uses(view.regime.properties)
+    if view.regime.schema is not None:
+        uses = [*schema_uses(view.regime.schema), *uses]
+    for use in uses:
+        if use.feature not in supported and not use.is_judged_elsewhere:
+            is_inert = use.feature in _INERT
+            verb = "which has no effect: the" if is_inert else "and the"
+            message = f"{use.what}, {verb} protocol doesn't support {use.feature}"
+            place = view.place._replace(key=use.key)
+            severity = Severity.INFO if is_inert else None
+            yield rows.USED_NOT_SUPPORTED.at(
+                place, message, seen=shown(protocol), expected=use.feature, severity=severity
+            )
+
+
+@AREA.check(RegimeView, rows.PROPERTY_WITHOUT_FEATURE)
+def properties_turn_on_unsupported_features(view: RegimeView) -> Iterator[Finding]:
+    """Spec: Active Features."""
+    protocol = view.regime.protocol
+    if protocol is None or not knows_features(protocol):
+        return
+    supported = _supported(view.regime)
+    for use in property_uses(view.regime.properties):
+        if use.feature in supported or use.is_judged_elsewhere:
+            continue
+        if use.feature == "typeWidening" and _uses_in_schema(view.regime, "typeWidening"):
+            continue  # `typewidening.not-supported` tells it
+        message = f"{use.what}, and the protocol doesn't support {use.feature}"
+        place = view.place._replace(key=use.key)
+        yield rows.PROPERTY_WITHOUT_FEATURE.at(place, message, seen=shown(protocol), expected=use.feature)
+
+
+@AREA.check(CommitView, rows.USED_NOT_SUPPORTED)
+def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
+    """Row ids of files, and the domains of features; one finding for each feature of a commit."""
+    protocol = view.after.protocol
+    if protocol is None or not knows_features(protocol):
+        return
+    supported = _supported(view.after)
+    for placed in view.of_kind("domainMetadata"):
+        domain = placed.action.get("domain")
+        feature = _DOMAINS.get(domain) if isinstance(domain, str) else None
+        if feature is None or feature in supported or placed.action.get("removed") is True:
+            continue
+        if "domainMetadata" in supported:  # else `domain.without-feature` tells it
+            message = f"the domain {domain} is written, and the protocol doesn't support {feature}"
+            place = view.place(placed.line, domain)
+            yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=feature)
+    if "rowTracking" in supported:
+        return
+    first = next((placed for placed in view.adds if placed.action.get("baseRowId") is not None), None)
+    if first is not None:
+        message = "an add has baseRowId, and the protocol doesn't support rowTracking"
+        place = view.place(first.line, str(first.action.get("path")))
+        yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected="rowTracking")
+
+
+@AREA.check(HistoryView, rows.SUPPORTED_NOT_USED)
+def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
+    """Spec: Supported Features. Lists that only repeat what version numbers implied before say nothing."""
+    protocol = view.regime.protocol
+    if protocol is None:
+        return
+    named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} & FEATURES.keys()
+    silent = _ALWAYS_ACTIVE | _LISTED_BY_HABIT | _JUDGED_ELSEWHERE
+    candidates = {name for name in named if stable_name(name) not in silent}
+    if not candidates:
+        return
+    used = _used_in_history(view)
+    unused = sorted(name for name in candidates if stable_name(name) not in used)
+    if unused:
+        message = f"the protocol lists {', '.join(unused)}, and no visible version uses {_it(unused)}"
+        place = view.regime.protocol_place or Place(LOG_DIRECTORY)
+        yield rows.SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
+
+
+def _used_in_history(view: HistoryView) -> set[str]:
+    """Stable names of the features that any visible version used, or that came with the numbers of an older one."""
+    used: set[str] = set()
+    regimes = {id(regime): regime for commit in view.commits for regime in (commit.before, commit.after)}
+    for regime in (*regimes.values(), view.regime):
+        used.update(use.feature for use in property_uses(regime.properties))
+        used.update(use.feature for use in constraint_uses(regime.properties))
+        if regime.schema is not None:
+            used.update(use.feature for use in schema_uses(regime.schema))
+        if regime.protocol is not None and regime.protocol.min_writer_version < WRITER_FEATURES_VERSION:
+            used.update(regime.protocol.supported_features)
+    for commit in view.commits:
+        for placed in commit.of_kind("domainMetadata"):
+            domain = placed.action.get("domain")
+            used.add(_DOMAINS.get(domain, "") if isinstance(domain, str) else "")
+    if any(instance.kind is LogFileKind.UUID_CHECKPOINT for instance in view.listing.checkpoints):
+        used.add("v2Checkpoint")
+    if 0 not in view.listing.commits:
+        used.add("deletionVectors")  # the vectors of files that a checkpoint keeps may be older than any visible commit
+    return used
+
+
+@AREA.check(CommitView, rows.OLD_VACUUM)
+def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
+    """Spec: Vacuum Protocol Check."""
+    if "vacuumProtocolCheck" not in view.before.features or view.commit_info is None:
+        return
+    engine, operation = view.commit_info.get("engineInfo"), view.commit_info.get("operation")
+    if not isinstance(engine, str) or operation not in ("VACUUM START", "VACUUM END"):
+        return
+    release = _DELTA_SPARK.search(engine)
+    if release and (int(release[1]), int(release[2])) < _FIRST_THAT_CHECKS:
+        message = f"{operation} of version {view.version} ran in {engine}, which doesn't know vacuumProtocolCheck"
+        yield rows.OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
+
+
+def _uses_in_schema(regime: Regime, feature: str) -> bool:
+    return regime.schema is not None and any(use.feature == feature for use in schema_uses(regime.schema))
+
+
+def shown(protocol: Protocol) -> str:
+    """A protocol for a finding."""
+    versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    named = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+    return f"{versions} with {', '.join(named)}" if named else versions
+
+
+def _it(names: list[str]) -> str:
+    return "it" if len(names) == 1 else "them"

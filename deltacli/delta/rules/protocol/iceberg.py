@@ -1,0 +1,188 @@
+"""Rules about Iceberg compatibility. Spec: Iceberg Compatibility V1; Iceberg Compatibility V2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import FilesView, RegimeView, StorageView
+from deltacli.delta.rules.schema.schema_walk import fresh
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from deltacli.quantities import plural
+
+AREA = Area("iceberg")
+
+MAPPING_OFF = AREA.rule(
+    "iceberg.mapping-off",
+    Severity.ERROR,
+    Level.LOG,
+    "Iceberg compatibility is on without column mapping.",
+    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
+    fix=Fix(
+        broken="Iceberg readers find columns by field ids, which the files do not have",
+        mend="switch the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
+        loss="nothing",
+    ),
+    example="delta.enableIcebergCompatV2 is true, delta.columnMapping.mode is not set",
+)
+TYPE_NOT_ALLOWED = AREA.rule(
+    "iceberg.type-not-allowed",
+    Severity.ERROR,
+    Level.LOG,
+    "A column is of a type that this version of Iceberg compatibility does not allow.",
+    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
+    fix=Fix(
+        broken="the table can't be converted to Iceberg",
+        mend="write the table anew without such columns, or switch the compatibility off",
+        loss="the columns, where they are dropped",
+    ),
+    example="a map column with delta.enableIcebergCompatV1",
+)
+VERSIONS_CONFLICT = AREA.rule(
+    "iceberg.versions-conflict",
+    Severity.ERROR,
+    Level.LOG,
+    "Several versions of Iceberg compatibility are on together.",
+    spec="Iceberg Compatibility V2: Writer Requirements for IcebergCompatV2",
+    fix=Fix(
+        broken="no writer can obey them together",
+        mend="set all but the newest of the properties to false",
+        loss="nothing",
+    ),
+    example="delta.enableIcebergCompatV1 and delta.enableIcebergCompatV2 are true",
+)
+NUM_RECORDS = AREA.rule(
+    "iceberg.num-records",
+    Severity.WARNING,
+    Level.LOG,
+    "Iceberg compatibility is on, and a file is added without its number of records.",
+    spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
+    fix=Fix(
+        broken="a conversion to Iceberg, which needs the number, fails or opens the file",
+        mend="commit the add again with numRecords in its statistics",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"part-0.parquet",…}} without stats',
+)
+METADATA_AT_RISK = AREA.rule(
+    "iceberg.metadata-at-risk",
+    Severity.INFO,
+    Level.LISTING,
+    "The table's directory has a directory `metadata`, as Iceberg keeps one: vacuum leaves it alone.",
+    spec="Delta-Spark: VACUUM, hidden directories",
+    fix=Fix(
+        broken="nothing; tools that do not know it may delete what Iceberg readers need",
+        mend="nothing to mend",
+        loss="nothing",
+    ),
+    example="metadata/v1.metadata.json",
+)
+
+
+class Compatibility(NamedTuple):
+    """One version of the feature. `refuses`: types it does not allow; `allows`: None, or the only ones it does."""
+
+    feature: str
+    enabled_by: str
+    refuses: frozenset[str] = frozenset()
+    allows: frozenset[str] | None = None
+
+
+_ALLOWED_BY_V2 = frozenset(
+    {"byte", "short", "integer", "long", "float", "double", "decimal", "string", "binary", "boolean"}
+    | {"timestamp", "timestamp_ntz", "date", "array", "map", "struct"}
+)
+COMPATIBILITIES = (
+    Compatibility(
+        "icebergCompatV1", "delta.enableIcebergCompatV1", frozenset({"array", "map", "void", "null", "interval"})
+    ),
+    Compatibility("icebergCompatV2", "delta.enableIcebergCompatV2", allows=_ALLOWED_BY_V2),
+    Compatibility("icebergCompatV3", "delta.enableIcebergCompatV3", frozenset({"interval"})),
+)
+_WRITER_COMPATIBILITIES = (
+    Compatibility("icebergWriterCompatV1", "delta.enableIcebergWriterCompatV1", frozenset({"byte", "short"})),
+)
+
+
+def active(regime: Regime, known: tuple[Compatibility, ...] = COMPATIBILITIES) -> list[Compatibility]:
+    """The versions that are supported and on."""
+    return [found for found in known if found.feature in regime.features and regime.is_on(found.enabled_by)]
+
+
+@AREA.check(RegimeView, MAPPING_OFF, TYPE_NOT_ALLOWED, VERSIONS_CONFLICT)
+def compatibility(view: RegimeView) -> Iterator[Finding]:
+    """What compatibility asks of properties and schema, from where it is not met."""
+    yield from fresh(view, "iceberg.regime", _regime_findings(view))
+
+
+def _regime_findings(view: RegimeView) -> Iterator[Finding]:
+    regime = view.regime
+    if regime.metadata is None:
+        return
+    on = active(regime)
+    if on and regime.mapping_mode not in ("name", "id"):
+        message = f"{on[0].feature} is on, and column mapping is not"
+        place = view.place._replace(key=on[0].enabled_by)
+        yield MAPPING_OFF.at(place, message, seen=regime.mapping_mode, expected="name or id")
+    if len(on) > 1:
+        names = ", ".join(found.feature for found in on)
+        message = f"{len(on)} versions of Iceberg compatibility are on together: {names}"
+        place = view.place._replace(key=on[-1].enabled_by)
+        yield VERSIONS_CONFLICT.at(place, message, seen=names, expected="one of them")
+    for found in (*on, *active(regime, _WRITER_COMPATIBILITIES)):
+        for path, name in _types(regime.schema or StructType(()), ""):
+            if name in found.refuses or (found.allows is not None and name not in found.allows):
+                message = f"column {path} is of type {name}, which {found.feature} does not allow"
+                yield TYPE_NOT_ALLOWED.at(view.place._replace(key=path), message, seen=name)
+
+
+def _types(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
+    """Every type within a schema with the path to it, by family: `decimal(10,2)` is `decimal`."""
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                own = f"{path}.{field.name}" if path else field.name
+                yield own, _family(field.data_type)
+                yield from _types(field.data_type, own)
+        case ArrayType(element):
+            yield f"{path}.element", _family(element)
+            yield from _types(element, f"{path}.element")
+        case MapType(key, value):
+            for step, part in (("key", key), ("value", value)):
+                yield f"{path}.{step}", _family(part)
+                yield from _types(part, f"{path}.{step}")
+        case PrimitiveType():
+            return
+
+
+_FAMILIES: Mapping[type, str] = {StructType: "struct", ArrayType: "array", MapType: "map"}
+
+
+def _family(data_type: DataType) -> str:
+    if not isinstance(data_type, PrimitiveType):
+        return _FAMILIES[type(data_type)]
+    return data_type.name.lower().partition("(")[0].partition(" ")[0]
+
+
+@AREA.check(FilesView, NUM_RECORDS)
+def files_without_count(view: FilesView) -> Iterator[Finding]:
+    """Files added while compatibility is on; those of a checkpoint may be older, or have statistics in columns."""
+    on = active(view.regime)
+    if not on or view.versions is None or not view.num_records.null_count:
+        return
+    for row in pc.indices_nonzero(pc.is_null(view.num_records)):
+        place = view.place(row.as_py())
+        yield NUM_RECORDS.at(place, f"{place.key} has no numRecords, which {on[0].feature} asks for")
+
+
+@AREA.check(StorageView, METADATA_AT_RISK)
+def directory_of_iceberg(view: StorageView) -> Iterator[Finding]:
+    """A directory of that name at the root."""
+    inside = sorted(path for path in view.files if path.startswith("metadata/"))
+    if inside:
+        count = plural(len(inside), "file")
+        message = f"the directory metadata holds {count}, as Iceberg keeps them; vacuum leaves them alone"
+        yield METADATA_AT_RISK.at(Place("metadata"), message, seen=inside[0])

@@ -1,0 +1,187 @@
+"""Rules about metaData actions: the id, the format, and the partition columns. Spec: Change Metadata."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
+from deltacli.delta.rules.protocol import metadata_rows as rows
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
+from deltacli.quantities import format_timestamp, plural
+
+AREA = rows.AREA
+
+_GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
+
+
+def _before(view: MetadataView) -> Metadata | None:
+    """The metadata before this action, where that could be read."""
+    return view.previous.metadata if view.previous else None
+
+
+@AREA.check(MetadataView, rows.ID_NOT_GUID, rows.ID_CHANGED)
+def id_is_odd(view: MetadataView) -> Iterator[Finding]:
+    """An odd id is told once, when it comes."""
+    found, before = view.raw.get("id"), _before(view)
+    if not isinstance(found, str):
+        return
+    is_fresh = before is None or before.id != found
+    if is_fresh and not _GUID.fullmatch(found):
+        yield rows.ID_NOT_GUID.at(view.place, f"the id of the table, {found!r}, is no GUID", seen=found)
+    if is_fresh and before is not None and before.id:
+        what = "another table was written over this one, or an engine made a new id"
+        message = f"the id of the table changes from {before.id} to {found}: {what}"
+        yield rows.ID_CHANGED.at(view.place, message, seen=found, expected=before.id)
+
+
+@AREA.check(MetadataView, rows.FORMAT_NOT_PARQUET)
+def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
+    """Spec: Format Specification."""
+    metadata, before = view.regime.metadata, _before(view)
+    if metadata is None:
+        return
+    if metadata.provider != "parquet" and (before is None or before.provider != metadata.provider):
+        message = f"the data files are said to be {metadata.provider}, not parquet"
+        yield rows.FORMAT_NOT_PARQUET.at(view.place, message, seen=metadata.provider, expected="parquet")
+    options = metadata.format_options
+    if options and (before is None or before.format_options != options):
+        message = f"the format has the options {', '.join(sorted(options))}; no engine knows any"
+        yield rows.FORMAT_NOT_PARQUET.at(view.place, message, seen=dict(options), expected="no options")
+
+
+@AREA.check(MetadataView, rows.CREATED_TIME)
+def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
+    """Where the id changes with it, `metadata.id-changed` tells."""
+    metadata, before = view.regime.metadata, _before(view)
+    if metadata is None:
+        return
+    found = metadata.created_time
+    if found is None:
+        if view.raw.get("createdTime") is None and (before is None or before.created_time is not None):
+            yield rows.CREATED_TIME.at(view.place, "the metaData action has no createdTime")
+    elif before and before.created_time is not None and before.created_time != found and before.id == metadata.id:
+        old, new = format_timestamp(before.created_time), format_timestamp(found)
+        message = f"createdTime changes from {old} to {new}, while the table stays the same"
+        yield rows.CREATED_TIME.at(view.place, message, seen=found, expected=before.created_time)
+
+
+@AREA.check(MetadataView, rows.PARTITION_COLUMN_DUPLICATE)
+def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
+    """Spec: Schema Serialization Format (names differ in more than case)."""
+    if not _is_news(view):
+        return
+    metadata = view.regime.metadata
+    columns = metadata.partition_columns if metadata else ()
+    for name, count in Counter(name.casefold() for name in columns).items():
+        if count > 1:
+            spellings = [column for column in columns if column.casefold() == name]
+            message = f"partitionColumns name {' and '.join(spellings)}: one column, {count} times"
+            place = view.place._replace(key=spellings[0])
+            yield rows.PARTITION_COLUMN_DUPLICATE.at(place, message, seen=", ".join(columns))
+
+
+@AREA.check(
+    MetadataView,
+    rows.PARTITION_COLUMN_UNKNOWN,
+    rows.PARTITION_COLUMN_NESTED,
+    rows.PARTITION_COLUMN_TYPE,
+    rows.ALL_COLUMNS_PARTITIONED,
+)
+def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Finding]:
+    """Spec: Change Metadata; Partition Value Serialization. A variant is `variant.partition-or-cluster`."""
+    metadata, schema = view.regime.metadata, view.regime.schema
+    if metadata is None or schema is None or not metadata.partition_columns or not _is_news(view):
+        return
+    columns = {field.name: field.data_type for field in schema.fields}
+    for name in dict.fromkeys(metadata.partition_columns):
+        place = view.place._replace(key=name)
+        if name not in columns:
+            yield from _stranger(view, name, schema, columns)
+        elif not _has_text(columns[name]):
+            found = simple_name(columns[name])
+            message = f"partition column {name} is of type {found}, whose values can't be written as text"
+            yield rows.PARTITION_COLUMN_TYPE.at(place, message, seen=found, expected="a primitive type")
+    if columns.keys() <= set(metadata.partition_columns):
+        message = f"{plural(len(columns), 'column')}, and all of them are partition columns: data files have none"
+        yield rows.ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))
+
+
+def _is_news(view: MetadataView) -> bool:
+    """True if schema or partition columns differ from what the action before had, which was judged then."""
+    metadata, before = view.regime.metadata, _before(view)
+    if metadata is None or before is None:
+        return True
+    return (before.partition_columns, before.schema_string) != (metadata.partition_columns, metadata.schema_string)
+
+
+def _stranger(view: MetadataView, name: str, schema: StructType, columns: Mapping[str, DataType]) -> Iterator[Finding]:
+    """A partition column that is no column: inside another one, spelt otherwise, or nowhere."""
+    place = view.place._replace(key=name)
+    same = [column for column in columns if column.casefold() == name.casefold()]
+    inside = next((path for path in _nested(schema, "") if path == name or path.rpartition(".")[2] == name), None)
+    if same:
+        message = f"partition column {name} is {same[0]} in the schema; case counts"
+        yield rows.PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected=same[0])
+    elif inside is not None:
+        message = f"partition column {name} lies inside another column"
+        yield rows.PARTITION_COLUMN_NESTED.at(place, message, seen=inside, expected="a column at the top")
+    else:
+        message = f"partition column {name} is not in the schema"
+        yield rows.PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected="a column of the schema")
+
+
+def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
+    """The dotted paths of all fields below the top."""
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                path = f"{prefix}{field.name}"
+                if prefix:
+                    yield path
+                yield from _nested(field.data_type, f"{path}.")
+        case ArrayType(element):
+            yield from _nested(element, f"{prefix}element.")
+        case MapType(key, value):
+            yield from _nested(key, f"{prefix}key.")
+            yield from _nested(value, f"{prefix}value.")
+        case PrimitiveType():
+            return
+
+
+def _has_text(data_type: DataType) -> bool:
+    return isinstance(data_type, PrimitiveType) and data_type.name not in ("void", "null")
+
+
+@AREA.check(HistoryView, rows.PARTITIONING_CHANGED)
+def partitioning_changes_under_files(view: HistoryView) -> Iterator[Finding]:
+    """Counts of actions tell how many files are live: only where all commits from 0 on can be read."""
+    live = 0
+    for number, commit in enumerate(view.commits):
+        if commit.version != number or not commit.is_readable:
+            return
+        counts = view.counts.get(commit.version, {})
+        if counts.get("remove", 0) < live and commit.after is not commit.before:
+            yield from _changed_partitioning(commit, live - counts.get("remove", 0))
+        live += counts.get("add", 0) - counts.get("remove", 0)
+
+
+def _changed_partitioning(commit: CommitView, staying: int) -> Iterator[Finding]:
+    """Names count as they are in the files: renaming a column changes nothing."""
+    before, after = _partitioning(commit.before), _partitioning(commit.after)
+    if before is None or after is None or set(before) == set(after):
+        return
+    old, new = ", ".join(before) or "none", ", ".join(after) or "none"
+    message = f"the partition columns change from {old} to {new}, while {plural(staying, 'file')} of before stay live"
+    place = commit.after.metadata_place or commit.place()
+    yield rows.PARTITIONING_CHANGED.at(place, message, seen=new, expected=old)
+
+
+def _partitioning(regime: Regime) -> tuple[str, ...] | None:
+    """None where the names in the files are not known: under mapping, the schema has them."""
+    is_known = regime.schema is not None or regime.mapping_mode == "none"
+    return tuple(regime.partition_columns) if regime.metadata is not None and is_known else None

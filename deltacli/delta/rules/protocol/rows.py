@@ -1,0 +1,281 @@
+"""The rows of the catalogue about protocols and table features."""
+
+from __future__ import annotations
+
+from deltacli.delta.rules.framework.base import Area, Fix, Level, Severity
+
+AREA = Area("protocol")
+
+_RAISE = "commit a protocol action with the versions and lists that the table needs"
+
+MISSING = AREA.rule(
+    "protocol.missing",
+    Severity.ERROR,
+    Level.LOG,
+    "No commit of the log and no checkpoint says which protocol the table has.",
+    seed="000: Action Reconciliation",
+    spec="Action Reconciliation",
+    fix=Fix(
+        broken="no engine opens a table without a protocol",
+        mend="commit a protocol action, at least minReaderVersion 1 and minWriterVersion 2",
+        loss="nothing",
+    ),
+    example='{"metaData":{"id":"8e1a6ad6-…"}} and no {"protocol":{…}} in any commit',
+)
+VERSION_OUT_OF_RANGE = AREA.rule(
+    "protocol.version-out-of-range",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol asks for a reader version other than 1 to 3, or a writer version other than 1 to 7.",
+    seed="000: Protocol Evolution",
+    spec="Reader Version Requirements",
+    fix=Fix(
+        broken="no engine knows what such a version asks for, so all of them refuse the table",
+        mend=_RAISE,
+        loss="nothing, where the numbers are a mistake",
+    ),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":8}}',
+)
+READER3_NEEDS_WRITER7 = AREA.rule(
+    "protocol.reader3-needs-writer7",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has reader version 3 with a writer version below 7.",
+    spec="Table Features for New and Existing Tables",
+    fix=Fix(
+        broken="features of readers must be listed for writers too, and below writer version 7 there is no such list",
+        mend="commit a protocol with minWriterVersion 7 and writerFeatures that name every feature in use",
+        loss="writers that don't know table features",
+    ),
+    example='{"protocol":{"minReaderVersion":3,"minWriterVersion":5,"readerFeatures":[]}}',
+)
+READER_FEATURES_MISSING = AREA.rule(
+    "protocol.reader-features-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has reader version 3 and no readerFeatures.",
+    spec="Table Features",
+    fix=Fix(broken="readers can't tell what they must know", mend=_RAISE, loss="nothing"),
+    example='{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"writerFeatures":[]}}',
+)
+WRITER_FEATURES_MISSING = AREA.rule(
+    "protocol.writer-features-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has writer version 7 and no writerFeatures.",
+    spec="Table Features",
+    fix=Fix(broken="writers can't tell what they must know", mend=_RAISE, loss="nothing"),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":7}}',
+)
+FEATURES_ON_LEGACY = AREA.rule(
+    "protocol.features-on-legacy",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol has readerFeatures below reader version 3, or writerFeatures below writer version 7.",
+    spec="Table Features",
+    fix=Fix(
+        broken="engines of that version ignore the list, others refuse the table",
+        mend="commit a protocol without the list, or with the versions that have one",
+        loss="nothing",
+    ),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":2,"writerFeatures":["appendOnly"]}}',
+)
+READER_ONLY_FEATURE = AREA.rule(
+    "protocol.reader-only-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "A feature stands in readerFeatures and not in writerFeatures.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="writers don't learn of the feature and may write what its readers misread",
+        mend="commit a protocol that lists the feature in both",
+        loss="writers that don't know the feature",
+    ),
+    example='"readerFeatures":["deletionVectors"],"writerFeatures":[]',
+)
+RW_FEATURE_NOT_IN_READER = AREA.rule(
+    "protocol.rw-feature-not-in-reader",
+    Severity.ERROR,
+    Level.LOG,
+    "A feature that readers must know is listed for writers only.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="readers that don't know the feature open the table and return wrong rows",
+        mend="commit a protocol with reader version 3 that lists the feature in readerFeatures too",
+        loss="readers that don't know the feature",
+    ),
+    example='"minReaderVersion":3,"readerFeatures":[],"writerFeatures":["deletionVectors"]',
+)
+WRITER_FEATURE_IN_READER = AREA.rule(
+    "protocol.writer-feature-in-reader",
+    Severity.WARNING,
+    Level.LOG,
+    "A feature that only writers need stands in readerFeatures.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="readers that could read the table refuse it",
+        mend="commit a protocol that lists the feature in writerFeatures only",
+        loss="nothing",
+    ),
+    example='"readerFeatures":["appendOnly"],"writerFeatures":["appendOnly"]',
+)
+UNKNOWN_FEATURE = AREA.rule(
+    "protocol.unknown-feature",
+    Severity.WARNING,
+    Level.LOG,
+    "A listed feature is not known: what it asks of readers and writers is not checked.",
+    spec="Table Features",
+    fix=Fix(
+        broken="deltacli writes nothing to the table, and reads it only if the feature is not in readerFeatures",
+        mend="take a newer deltacli; if the name is a slip of the pen, commit a protocol with the right one",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["appendOnly","futureFeature"]',
+)
+PREVIEW_FEATURE = AREA.rule(
+    "protocol.preview-feature",
+    Severity.INFO,
+    Level.LOG,
+    "The protocol lists a feature under the name of its preview.",
+    spec="Delta-Spark: names of features under development",
+    fix=Fix(
+        broken="engines that know only the final feature refuse the table",
+        mend="let the engine that made the table upgrade the feature",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["typeWidening-preview"]',
+)
+DEPENDENCY = AREA.rule(
+    "protocol.dependency",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol lists a feature without another one that it needs.",
+    spec="Table Features",
+    fix=Fix(
+        broken="engines refuse the table, or write the feature without what it stands on",
+        mend="commit a protocol that lists both",
+        loss="engines that don't know the other feature",
+    ),
+    example='"writerFeatures":["rowTracking"] without "domainMetadata"',
+)
+EXCLUSIVE = AREA.rule(
+    "protocol.exclusive",
+    Severity.ERROR,
+    Level.LOG,
+    "Two features that exclude each other are supported, or active, together.",
+    spec="Writer Requirements for IcebergCompatV1",
+    fix=Fix(
+        broken="each of them forbids what the other one writes",
+        mend="turn one of the two off, and drop it from the protocol where listing it is forbidden",
+        loss="that feature",
+    ),
+    example='"writerFeatures":["icebergCompatV1","deletionVectors"]',
+)
+DUPLICATE_FEATURE = AREA.rule(
+    "protocol.duplicate-feature",
+    Severity.WARNING,
+    Level.LOG,
+    "A feature is listed twice, or under two spellings that differ only in case.",
+    spec="Table Features",
+    fix=Fix(
+        broken="names are compared exactly: the wrong spelling is an unknown feature to every engine",
+        mend="commit a protocol with each name once",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["appendOnly","appendonly"]',
+)
+DOWNGRADE = AREA.rule(
+    "protocol.downgrade",
+    Severity.ERROR,
+    Level.LOG,
+    "The protocol gives up a feature or a version while older versions that need it are still there.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="engines take the older versions for ones they can read and checkpoint",
+        mend="commit the former protocol again, or shorten the log to the versions since the change",
+        loss="time travel to the older versions, where the log is shortened",
+    ),
+    example='version 4: "readerFeatures":["deletionVectors"], version 5: "minReaderVersion":1,"minWriterVersion":2',
+)
+LEGACY_ODDITY = AREA.rule(
+    "protocol.legacy-oddity",
+    Severity.INFO,
+    Level.LOG,
+    "The pair of versions is valid but implies fewer features than the higher number suggests.",
+    seed="000: Writer Version Requirements",
+    spec="Writer Version Requirements",
+    fix=Fix(
+        broken="column mapping needs reader version 2 and writer version 5 together",
+        mend="commit a protocol with both versions, or with writer version 7 and the features in use",
+        loss="readers of version 1, if column mapping is wanted",
+    ),
+    example='{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}',
+)
+STRAY_KEYS = AREA.rule(
+    "protocol.stray-keys",
+    Severity.WARNING,
+    Level.LOG,
+    "The protocol action has readerVersion or writerVersion, which are not its keys.",
+    spec="Protocol Evolution",
+    fix=Fix(
+        broken="engines read minReaderVersion and minWriterVersion and ignore these two",
+        mend="commit a protocol action with the right keys",
+        loss="nothing",
+    ),
+    example='{"protocol":{"readerVersion":3,"writerVersion":7}}',
+)
+USED_NOT_SUPPORTED = AREA.rule(
+    "feature.used-not-supported",
+    Severity.ERROR,
+    Level.LOG,
+    "The table uses a feature that its protocol doesn't support.",
+    seed="000: Writer Version Requirements",
+    spec="Supported Features",
+    fix=Fix(
+        broken="engines that don't know the feature read and write the table without it; metadata of generated and "
+        "identity columns has no effect then, which is a note",
+        mend="commit a protocol that lists the feature; metadata that has no effect can stay as it is",
+        loss="engines that don't know the feature",
+    ),
+    example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',
+)
+PROPERTY_WITHOUT_FEATURE = AREA.rule(
+    "feature.property-without-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "A table property turns on a feature that the protocol doesn't support.",
+    seed="000: Writer Version Requirements",
+    spec="Active Features",
+    fix=Fix(
+        broken="some engines refuse the table, others take the feature for off",
+        mend="commit a protocol that lists the feature, or a metaData action without the property",
+        loss="nothing",
+    ),
+    example='"delta.enableDeletionVectors":"true" with {"minReaderVersion":1,"minWriterVersion":2}',
+)
+SUPPORTED_NOT_USED = AREA.rule(
+    "feature.supported-not-used",
+    Severity.INFO,
+    Level.LOG,
+    "The protocol lists a feature that no visible version uses.",
+    spec="Supported Features",
+    fix=Fix(
+        broken="engines that don't know the feature refuse the table for nothing",
+        mend="drop the feature with an engine that can (ALTER TABLE … DROP FEATURE)",
+        loss="nothing",
+    ),
+    example='"writerFeatures":["changeDataFeed"] and delta.enableChangeDataFeed was never true',
+)
+OLD_VACUUM = AREA.rule(
+    "vacuumcheck.old-vacuum",
+    Severity.INFO,
+    Level.LOG,
+    "A VACUUM ran in an engine that is older than the check of the protocol which the table asks for.",
+    spec="Vacuum Protocol Check",
+    fix=Fix(
+        broken="such an engine may have deleted files that features it doesn't know still need",
+        mend="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
+        loss="nothing",
+    ),
+    example='{"commitInfo":{"operation":"VACUUM START","engineInfo":"Apache-Spark/3.4.0 Delta-Lake/2.4.0"}}',
+)

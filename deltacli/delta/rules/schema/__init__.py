@@ -1,0 +1,1 @@
+"""Rules about schemas and how they change."""

@@ -1,0 +1,419 @@
+"""Rules about table schemas: what one schemaString says. How schemas change over versions: `schema_changes`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import MetadataView
+from deltacli.delta.rules.schema.schema_changes import AREA
+from deltacli.delta.rules.schema.schema_walk import (
+    NotASchema,
+    Part,
+    decimal_digits,
+    decode,
+    field_path,
+    fields_of,
+    fresh,
+    interval_name,
+    is_char,
+    is_type_name,
+    is_void,
+    joined,
+    shown_path,
+    walk_parts,
+)
+
+_UNREADABLE = Fix(
+    broken="engines can't read the schema, and with it the table",
+    mend="commit the metaData again with a corrected schemaString; the data files stay as they are",
+    loss="nothing, if the right schema is known: the footer of any data file shows it",
+)
+_REFUSED = Fix(
+    broken="some engines refuse the schema, or writes under it",
+    mend="commit the metaData again with a corrected schemaString",
+    loss="nothing",
+)
+_UNWRITABLE = Fix(
+    broken="files with such a column can't be written",
+    mend="give the column its real type, or drop it, by a commit of metaData",
+    loss="nothing: no file holds a value of it",
+)
+
+BAD_JSON = AREA.rule(
+    "schema.bad-json",
+    Severity.ERROR,
+    Level.LOG,
+    "A schemaString is no JSON, its root is no struct, or a part of it is not what its place asks for.",
+    seed="000: Schema Serialization Format",
+    spec="Schema Serialization Format",
+    fix=_UNREADABLE,
+    example='"schemaString":"{\\"type\\":\\"struct\\",\\"fields\\":["',
+)
+FIELD_MISSING_KEY = AREA.rule(
+    "schema.field-missing-key",
+    Severity.ERROR,
+    Level.LOG,
+    "A field, an array or a map of the schema lacks a key that it must have.",
+    seed="000: Struct Field",
+    spec="Struct Field",
+    fix=_UNREADABLE,
+    example='{"name":"id","type":"long","metadata":{}}',
+)
+UNKNOWN_TYPE = AREA.rule(
+    "schema.unknown-type",
+    Severity.ERROR,
+    Level.LOG,
+    "A column or nested field has a type that Delta does not know.",
+    seed="000: Primitive Types",
+    spec="Primitive Types",
+    fix=_UNREADABLE,
+    example='{"name":"id","type":"bigint","nullable":true,"metadata":{}}',
+)
+DECIMAL_BOUNDS = AREA.rule(
+    "schema.decimal-bounds",
+    Severity.ERROR,
+    Level.LOG,
+    "A decimal has a precision outside 1 to 38, or a scale outside 0 to its precision.",
+    seed="000: Primitive Types",
+    spec="Primitive Types",
+    fix=_UNREADABLE,
+    example='"type":"decimal(39,2)"',
+)
+CHAR_VARCHAR = AREA.rule(
+    "schema.char-varchar",
+    Severity.ERROR,
+    Level.LOG,
+    "A schema holds char(n) or varchar(n); such a column is a string whose metadata names the type.",
+    spec="Delta-Spark: char and varchar columns",
+    fix=_REFUSED,
+    example='{"name":"code","type":"varchar(10)","nullable":true,"metadata":{}}',
+)
+DUPLICATE_COLUMN = AREA.rule(
+    "schema.duplicate-column",
+    Severity.ERROR,
+    Level.LOG,
+    "Two fields of one struct have names that differ at most in case.",
+    spec="Schema Serialization Format",
+    fix=Fix(
+        broken="engines refuse the table, or return the values of one column for the other",
+        mend="commit a metaData without one of the two, or with column mapping and another name for it",
+        loss="the values of the column that is given up",
+    ),
+    example='"fields":[{"name":"id",…},{"name":"ID",…}]',
+)
+EMPTY_NAME = AREA.rule(
+    "schema.empty-name",
+    Severity.ERROR,
+    Level.LOG,
+    "A column or nested field has an empty name.",
+    seed="000: Struct Field",
+    spec="Struct Field",
+    fix=_REFUSED,
+    example='{"name":"","type":"long","nullable":true,"metadata":{}}',
+)
+INVALID_CHARS = AREA.rule(
+    "schema.invalid-chars",
+    Severity.WARNING,  # the protocol allows such names, and so do all engines but one
+    Level.LOG,
+    "A name holds a blank, a tab, a line end or one of ,;{}()= in a table without column mapping.",
+    spec="Delta-Spark: names of columns in Parquet files",
+    fix=Fix(
+        broken="Delta-Spark refuses to write the table, and its older versions refuse to read it",
+        mend="enable column mapping (delta.columnMapping.mode=name)",
+        loss="readers older than reader version 2",
+    ),
+    example='{"name":"unit price","type":"double","nullable":true,"metadata":{}}',
+)
+EMPTY_STRUCT = AREA.rule(
+    "schema.empty-struct",
+    Severity.WARNING,
+    Level.LOG,
+    "A struct within the schema has no fields, which Parquet can't store.",
+    spec="Delta-Spark: schemas that can't be written",
+    fix=_UNWRITABLE,
+    example='{"name":"s","type":{"type":"struct","fields":[]},"nullable":true,"metadata":{}}',
+)
+MAP_KEY_NULL = AREA.rule(
+    "schema.map-key-null",
+    Severity.WARNING,
+    Level.LOG,
+    "The key of a map is or holds a map, or is said to be nullable.",
+    spec="Map Type",
+    fix=_REFUSED,
+    example='{"type":"map","keyType":{"type":"map",…},"valueType":"long","valueContainsNull":true}',
+)
+VOID_IN_COMPLEX = AREA.rule(
+    "schema.void-in-complex",
+    Severity.WARNING,
+    Level.LOG,
+    "An array's element, a map's key or value, or every field of a struct or of the table is void: "
+    "nothing can be written.",
+    spec="Void Type",
+    fix=_UNWRITABLE,
+    example='{"type":"array","elementType":"void","containsNull":true}',
+)
+METADATA_RESERVED = AREA.rule(
+    "schema.metadata-reserved",
+    Severity.WARNING,
+    Level.LOG,
+    "The metadata of a column has a key that begins with `delta.` and that nothing defines.",
+    seed="000: Struct Field",
+    spec="Struct Field",
+    fix=Fix(
+        broken="what the writer meant by the key has no effect, or a newer feature is used unannounced",
+        mend="commit the metaData again with the key that was meant, or without it",
+        loss="nothing",
+    ),
+    example='"metadata":{"delta.generatedExpression":"year(ts)"}',
+)
+INTERVAL_NONCANONICAL = AREA.rule(
+    "schema.interval-noncanonical",
+    Severity.INFO,
+    Level.LOG,
+    "An interval type is spelled narrower than the two that schemas should hold.",
+    spec="Interval Types (proposal)",
+    fix=Fix(
+        broken="nothing for engines that know intervals; others may know only the two whole spellings",
+        mend="commit the metaData again with `interval year to month` or `interval day to second`",
+        loss="nothing: the files are the same",
+    ),
+    example='"type":"interval day to hour"',
+)
+TOO_WIDE = AREA.rule(
+    "schema.too-wide",
+    Severity.INFO,
+    Level.LOG,
+    "The schema has more than 10,000 leaf columns: every commit of metadata and every reader carries them all.",
+    spec="deltacli",
+    fix=Fix(broken="nothing", mend="nothing needs mending; splitting the table makes it faster", loss="nothing"),
+    example="a schemaString of 12,000 columns",
+)
+
+_WIDEST = 10_000
+_FORBIDDEN = frozenset(" ,;{}()\n\t=")
+_FIELD_KEYS = ("name", "type", "nullable", "metadata")
+_COMPLEX_KEYS: Mapping[str, tuple[str, ...]] = {
+    "struct": ("fields",),
+    "array": ("elementType", "containsNull"),
+    "map": ("keyType", "valueType", "valueContainsNull"),
+}
+_BOOLEANS = ("containsNull", "valueContainsNull")
+_RESERVED = frozenset(
+    {
+        "delta.columnMapping.id",
+        "delta.columnMapping.physicalName",
+        "delta.columnMapping.nested.ids",
+        "delta.generationExpression",
+        "delta.identity.start",
+        "delta.identity.step",
+        "delta.identity.highWaterMark",
+        "delta.identity.allowExplicitInsert",
+        "delta.invariants",
+        "delta.typeChanges",
+    }
+)
+
+
+@AREA.check(
+    MetadataView,
+    BAD_JSON,
+    FIELD_MISSING_KEY,
+    UNKNOWN_TYPE,
+    DECIMAL_BOUNDS,
+    CHAR_VARCHAR,
+    DUPLICATE_COLUMN,
+    EMPTY_NAME,
+    INVALID_CHARS,
+    EMPTY_STRUCT,
+    MAP_KEY_NULL,
+    VOID_IN_COMPLEX,
+    METADATA_RESERVED,
+    INTERVAL_NONCANONICAL,
+    TOO_WIDE,
+)
+def schemas_are_well_formed(view: MetadataView) -> Iterator[Finding]:
+    """Look at every type of a schema by itself; each fault is reported with the version that brings it."""
+    yield from fresh(view, "schema.faults", _faults(view))
+
+
+def _faults(view: MetadataView) -> Iterator[Finding]:
+    root = decode(view)
+    if root is None:
+        return
+    if isinstance(root, NotASchema):
+        yield BAD_JSON.at(view.place, f"the schema can't be read: {root.reason}")
+        return
+    if not isinstance(root, dict) or root.get("type") != "struct":
+        seen = _kind(root.get("type") if isinstance(root, dict) else root)
+        yield BAD_JSON.at(view.place, "the root of the schema is not a struct", seen=seen, expected="struct")
+        return
+    leaves = 0
+    for part in walk_parts(root):
+        leaves += isinstance(part.value, str)
+        yield from _part_faults(view, part)
+    if leaves > _WIDEST:
+        message = f"the schema has {leaves:,} leaf columns"
+        yield TOO_WIDE.at(view.place, message, seen=leaves, expected=f"at most {_WIDEST}")
+
+
+def _part_faults(view: MetadataView, part: Part) -> Iterator[Finding]:
+    place, value = _at(view, part.path), part.value
+    if part.is_too_deep:
+        yield BAD_JSON.at(place, f"types are nested too deeply at {shown_path(part.path)}")
+    elif isinstance(value, str):
+        yield from _name_faults(place, part, value)
+    elif not isinstance(value, dict):
+        yield BAD_JSON.at(
+            place, f"the type of {shown_path(part.path)} is no type", seen=_kind(value), expected="a type"
+        )
+    elif value.get("type") is None:
+        yield FIELD_MISSING_KEY.at(place, f"the type of {shown_path(part.path)} has no key `type`", expected="type")
+    elif value["type"] not in _COMPLEX_KEYS if isinstance(value["type"], str) else True:
+        message = f"{shown_path(part.path)} has the type {_kind(value['type'])}, which Delta does not know"
+        yield UNKNOWN_TYPE.at(place, message, seen=_kind(value["type"]), expected="a type of the protocol")
+    else:
+        yield from _complex_faults(view, place, part, value)
+
+
+def _name_faults(place: Place, part: Part, name: str) -> Iterator[Finding]:
+    """What is wrong with the name of a primitive type."""
+    column = shown_path(part.path)
+    digits = decimal_digits(name)
+    if digits is not None:
+        precision, scale = digits
+        if not (1 <= precision <= 38 and 0 <= scale <= precision):
+            message = f"{column} is a decimal that can't be: precision {precision}, scale {scale}"
+            yield DECIMAL_BOUNDS.at(place, message, seen=name, expected="1 <= precision <= 38, 0 <= scale <= precision")
+    elif is_char(name):
+        message = f"{column} has the type {name}, which is a string with metadata in a Delta schema"
+        yield CHAR_VARCHAR.at(place, message, seen=name, expected="string")
+    elif not is_type_name(name):
+        message = f"{column} has the type {name[:80]}, which Delta does not know"
+        yield UNKNOWN_TYPE.at(place, message, seen=name, expected="a type of the protocol")
+    else:
+        whole = interval_name(name)
+        if whole not in (None, name):
+            message = f"{column} spells its interval type narrower than schemas should"
+            yield INTERVAL_NONCANONICAL.at(place, message, seen=name, expected=whole)
+
+
+def _complex_faults(view: MetadataView, place: Place, part: Part, value: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with a struct, an array or a map itself, but not with what is in it."""
+    column, kind = shown_path(part.path), value["type"]
+    for key in _COMPLEX_KEYS[kind]:
+        if value.get(key) is None:
+            yield FIELD_MISSING_KEY.at(place, f"the {kind} {column} has no key `{key}`", expected=key)
+        elif key in _BOOLEANS and not isinstance(value[key], bool):
+            message = f"`{key}` of {column} is neither true nor false"
+            yield BAD_JSON.at(place, message, seen=_kind(value[key]), expected="true or false")
+        elif key in ("elementType", "keyType", "valueType") and is_void(value[key]) and _forbids_void(view):
+            message = f"the {kind} {column} holds void, so that nothing can be written"
+            yield VOID_IN_COMPLEX.at(place, message, seen=f"{key} {value[key]}")
+    if kind == "map":
+        yield from _key_faults(place, column, value)
+    if kind == "struct":
+        yield from _struct_faults(view, part, value)
+
+
+def _key_faults(place: Place, column: str, value: Mapping[str, Any]) -> Iterator[Finding]:
+    key = value.get("keyType")
+    if any(isinstance(part.value, dict) and part.value.get("type") == "map" for part in walk_parts(key)):
+        yield MAP_KEY_NULL.at(place, f"the key of the map {column} holds a map", seen="map")
+    if value.get("keyContainsNull") is True:
+        message = f"the key of the map {column} is said to be nullable"
+        yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
+
+
+def _struct_faults(view: MetadataView, part: Part, value: Mapping[str, Any]) -> Iterator[Finding]:
+    """What is wrong with the fields of a struct, their types apart."""
+    place, column = _at(view, part.path), shown_path(part.path)
+    if value.get("fields") is not None and not isinstance(value["fields"], list):
+        message = f"the fields of {column} are no list"
+        yield BAD_JSON.at(place, message, seen=_kind(value["fields"]), expected="a list")
+        return
+    fields = fields_of(value)
+    if value.get("fields") is not None and not fields and part.role != "root":
+        yield EMPTY_STRUCT.at(place, f"the struct {column} has no fields")
+    for position, field in enumerate(fields):
+        yield from _field_faults(view, field_path(part.path, field, position), field)
+    yield from _twin_faults(view, part.path, fields)
+    stored = [field for field in fields if isinstance(field, dict)]
+    if part.role == "root":
+        partitions = view.raw.get("partitionColumns")
+        names = partitions if isinstance(partitions, list) else []
+        stored = [field for field in stored if field.get("name") not in names]
+    if stored and all(is_void(field.get("type")) for field in stored) and _forbids_void(view):
+        what = "the table" if part.role == "root" else f"the struct {column}"
+        yield VOID_IN_COMPLEX.at(place, f"every column of {what} is void, so that nothing can be written", seen="void")
+
+
+def _field_faults(view: MetadataView, path: str, field: object) -> Iterator[Finding]:
+    place, column = _at(view, path), shown_path(path)
+    if not isinstance(field, dict):
+        yield BAD_JSON.at(place, f"{column} is no field", seen=_kind(field), expected="an object")
+        return
+    for key in _FIELD_KEYS:
+        if field.get(key) is None:
+            yield FIELD_MISSING_KEY.at(place, f"the field {column} has no key `{key}`", expected=key)
+    wanted = (("name", str, "text"), ("nullable", bool, "true or false"), ("metadata", dict, "an object"))
+    for key, kind, expected in wanted:
+        if field.get(key) is not None and not isinstance(field[key], kind):
+            message = f"`{key}` of the field {column} is not {expected}"
+            yield BAD_JSON.at(place, message, seen=_kind(field[key]), expected=expected)
+    name = field.get("name")
+    if name == "":
+        yield EMPTY_NAME.at(place, f"the field {column} has an empty name")
+    elif isinstance(name, str) and not _FORBIDDEN.isdisjoint(name) and not _asks_for_mapping(view):
+        message = f"the name of the field {column} needs column mapping, which is off"
+        seen = "".join(sorted(_FORBIDDEN.intersection(name)))
+        yield INVALID_CHARS.at(place, message, seen=repr(seen), expected="none of blank , ; { } ( ) = tab, line end")
+    metadata = field.get("metadata")
+    for key in metadata if isinstance(metadata, dict) else ():
+        if key.startswith("delta.") and key not in _RESERVED:
+            yield METADATA_RESERVED.at(place, f"the metadata of {column} has an unknown key `{key}`", seen=key)
+
+
+def _twin_faults(view: MetadataView, parent: str, fields: list[Any]) -> Iterator[Finding]:
+    """Names of one struct that differ at most in case, once for each name."""
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    for field in fields:
+        name = field.get("name") if isinstance(field, dict) else None
+        if isinstance(name, str) and name:
+            named[name.lower()].append(name)
+    for twins in named.values():
+        if len(twins) > 1:
+            where = f"of the struct {shown_path(parent)}" if parent else "of the table"
+            message = f"{len(twins)} columns {where} have the name {twins[-1]}, case aside"
+            place = _at(view, joined(parent, twins[-1]))
+            yield DUPLICATE_COLUMN.at(place, message, seen=", ".join(twins), expected="different names")
+
+
+def _asks_for_mapping(view: MetadataView) -> bool:
+    """True if the property asks for column mapping; that the protocol may not have it is another rule's fault."""
+    return str(view.regime.properties.get("delta.columnMapping.mode") or "none").lower() != "none"
+
+
+def _forbids_void(view: MetadataView) -> bool:
+    return "materializedVoidType" not in view.regime.features
+
+
+def _at(view: MetadataView, path: str) -> Place:
+    return view.place._replace(key=path or None)
+
+
+def _kind(value: object) -> str:
+    """A JSON value for a finding: short ones as they are."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str() | int() | float():
+            return repr(value)[:80]
+        case list():
+            return "a list"
+        case _:
+            return "an object"

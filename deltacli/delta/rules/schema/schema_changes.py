@@ -1,0 +1,255 @@
+"""Rules about how a schema may change from one metadata to the next.
+
+A commit that replaces every file, and a table without files, may change anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.actions.replaced import replaces_all_files
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import MetadataView
+from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
+from deltacli.delta.schema.types import (
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    simple_name,
+)
+from deltacli.delta.schema.widening import decimal_of, is_allowed_change
+
+AREA = Area("schema")
+
+_ROWS_BREAK_IT = Fix(
+    broken="rows written before the change may hold nulls where readers now expect none",
+    mend="commit a metaData in which the column is nullable again",
+    loss="nothing",
+)
+
+NOT_NULL_TIGHTENED = AREA.rule(
+    "schema.not-null-tightened",
+    Severity.ERROR,
+    Level.LOG,
+    "A column that could be null became not null while files from before stayed live.",
+    spec="Delta-Spark: changes of columns",
+    fix=_ROWS_BREAK_IT,
+    example='"nullable":true in one metaData, "nullable":false in the next',
+)
+NEW_NOT_NULL_COLUMN = AREA.rule(
+    "schema.new-not-null-column",
+    Severity.ERROR,
+    Level.LOG,
+    "A column was added as not null while files without it stayed live.",
+    spec="Delta-Spark: changes of columns",
+    fix=_ROWS_BREAK_IT,
+    example='{"name":"added","type":"long","nullable":false,"metadata":{}} in a table with files',
+)
+COLUMN_DROPPED_NO_MAPPING = AREA.rule(
+    "schema.column-dropped-no-mapping",
+    Severity.WARNING,
+    Level.LOG,
+    "A column vanished from the schema without column mapping while files that hold it stayed live.",
+    seed="000: Consistency Between Table Metadata and Data Files",
+    spec="Consistency Between Table Metadata and Data Files",
+    fix=Fix(
+        broken="the files still hold the column; another one of that name would bring the old values back",
+        mend="commit a metaData with the column, enable column mapping, then drop it again",
+        loss="nothing",
+    ),
+    example="a metaData without the column `name` that the metaData before it has",
+)
+TYPE_CHANGED_ILLEGALLY = AREA.rule(
+    "schema.type-changed-illegally",
+    Severity.ERROR,
+    Level.LOG,
+    "The type of a column changed in a way that no reader can follow while files of the old type stayed live.",
+    spec="Type Widening",
+    fix=Fix(
+        broken="files from before the change can't be read as the new type",
+        mend="commit a metaData with the old type, and rewrite the files that were written since",
+        loss="nothing, if the files written since can be rewritten",
+    ),
+    example='"type":"string" in one metaData, "type":"long" in the next',
+)
+CASE_ONLY_CHANGE = AREA.rule(
+    "schema.case-only-change",
+    Severity.WARNING,
+    Level.LOG,
+    "The name of a column changed in case only, without column mapping, while files from before stayed live.",
+    spec="Schema Serialization Format",
+    fix=Fix(
+        broken="readers that tell case apart return nulls for the files from before",
+        mend="commit a metaData with the old spelling",
+        loss="nothing",
+    ),
+    example='"name":"Id" in one metaData, "name":"id" in the next',
+)
+
+
+class Matched(NamedTuple):
+    """The same field before and after; `before` is None for an added one."""
+
+    before: StructField | None
+    after: StructField
+
+
+@dataclass(frozen=True)
+class Owner:
+    """The field that a type belongs to, and the way from there: `element.value`."""
+
+    field: StructField
+    way: str = ""
+
+    def into(self, part: str) -> Owner:
+        return Owner(self.field, joined(self.way, part))
+
+
+@AREA.check(
+    MetadataView,
+    NOT_NULL_TIGHTENED,
+    NEW_NOT_NULL_COLUMN,
+    COLUMN_DROPPED_NO_MAPPING,
+    TYPE_CHANGED_ILLEGALLY,
+    CASE_ONLY_CHANGE,
+)
+def schemas_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
+    """Compare a schema with the one before it, where files written under that one stay live."""
+    before, after = view.previous, view.regime
+    if before is None or before.schema is None or after.schema is None or before.schema == after.schema:
+        return
+    if view.raw is not after.raw_metadata or _is_another_table(before, after):
+        return  # of two metaData actions in a commit only the last counts
+    if view.commit is None or replaces_all_files(view.commit):
+        return
+    yield from _Comparison(view.place, before, after).structs(before.schema, after.schema, "")
+
+
+def _is_another_table(before: Regime, after: Regime) -> bool:
+    return before.metadata is None or after.metadata is None or before.metadata.id != after.metadata.id
+
+
+class _Comparison:
+    """Two schemas and how their fields find each other: by id where both have column mapping, else by name."""
+
+    def __init__(self, place: Place, before: Regime, after: Regime) -> None:
+        self._place = place
+        self._was_mapped = before.mapping_mode != "none"
+        self._is_mapped = after.mapping_mode != "none"
+
+    def structs(self, before: StructType, after: StructType, path: str) -> Iterator[Finding]:
+        gone = {self._key_before(field): field for field in before.fields}
+        added: list[StructField] = []
+        for field in after.fields:
+            same = gone.pop(self._key_after(field), None)
+            if same is None:
+                added.append(field)
+            else:
+                yield from self._fields(same, field, joined(path, field.name))
+        if self._was_mapped or self._is_mapped:
+            gone_names: dict[str, StructField] = {}
+        else:
+            gone_names = {field.name.lower(): field for field in gone.values()}
+        for field in added:
+            here = joined(path, field.name)
+            same = gone_names.pop(field.name.lower(), None)
+            if same is not None:
+                message = f"the column {shown_path(here)} changed its name in case only"
+                yield CASE_ONLY_CHANGE.at(self._at(here), message, seen=field.name, expected=same.name)
+                yield from self._fields(same, field, here)
+            elif not field.nullable:
+                message = f"the column {shown_path(here)} is not null, but rows from before it have no value"
+                yield NEW_NOT_NULL_COLUMN.at(self._at(here), message, seen="nullable false", expected="nullable true")
+        yield from self._dropped(gone_names, path)
+
+    def _dropped(self, gone: Mapping[str, StructField], path: str) -> Iterator[Finding]:
+        for field in gone.values():
+            if field.data_type != PrimitiveType("void"):
+                here = joined(path, field.name)
+                message = f"the column {shown_path(here)} vanished without column mapping; files still hold it"
+                yield COLUMN_DROPPED_NO_MAPPING.at(self._at(here), message)
+
+    def _fields(self, before: StructField, after: StructField, path: str) -> Iterator[Finding]:
+        if before.nullable and not after.nullable:
+            yield self._tightened(path, path)
+        yield from self._types(before.data_type, after.data_type, path, Owner(after))
+
+    def _types(self, before: DataType, after: DataType, path: str, owner: Owner) -> Iterator[Finding]:
+        match before, after:
+            case StructType(), StructType():
+                yield from self.structs(before, after, path)
+            case ArrayType(), ArrayType():
+                if before.contains_null and not after.contains_null:
+                    yield self._tightened(path, f"an element of {path}")
+                yield from self._types(before.element, after.element, joined(path, "element"), owner.into("element"))
+            case MapType(), MapType():
+                if before.value_contains_null and not after.value_contains_null:
+                    yield self._tightened(path, f"a value of {path}")
+                yield from self._types(before.key, after.key, joined(path, "key"), owner.into("key"))
+                yield from self._types(before.value, after.value, joined(path, "value"), owner.into("value"))
+            case _:
+                if not _may_become(before, after) and not _is_recorded(owner, after):
+                    message = f"the type of {shown_path(path)} changed in a way that files from before can't follow"
+                    seen, expected = simple_name(after), simple_name(before)
+                    yield TYPE_CHANGED_ILLEGALLY.at(self._at(path), message, seen=seen, expected=expected)
+
+    def _tightened(self, path: str, what: str) -> Finding:
+        message = f"{shown_path(what)} could be null before, and rows from then may be"
+        return NOT_NULL_TIGHTENED.at(self._at(path), message, seen="not null", expected="nullable")
+
+    def _key_before(self, field: StructField) -> object:
+        if not (self._was_mapped and self._is_mapped):
+            return field.name
+        return _mapped_key(field)
+
+    def _key_after(self, field: StructField) -> object:
+        """Where mapping begins, the physical name is the old name; a renaming may come with it."""
+        if not self._is_mapped:
+            return field.name
+        if self._was_mapped:
+            return _mapped_key(field)
+        return str(field.metadata.get("delta.columnMapping.physicalName") or field.name)
+
+    def _at(self, path: str) -> Place:
+        return self._place._replace(key=path)
+
+
+def _mapped_key(field: StructField) -> object:
+    found = field.metadata.get("delta.columnMapping.id")
+    return found if type(found) is int else field.name
+
+
+def _may_become(before: DataType, after: DataType) -> bool:
+    """True if files of one type serve as the other, or if what is wrong with a name is another rule's."""
+    if isinstance(before, PrimitiveType) and same_name(before.name) == "void":
+        return True
+    if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
+        return False
+    if not _is_sound(before.name) or not _is_sound(after.name):
+        return True
+    old, new = same_name(before.name), same_name(after.name)
+    return old == new or is_allowed_change(old, new)
+
+
+def _is_sound(name: str) -> bool:
+    return is_type_name(name) and (decimal_digits(name) is None or decimal_of(name) is not None)
+
+
+def _is_recorded(owner: Owner, after: DataType) -> bool:
+    """True if `delta.typeChanges` tells of a change to this type: whether it may be is then a rule of type widening."""
+    changes = owner.field.metadata.get("delta.typeChanges")
+    if not isinstance(changes, list) or not isinstance(after, PrimitiveType):
+        return False
+    return any(
+        isinstance(change, dict)
+        and isinstance(change.get("toType"), str)
+        and same_name(change["toType"]) == same_name(after.name)
+        and (change.get("fieldPath") or "") == owner.way
+        for change in changes
+    )

@@ -1,0 +1,211 @@
+"""A schemaString taken apart as found: every type within it, whatever is wrong with the others.
+
+`parse_schema` refuses a schema at its first fault; here all of it stays visible. Spec: Schema Serialization Format.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import MetadataView, RegimeView
+from deltacli.delta.schema.types import MAX_DEPTH
+from deltacli.delta.schema.widening import canonical_name
+
+PRIMITIVES = frozenset(
+    {
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "decimal",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+        "variant",
+    }
+)
+
+_DECIMAL = re.compile(r"decimal\(\s*(-?\d{1,9})\s*,\s*(-?\d{1,9})\s*\)", re.ASCII)
+_CHAR = re.compile(r"(?:char|varchar)\(\s*\d+\s*\)", re.ASCII)
+_OTHER = re.compile(
+    r"(?:geometry|geography)(?:\(.*\))?|timestamp(?:_ntz|_ltz)?\(\s*\d\s*\)|"
+    r"timestamp_(?:ltz|nanos|ntz_nanos|nanos_ntz)|string collate \S+",
+    re.ASCII,
+)
+"""Types of newer proposals and of their engines; which feature they need is another rule's question."""
+_INTERVAL = re.compile(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
+_INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
+
+
+class Part(NamedTuple):
+    """A type within a schema: of the root, of a struct's field, or of an array's or a map's part."""
+
+    path: str
+    value: object
+    role: str
+    """`root`, `field`, `element`, `key` or `value`."""
+    is_too_deep: bool = False
+    """True where the walk ends because types are nested too deeply."""
+
+
+class NotASchema(NamedTuple):
+    """Text that is no JSON value, and why."""
+
+    reason: str
+
+
+def decode(view: MetadataView) -> object:
+    """The JSON value of a metadata's schemaString, or NotASchema; None where it has none, or where that is no text.
+
+    The last one is remembered: several checks look at each.
+    """
+    text = view.raw.get("schemaString")
+    if not isinstance(text, str):
+        return None
+    known = view.memory.get("schema.decoded")
+    if known is not None and known[0] == text:
+        found: object = known[1]
+        return found
+    decoded = _decode(text)
+    view.memory["schema.decoded"] = (text, decoded)
+    return decoded
+
+
+def _decode(text: str) -> object:
+    try:
+        value: object = json.loads(text)
+        return NotASchema("it is null") if value is None else value
+    except RecursionError:
+        return NotASchema("it is nested too deeply")
+    except ValueError as fault:
+        return NotASchema(f"it is not JSON: {str(fault)[:200]}")
+
+
+def walk_parts(root: object) -> Iterator[Part]:
+    """Yield every type below and with `root`, parents first, in the order of the text. What has no type is passed over:
+    who looks at its parent sees that.
+    """
+    waiting = [(Part("", root, "root"), 0)]
+    while waiting:
+        part, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            yield part._replace(is_too_deep=True)
+            continue
+        yield part
+        waiting.extend((child, depth + 1) for child in reversed(list(_children(part))))
+
+
+def _children(part: Part) -> Iterator[Part]:
+    value = part.value
+    if not isinstance(value, dict):
+        return
+    match value.get("type"):
+        case "struct":
+            for position, field in enumerate(fields_of(value)):
+                if isinstance(field, dict) and field.get("type") is not None:
+                    yield Part(field_path(part.path, field, position), field["type"], "field")
+        case "array":
+            if value.get("elementType") is not None:
+                yield Part(joined(part.path, "element"), value["elementType"], "element")
+        case "map":
+            for role in ("key", "value"):
+                if value.get(f"{role}Type") is not None:
+                    yield Part(joined(part.path, role), value[f"{role}Type"], role)
+
+
+def fields_of(struct: Mapping[str, Any]) -> list[Any]:
+    """The fields of a struct as found; none where that is no list."""
+    fields = struct.get("fields")
+    return fields if isinstance(fields, list) else []
+
+
+def field_path(parent: str, field: object, position: int) -> str:
+    """Where a field stands: by its name, by its position where it has none."""
+    name = field.get("name") if isinstance(field, dict) else None
+    return joined(parent, name if isinstance(name, str) and name else f"fields[{position}]")
+
+
+def joined(parent: str, name: str) -> str:
+    return f"{parent}.{name}" if parent else name
+
+
+def shown_path(path: str) -> str:
+    """A path for a message: the innermost names of one that is long."""
+    return (path if len(path) <= 120 else f"…{path[-120:]}") or "the root of the schema"
+
+
+# -- names of types --------------------------------------------------------------------------------------------------
+
+
+def is_type_name(name: str) -> bool:
+    """True if a primitive type has that name in a schema, in exactly that spelling."""
+    return (
+        name in PRIMITIVES
+        or name == "null"  # what Spark 2 wrote for void
+        or _DECIMAL.fullmatch(name) is not None
+        or is_char(name)
+        or interval_name(name) is not None
+        or _OTHER.fullmatch(name) is not None
+    )
+
+
+def is_char(name: str) -> bool:
+    """True for `char(n)` and `varchar(n)`."""
+    return _CHAR.fullmatch(name) is not None
+
+
+def is_void(value: object) -> bool:
+    return value in ("void", "null") if isinstance(value, str) else False
+
+
+def decimal_digits(name: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type as written, whether or not a decimal may have them."""
+    match = _DECIMAL.fullmatch(name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def interval_name(name: str) -> str | None:
+    """The whole name of the interval type that a name stands for: of `interval day`, `interval day to second`."""
+    match = _INTERVAL.fullmatch(name)
+    if match is None:
+        return None
+    first, last = match["first"], match["last"] or match["first"]
+    for family in _INTERVAL_FAMILIES:
+        if first in family and last in family:
+            in_order = match["last"] is None or family.index(first) < family.index(last)
+            return f"interval {family[0]} to {family[-1]}" if in_order else None
+    return None
+
+
+def same_name(name: str) -> str:
+    """One name for all spellings of a type, so that two schemas can be compared."""
+    if name == "null":
+        return "void"
+    return interval_name(name) or canonical_name(name)
+
+
+# -- findings over versions ------------------------------------------------------------------------------------------
+
+
+def fresh(view: MetadataView | RegimeView, name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings that the metadata before this one had not: a fault is reported where it begins, and again where it
+    comes back.
+    """
+    before = view.memory.get(name, frozenset())
+    now = []
+    for finding in findings:
+        key = (finding.rule.id, finding.place.key, finding.message)
+        now.append(key)
+        if key not in before:
+            yield finding
+    view.memory[name] = frozenset(now)

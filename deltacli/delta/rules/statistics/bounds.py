@@ -1,0 +1,79 @@
+"""Rules about the minimum and the maximum of a column, compared as their type compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.views import FilesView
+from deltacli.delta.rules.statistics import rows as rules
+from deltacli.delta.stats.columns import Leaf, StatsBlock, stats_of
+from deltacli.delta.stats.schema import BOUNDS, ColumnPath, StatColumn, StatKind
+from deltacli.delta.stats.values import dig, read_bound, read_json
+
+_ORDERED = frozenset(
+    {
+        StatKind.WHOLE,
+        StatKind.FLOAT,
+        StatKind.DECIMAL,
+        StatKind.DATE,
+        StatKind.TIMESTAMP,
+        StatKind.TEXT,
+        StatKind.BOOLEAN,
+    }
+)
+_CUT_MICROSECONDS = 1_000
+"""Timestamps are cut to milliseconds, the maximum too: the true one lies less than this above it."""
+
+
+@rules.AREA.check(FilesView, rules.MIN_GREATER_MAX, rules.TIMESTAMP_PRECISION)
+def minima_above_maxima(view: FilesView) -> Iterator[Finding]:
+    """A minimum above the maximum. Equal ones are a column of one value."""
+    for block in stats_of(view).blocks:
+        maxima = {leaf.path: leaf for leaf in block.leaves["maxValues"]}
+        for low in block.leaves["minValues"]:
+            high = maxima.get(low.path)
+            if high is None or low.column is None or low.column.kind not in _ORDERED:
+                continue
+            if low.values.type.equals(high.values.type):
+                yield from _compare(view, block, low, high)
+
+
+def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Iterator[Finding]:
+    above = pc.greater(low.values, high.values)
+    if low.column is None or not pc.any(above).as_py():
+        return
+    name = low.column.name
+    for index in pc.indices_nonzero(above).to_pylist():
+        row = block.row(index)
+        minimum, maximum = _as_written(view, row, low.path)
+        if low.column.kind is StatKind.FLOAT and _are_in_order(low.column, minimum, maximum):
+            continue  # the greatest floats stand in for those that have no number
+        place = view.place(row)
+        if low.column.kind is StatKind.TIMESTAMP and _was_cut(low, high, index):
+            text = f"the maximum of column {name} was cut to milliseconds and lies below its minimum"
+            yield rules.TIMESTAMP_PRECISION.at(place, text, seen=maximum, expected=f"{minimum} or later")
+        else:
+            text = f"the minimum of column {name} is above its maximum"
+            seen = "true to false" if low.column.kind is StatKind.BOOLEAN else f"{minimum} to {maximum}"
+            yield rules.MIN_GREATER_MAX.at(place, text, seen=seen, expected="minimum to maximum")
+
+
+def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:
+    """True if the maximum has no digits below milliseconds, and those it lost may have made it the greater one."""
+    minimum, maximum = low.values[index].value, high.values[index].value
+    return bool(maximum % _CUT_MICROSECONDS == 0 and minimum - maximum < _CUT_MICROSECONDS)
+
+
+def _are_in_order(column: StatColumn, minimum: Any, maximum: Any) -> bool:  # Any: JSON values
+    low, high = read_bound(column, minimum), read_bound(column, maximum)
+    return bool(low <= high)
+
+
+def _as_written(view: FilesView, row: int, path: ColumnPath) -> tuple[Any, Any]:  # Any: JSON values
+    """Both bounds of a column as the log has them."""
+    value = read_json(view.adds.column("stats")[row].as_py())
+    minimum, maximum = (dig(value.get(part), path) for part in BOUNDS)
+    return minimum, maximum

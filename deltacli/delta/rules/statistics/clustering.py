@@ -1,0 +1,62 @@
+"""The rule about statistics of clustering columns. Spec: Clustered Table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import FilesView
+from deltacli.delta.rules.protocol.clustering import find_column, is_skippable, read_clustering_columns
+from deltacli.delta.rules.statistics.rows import AREA
+from deltacli.delta.stats.columns import stats_of
+
+CLUSTERING_MISSING = AREA.rule(
+    "stats.clustering-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "A file of a clustered table has no statistics of a clustering column.",
+    spec="Writer Requirements for Clustered Table",
+    fix=Fix(
+        broken="engines that place files by their statistics pass over this one, or fail on it",
+        mend="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
+        loss="nothing",
+    ),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":5}",…}} in a table clustered by id',
+)
+
+
+@AREA.check(FilesView, CLUSTERING_MISSING)
+def clustering_columns_without_statistics(view: FilesView) -> Iterator[Finding]:
+    """Adds without a null count and without a minimum of a clustering column."""
+    columns = read_clustering_columns(view.clustering) if view.clustering else None
+    stats = view.adds.column("stats")
+    if not columns or (view.versions is None and stats.null_count == len(stats)):
+        return  # a checkpoint may hold its statistics in columns alone
+    for column in columns:
+        found = find_column(view.regime, view.regime.schema, column) if view.regime.schema else None
+        if found is None or found.is_logical or found.data_type is None or not is_skippable(found.data_type):
+            continue  # `clustering.bad-config` and `clustering.type` tell
+        name = found.name
+        for row in view.rows(pc.invert(_have_statistics(view, name.lower().split(".")))):
+            place = view.place(row)
+            message = f"{place.key} has no statistics of {name}, by which the table is clustered"
+            yield CLUSTERING_MISSING.at(place, message, expected=f"nullCount and bounds of {name}")
+
+
+def _have_statistics(view: FilesView, column: Sequence[str]) -> Any:  # Any: a boolean array
+    import pyarrow as pa
+
+    rows = pc.cast(pc.cumulative_sum(pa.repeat(1, view.adds.num_rows)), pa.int64())
+    have: Any = pa.repeat(False, view.adds.num_rows)
+    for block in stats_of(view).blocks:
+        for leaf in (*block.leaves.get("nullCount", ()), *block.leaves.get("minValues", ())):
+            if ".".join(leaf.path).lower().split(".") != column:
+                continue
+            given = pc.is_valid(leaf.values)
+            if block.rows is not None:
+                there = block.rows if isinstance(block.rows, pa.Array) else pa.array(block.rows, pa.int64())
+                given = pc.is_in(pc.subtract(rows, 1), value_set=pc.filter(pc.cast(there, pa.int64()), given))
+            have = pc.or_(have, given)
+    return have

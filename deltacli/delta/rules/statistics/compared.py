@@ -1,0 +1,356 @@
+"""Claimed statistics against what is known of files: bounds that rows lie beyond, counts of nulls that are others.
+
+Arrow finds the files that may be at fault; each of these is read once more as the log has it, exactly, before it is
+told. The measure is what an engine does that believes statistics: it compares text by its bytes and floats as floats,
+puts NaN above all numbers, and adds the millisecond to the maximum of a time that writers cut off.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.footers.bounds import comparable_type
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.file_views import LiveAdds
+from deltacli.delta.rules.statistics.known import Known
+from deltacli.delta.rules.statistics.told import (
+    BoundFault,
+    tell_bound,
+    tell_loose_bounds,
+    tell_nulls,
+)
+from deltacli.delta.stats.columns import Leaf, StatsBlock, StatsColumns
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
+from deltacli.delta.stats.values import (
+    INFINITE,
+    NOT_A_NUMBER,
+    SPELLED_FLOATS,
+    WRONG_TYPE,
+    as_single,
+    dig,
+    read_bound,
+    read_json,
+)
+
+CUT_MICROSECONDS = 999
+"""What writers cut off when they keep milliseconds."""
+_EXACT_DIGITS = 15
+"""As many digits as a double keeps of every decimal."""
+_LAST_CHARACTER = r"[\x00-\x7f\xc0-\xff][\x80-\xbf]*\z"
+"""In the bytes of a text: writers that cut put one of up to four bytes behind what is left."""
+
+_SINGLE_SLACK = 2.0**-22
+"""Two units in the last place of a float, relative to it."""
+_DOUBLE_SLACK = Decimal(2) ** -52
+
+
+class Claim(NamedTuple):
+    """What the statistics of a block say of one column, a row for each; None: of none."""
+
+    column: StatColumn
+    path: ColumnPath
+    low: Any  # Any: Arrow arrays
+    high: Any
+    nulls: Any
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The statistics of some live files, and who knows better. `known` is asked for a column of a block."""
+
+    live: LiveAdds
+    stats: StatsColumns
+    known: Callable[[StatColumn, ColumnPath, StatsBlock], Known | None]
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield what is wrong, block by block."""
+        for block in self.stats.blocks:
+            for claim in _claims(block):
+                known = self.known(claim.column, claim.path, block)
+                if known is not None:
+                    yield from _OneColumn(self.live, block, claim, known).findings()
+
+
+def _claims(block: StatsBlock) -> Iterator[Claim]:
+    found: dict[ColumnPath, dict[str, Leaf]] = {}
+    for part in (*BOUNDS, NULL_COUNT):
+        for leaf in block.leaves[part]:
+            if leaf.column is not None and not leaf.column.is_partition:
+                found.setdefault(leaf.path, {})[part] = leaf
+    for path, parts in found.items():
+        column = next(iter(parts.values())).column
+        assert column is not None
+        low, high = (_bounds(column, parts.get(part), len(block.records)) for part in BOUNDS)
+        yield Claim(column, path, low, high, _counts(parts.get(NULL_COUNT), len(block.records)))
+
+
+def _bounds(column: StatColumn, leaf: Leaf | None, rows: int) -> Any:
+    """Claimed bounds as they compare. NaN and the infinities are the largest doubles here."""
+    import pyarrow as pa
+
+    kind = comparable_type(column)
+    if leaf is None or kind is None:
+        return pa.nulls(rows, kind or pa.int64())
+    if column.kind is StatKind.DATE:
+        return pc.cast(pc.cast(leaf.values, pa.timestamp("s")), kind)
+    return pc.cast(leaf.values, kind)
+
+
+def _counts(leaf: Leaf | None, rows: int) -> Any:
+    import pyarrow as pa
+
+    is_counted = leaf is not None and pa.types.is_integer(leaf.values.type)
+    return pc.cast(leaf.values, pa.int64()) if leaf is not None and is_counted else pa.nulls(rows, pa.int64())
+
+
+class _OneColumn:
+    """One column of one block."""
+
+    def __init__(self, live: LiveAdds, block: StatsBlock, claim: Claim, known: Known) -> None:
+        self._live, self._block, self._claim, self._known = live, block, claim, known
+        self._column = claim.column
+
+    def findings(self) -> Iterator[Finding]:
+        if comparable_type(self._column) is not None:
+            beyond = {False: self._beyond(is_high=False), True: self._beyond(is_high=True)}
+            for is_high, mask in beyond.items():
+                for row in _rows(mask):
+                    yield from self._judged(row, is_high=is_high)
+            yield from self._loose(pc.or_(beyond[False], beyond[True]))
+        yield from self._null_counts()
+
+    # -- bounds that rows lie beyond ----------------------------------------------------------------------------------
+
+    def _beyond(self, *, is_high: bool) -> Any:
+        """Where a value may lie below the minimum, or above the maximum."""
+        claimed, found = self._ends(is_high=is_high)
+        if is_high and self._column.kind is StatKind.TIMESTAMP:
+            found = pc.if_else(_may_be_cut(claimed), pc.subtract(found, CUT_MICROSECONDS), found)
+        outside = _sure(pc.greater(found, claimed) if is_high else pc.less(found, claimed))
+        if self._column.type_name == "float":
+            outside = pc.and_(outside, self._differ_as_floats(claimed, found))
+        if self._column.kind is StatKind.FLOAT:
+            # There the largest doubles and the infinities are one.
+            at_the_end = pc.and_(pc.greater_equal(pc.abs(claimed), INFINITE), pc.greater_equal(pc.abs(found), INFINITE))
+            outside = pc.or_(outside, _sure(at_the_end))
+            if is_high:
+                outside = pc.or_(outside, _sure(pc.and_(self._known.has_nan, pc.is_valid(claimed))))
+        return outside
+
+    def _differ_as_floats(self, claimed: Any, found: Any) -> Any:
+        import pyarrow as pa
+
+        return _sure(pc.not_equal(pc.cast(claimed, pa.float32()), pc.cast(found, pa.float32())))
+
+    def _ends(self, *, is_high: bool) -> tuple[Any, Any]:
+        known = self._known
+        return (self._claim.high, known.high) if is_high else (self._claim.low, known.low)
+
+    def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
+        """The finding for a file, if what the log says exactly is still wrong."""
+        row = self._block.row(index)
+        low, high = self._as_written(row)
+        claimed, found = (high, self._known.high) if is_high else (low, self._known.low)
+        if claimed is None or _is_disordered(self._column, low, high):
+            return  # `stats.min-greater-max` tells
+        value = found[index].as_py()
+        fault = judge(self._column, claimed, value, is_high=is_high, is_single=self._known.is_single[index].as_py())
+        if fault is None and is_high and self._known.has_nan[index].as_py() and not math.isnan(claimed):
+            fault = BoundFault.NAN
+        if fault is not None:
+            yield tell_bound(self._live.place(row), self._column, fault, claimed, value, is_high=is_high)
+
+    def _as_written(self, row: int) -> tuple[Any, Any]:
+        """Both bounds exactly."""
+        value = read_json(self._live.adds.column("stats")[row].as_py())
+        low, high = (exact_bound(self._column, dig(value.get(part), self._claim.path)) for part in BOUNDS)
+        return low, high
+
+    # -- bounds that no row has ---------------------------------------------------------------------------------------
+
+    def _loose(self, beyond: Any) -> Iterator[Finding]:
+        """Bounds that claim to be those of a row, and surely are not."""
+        claim, known = self._claim, self._known
+        claims = pc.and_(self._claims_exactness(), pc.invert(beyond))
+        is_empty = _sure(pc.equal(known.nulls_most, known.file_rows))
+
+        def loose(claimed: Any, apart: Any, misses: Any) -> Any:
+            surely = pc.or_(pc.or_(_sure(apart), misses), is_empty)
+            return pc.and_(pc.and_(claims, pc.is_valid(claimed)), surely)
+
+        low = loose(claim.low, self._is_loose(claim.low, known.floor), known.misses_low)
+        high = loose(claim.high, self._is_loose(claim.high, known.ceiling, is_high=True), known.misses_high)
+        for index in _rows(pc.or_(low, high)):
+            row = self._block.row(index)
+            written = self._as_written(row)
+            given = zip((low, high), written, strict=True)
+            which = tuple(mask[index].as_py() and bound is not None for mask, bound in given)
+            if any(which) and not _is_disordered(self._column, *written):
+                yield tell_loose_bounds(self._live.place(row), self._column, which, written)
+
+    def _is_loose(self, claimed: Any, limit: Any, *, is_high: bool = False) -> Any:
+        """Where all values lie on the inner side of a bound, further than writers cut and round."""
+        import pyarrow as pa
+
+        inner, outer = (claimed, limit) if is_high else (limit, claimed)
+        apart = pc.greater(inner, outer)
+        match self._column.kind:
+            case StatKind.TEXT:
+                cut = pc.replace_substring_regex(claimed, _LAST_CHARACTER, "") if is_high else claimed
+                return pc.and_(apart, pc.invert(_starts_with(limit, cut)))
+            case StatKind.TIMESTAMP:
+                return pc.and_(apart, pc.greater(pc.subtract(inner, outer), CUT_MICROSECONDS))
+            case StatKind.FLOAT:
+                slack = pc.multiply(pc.abs(claimed), _SINGLE_SLACK)
+                is_finite = pc.less(pc.abs(claimed), INFINITE)
+                return pc.and_(is_finite, pc.greater(pc.subtract(inner, outer), slack))
+            case StatKind.DECIMAL:
+                limit_of_doubles = pa.scalar(Decimal(10) ** (_EXACT_DIGITS - claimed.type.scale), claimed.type)
+                return pc.and_(apart, pc.less(pc.abs(claimed), limit_of_doubles))
+        return apart
+
+    def _claims_exactness(self) -> Any:
+        block = self._block
+        return pc.and_(pc.coalesce(block.is_tight, True), pc.invert(self._has_vector()))
+
+    def _has_vector(self) -> Any:
+        return self._block.align(pc.is_valid(self._live.adds.column("deletionVector")))
+
+    # -- nulls --------------------------------------------------------------------------------------------------------
+
+    def _null_counts(self) -> Iterator[Finding]:
+        """Counts of nulls by which rows are lost, and those that are merely other."""
+        nulls, known, records = self._claim.nulls, self._known, self._block.records
+        possible = pc.and_(pc.greater_equal(nulls, 0), pc.coalesce(pc.less_equal(nulls, records), True))
+        none = _sure(pc.and_(pc.equal(nulls, 0), pc.greater(known.nulls_least, 0)))
+        is_all = pc.and_(pc.equal(nulls, records), pc.equal(records, known.file_rows))
+        every = _sure(pc.and_(is_all, pc.greater(known.values_least, 0)))
+        outside = pc.or_kleene(pc.less(nulls, known.nulls_least), pc.greater(nulls, known.nulls_most))
+        other = _sure(pc.and_(self._claims_exactness(), outside))
+        for index in _rows(_sure(pc.and_(possible, pc.or_(none, pc.or_(every, other))))):
+            seen = nulls[index].as_py()
+            least, most = (part[index].as_py() for part in (known.nulls_least, known.nulls_most))
+            loses = none[index].as_py() or every[index].as_py()
+            yield tell_nulls(self._live.place(self._block.row(index)), self._column, seen, (least, most), loses=loses)
+
+
+# -- one value --------------------------------------------------------------------------------------------------------
+
+
+def exact_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, a value that compares out
+    """A bound exactly as the log has it, in the form of `comparable_type`; None where it is none."""
+    if given is None:
+        return None
+    if column.kind is StatKind.FLOAT:
+        return _exact_float(column, given)
+    bound = read_bound(column, given)
+    if bound is WRONG_TYPE or bound is None or comparable_type(column) is None:
+        return None
+    return bound.encode() if column.kind is StatKind.TEXT else bound
+
+
+def _exact_float(column: StatColumn, given: Any) -> float | None:
+    if isinstance(given, str):
+        return float(given) if given in SPELLED_FLOATS else None
+    if isinstance(given, bool) or not isinstance(given, int | Decimal):
+        return None
+    return as_single(_double(given)) if column.type_name == "float" else _double(given)
+
+
+def _double(number: int | Decimal) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_single: bool) -> BoundFault | None:
+    """What is wrong with a bound, given a value that occurs (None: none is known, or NaN alone)."""
+    if value is None:
+        return None
+    if column.kind is StatKind.FLOAT:
+        return _judge_float(claimed, value, is_high=is_high, is_single=is_single)
+    slack = CUT_MICROSECONDS if is_high and column.kind is StatKind.TIMESTAMP and claimed % 1_000 == 0 else 0
+    if not (value > claimed + slack if slack else value > claimed if is_high else value < claimed):
+        return None
+    if column.kind is StatKind.DECIMAL and _is_rounded(claimed, value):
+        return BoundFault.ROUNDED
+    if column.kind is StatKind.TEXT and is_high and value.startswith(claimed):
+        return BoundFault.CUT
+    return BoundFault.BEYOND
+
+
+def _judge_float(claimed: float, value: float, *, is_high: bool, is_single: bool) -> BoundFault | None:
+    if not _is_beyond(claimed, value, is_high=is_high):
+        return None
+    if is_single and not _is_beyond(as_single(claimed), value, is_high=is_high):
+        return BoundFault.WIDENED
+    return BoundFault.BEYOND
+
+
+def _is_beyond(claimed: float, value: float, *, is_high: bool) -> bool:
+    """NaN is above every number; values here are numbers."""
+    if math.isnan(claimed):
+        return not is_high
+    return value > claimed if is_high else value < claimed
+
+
+def _is_rounded(claimed: Decimal, value: Decimal) -> bool:
+    """True if a decimal is what a double makes of the other."""
+    digits = len(value.as_tuple().digits)
+    return digits > _EXACT_DIGITS and abs(value - claimed) <= abs(value) * _DOUBLE_SLACK
+
+
+def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
+    """True for a minimum above the maximum, further than times are cut, where another rule tells of it."""
+    if low is None or high is None:
+        return False
+    if column.kind is StatKind.FLOAT:
+        return all(rank(low) > rank(high) for rank in (_as_read, _as_ranked))
+    slack = CUT_MICROSECONDS if column.kind is StatKind.TIMESTAMP and high % 1_000 == 0 else 0
+    return bool(low > high + slack if slack else low > high)
+
+
+def _as_read(number: float) -> float:
+    """A float as `parse_stats` holds it: NaN and the infinities are the largest doubles, which may occur as well."""
+    if math.isnan(number):
+        return NOT_A_NUMBER
+    return math.copysign(INFINITE, number) if math.isinf(number) else number
+
+
+def _as_ranked(number: float) -> float:
+    """A float as it is read once more: NaN greatest, what is beyond all numbers next to it."""
+    return NOT_A_NUMBER if math.isnan(number) else min(max(number, -INFINITE), INFINITE)
+
+
+# -- masks ------------------------------------------------------------------------------------------------------------
+
+
+def _starts_with(texts: Any, starts: Any) -> Any:
+    """Element by element."""
+    length = pc.binary_length(starts)
+    has_room = pc.greater_equal(pc.binary_length(texts), length)
+    after = pc.binary_join_element_wise(starts, b"\xff", b"")
+    # Between a beginning and what follows all that begins so, by its bytes.
+    return pc.and_(has_room, pc.and_(pc.greater_equal(texts, starts), pc.less(texts, after)))
+
+
+def _may_be_cut(times: Any) -> Any:  # Any: microseconds
+    """Which times have no digits below milliseconds, as a writer leaves them that cuts these off."""
+    return pc.equal(pc.multiply(pc.divide(times, 1_000), 1_000), times)
+
+
+def _sure(mask: Any) -> Any:  # Any: a boolean array, null where nothing is known
+    import pyarrow as pa
+
+    return pc.fill_null(mask, pa.scalar(False))
+
+
+def _rows(mask: Any) -> list[int]:
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return found

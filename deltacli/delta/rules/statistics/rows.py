@@ -1,0 +1,218 @@
+"""The rows of the rules about statistics."""
+
+from __future__ import annotations
+
+from deltacli.delta.rules.framework.base import Area, Fix, Level, Severity
+
+AREA = Area("statistics")
+
+_SEED = "000: Per-file Statistics"
+_SPEC = "Per-file Statistics"
+_RECOMMIT = "commit the same add again with correct statistics, or with none, and dataChange=false"
+
+BAD_JSON = AREA.rule(
+    "stats.bad-json",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file are no JSON object.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="no query can skip the file, and some engines fail to plan", mend=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":10",…}}',
+)
+NUM_RECORDS_MISSING = AREA.rule(
+    "stats.num-records-missing",
+    Severity.INFO,
+    Level.LOG,
+    "The statistics of a file do not say how many records it has.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="counting rows opens the file", mend=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
+)
+NUM_RECORDS_NEGATIVE = AREA.rule(
+    "stats.num-records-negative",
+    Severity.ERROR,
+    Level.LOG,
+    "The statistics of a file count fewer than no records.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="counts of rows that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
+)
+CARDINALITY_EXCEEDS = AREA.rule(
+    "stats.cardinality-exceeds",
+    Severity.ERROR,
+    Level.LOG,
+    "A deletion vector deletes more rows than the file has records.",
+    spec="Deletion Vectors",
+    fix=Fix(
+        broken="the count of records or the vector is wrong, and with it every count of rows",
+        mend="commit the same add again with the number of rows that the file's footer tells",
+        loss="nothing",
+    ),
+    example='{"add":{…,"deletionVector":{…,"cardinality":11},"stats":"{\\"numRecords\\":10}"}}',
+)
+NULL_COUNT_RANGE = AREA.rule(
+    "stats.null-count-range",
+    Severity.ERROR,
+    Level.LOG,
+    "A column has fewer than no nulls, or more nulls than the file has records.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="queries for nulls, or for anything else, may pass over the file", mend=_RECOMMIT, loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
+)
+NULL_COUNT_WIDE = AREA.rule(
+    "stats.null-count-wide",
+    Severity.INFO,
+    Level.LOG,
+    "Under wide bounds a count of nulls other than 0 and numRecords says nothing.",
+    spec=_SPEC,
+    fix=Fix(broken="nothing: readers pass over the number", mend="none is needed", loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"tightBounds\\":false,\\"nullCount\\":{\\"id\\":3}}"',
+)
+MIN_GREATER_MAX = AREA.rule(
+    "stats.min-greater-max",
+    Severity.ERROR,
+    Level.LOG,
+    "The minimum of a column is above its maximum.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(
+        broken="queries pass over rows that the file holds: results are wrong without a word",
+        mend=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":9},\\"maxValues\\":{\\"id\\":1}}"',
+)
+TIMESTAMP_PRECISION = AREA.rule(
+    "stats.timestamp-precision",
+    Severity.INFO,
+    Level.LOG,
+    "The maximum of a timestamp column was cut to milliseconds and so lies below its minimum.",
+    spec="Per-file Statistics, footnote 1",
+    fix=Fix(
+        broken="readers that do not add a millisecond to the maximum pass over the file",
+        mend="none is needed for readers that follow the protocol",
+        loss="nothing",
+    ),
+    example='"minValues":{"at":"2026-01-01T00:00:00.000700Z"},"maxValues":{"at":"2026-01-01T00:00:00.000Z"}',
+)
+UNKNOWN_COLUMN = AREA.rule(
+    "stats.unknown-column",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file are about a column that the schema does not have.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="queries on the column meant, if there is one, can't skip the file", mend=_RECOMMIT, loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"no_such_column\\":1}}"',
+)
+PARTITION_COLUMN = AREA.rule(
+    "stats.partition-column",
+    Severity.INFO,
+    Level.LOG,
+    "The statistics of a file are about a partition column.",
+    spec="Per-file Statistics; materialized partition columns (RFC)",
+    fix=Fix(broken="nothing: readers take partitionValues", mend=_RECOMMIT, loss="nothing"),
+    example='"partitionColumns":["p"] and "stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"p\\":\\"a\\"}}"',
+)
+TYPE_MISMATCH = AREA.rule(
+    "stats.type-mismatch",
+    Severity.WARNING,
+    Level.LOG,
+    "A value in the statistics of a file does not have the type of its column.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="queries can't skip the file, or an engine fails to plan", mend=_RECOMMIT, loss="nothing"),
+    example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
+)
+INTERVAL_BOUNDS = AREA.rule(
+    "stats.interval-bounds",
+    Severity.WARNING,
+    Level.LOG,
+    "The statistics of a file have bounds for an interval column.",
+    spec="Interval types (RFC)",
+    fix=Fix(broken="bounds of intervals have no agreed order: rows may be skipped", mend=_RECOMMIT, loss="nothing"),
+    example='"minValues":{"span":"INTERVAL \'1-0\' YEAR TO MONTH"}',
+)
+VARIANT_ENCODING = AREA.rule(
+    "stats.variant-encoding",
+    Severity.WARNING,
+    Level.LOG,
+    "The bounds of a variant column are no z85 text.",
+    spec="Statistics for Variant Columns",
+    fix=Fix(broken="queries can't skip the file, or readers fail to decode it", mend=_RECOMMIT, loss="nothing"),
+    example='"minValues":{"v":"{\\"a\\": 1}"} where v is a variant',
+)
+TIGHT_WITH_VECTOR = AREA.rule(
+    "stats.tight-with-dv",
+    Severity.WARNING,
+    Level.LOG,
+    "A file with a deletion vector claims tight bounds, which its deleted rows may have made wide.",
+    spec="Per-file Statistics",
+    fix=Fix(
+        broken="minima and maxima that are answered from statistics may be those of deleted rows",
+        mend="commit the same add again with tightBounds=false in its statistics",
+        loss="nothing",
+    ),
+    example='{"add":{…,"deletionVector":{…},"stats":"{…,\\"tightBounds\\":true,\\"minValues\\":{…}}"}}',
+)
+NULL_COUNTS_SPELLING = AREA.rule(
+    "stats.nullcounts-spelling",
+    Severity.INFO,
+    Level.CHECKPOINT,
+    "A checkpoint spells the parsed counts of nulls `nullCounts`; the name is `nullCount`.",
+    seed="000: Appendix, checkpoint schema",
+    spec="Checkpoint Schema",
+    fix=Fix(broken="readers do not find the counts of nulls", mend="write a new checkpoint", loss="nothing"),
+    example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",
+)
+NUM_RECORDS_MISMATCH = AREA.rule(
+    "stats.num-records-mismatch",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "The statistics of a file count other rows than the file has.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(broken="counts of rows that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    example='"numRecords":10 in the statistics of a file of 12 rows',
+)
+NULL_COUNT_MISMATCH = AREA.rule(
+    "stats.null-count-mismatch",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "The statistics of a file count other nulls in a column than it has.",
+    seed=_SEED,
+    spec=_SPEC,
+    fix=Fix(
+        broken="filters for nulls, or for anything else, may skip the file and lose rows; counts of values are wrong",
+        mend=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"nullCount":{"id":0} in the statistics of a file in which id is null twice',
+)
+BOUNDS_NOT_COVERING = AREA.rule(
+    "stats.bounds-not-covering",
+    Severity.ERROR,
+    Level.FOOTERS,
+    "A column has values below the minimum, or above the maximum, in the statistics of its file.",
+    seed=_SEED,
+    spec="Per-file Statistics, footnote 1",
+    fix=Fix(
+        broken="filters skip the file and lose rows without a word",
+        mend=_RECOMMIT,
+        loss="nothing",
+    ),
+    example='"maxValues":{"id":9} in the statistics of a file in which id is 12',
+)
+BOUNDS_NOT_TIGHT = AREA.rule(
+    "stats.bounds-not-tight",
+    Severity.INFO,
+    Level.FOOTERS,
+    "The bounds of a column claim to be tight, and no row has them.",
+    spec=_SPEC,
+    fix=Fix(broken="minima and maxima that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',
+)

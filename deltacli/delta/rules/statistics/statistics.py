@@ -1,0 +1,248 @@
+"""Rules about statistics: counts, columns and shapes. Bounds have their own module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.views import CheckpointView, FilesView
+from deltacli.delta.rules.statistics import bounds as statistics_bounds
+from deltacli.delta.rules.statistics import clustering as statistics_clustering
+from deltacli.delta.rules.statistics import files as statistics_files
+from deltacli.delta.rules.statistics import footers as statistics_footers
+from deltacli.delta.rules.statistics import rows as rules
+from deltacli.delta.stats.columns import Leaf, StatsBlock, stats_of
+from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
+from deltacli.delta.stats.values import Z85
+from deltacli.quantities import format_count, plural
+
+AREA = rules.AREA
+__all__ = [
+    "AREA",
+    "statistics_bounds",
+    "statistics_clustering",
+    "statistics_files",
+    "statistics_footers",
+]  # whose checks belong to this area
+
+_OF_CODE = {
+    "bad-json": rules.BAD_JSON,
+    "type-mismatch": rules.TYPE_MISMATCH,
+    "variant-encoding": rules.VARIANT_ENCODING,
+}
+_ICEBERG = ("V1", "V2", "V3")
+
+
+@AREA.check(FilesView, *_OF_CODE.values())
+def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
+    """Texts that are no JSON object, and values of another type than their column's."""
+    found = stats_of(view)
+    for fault in found.faults:
+        yield _OF_CODE[fault.code].at(view.place(fault.row), fault.text, seen=fault.seen, expected=fault.expected)
+    for block, part, leaf in _leaves_of(view, BOUNDS):
+        if leaf.column is None or leaf.column.kind is not StatKind.VARIANT:
+            continue
+        for index in _rows(pc.invert(pc.match_substring_regex(leaf.values, Z85))):
+            text = f"{part} of variant column {leaf.column.name} is no z85 text"
+            seen = leaf.values[index].as_py()
+            yield rules.VARIANT_ENCODING.at(view.place(block.row(index)), text, seen=seen, expected="z85")
+
+
+@AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.NUM_RECORDS_NEGATIVE)
+def counts_of_records(view: FilesView) -> Iterator[Finding]:
+    """`numRecords` missing though there are statistics, or negative. What a deletion vector or Iceberg demands of it is
+    a matter of their rules.
+    """
+    found = stats_of(view)
+    mistyped = {fault.row for fault in found.faults if fault.what == "numRecords"}
+    for block in found.blocks:
+        for index in _rows(pc.less(block.records, 0)):
+            seen = block.records[index].as_py()
+            text = f"the statistics count {seen} records"
+            yield rules.NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
+        if not block.records.null_count or _has_iceberg(view.regime):
+            continue
+        missing = pc.is_null(block.records)
+        if view.rows_with_vectors:
+            missing = pc.and_(missing, pc.is_null(block.align(view.adds.column("deletionVector"))))
+        rows = [row for row in map(block.row, _rows(missing)) if row not in mistyped]
+        if rows:
+            severity = Severity.WARNING if "clustering" in view.regime.features else None
+            text = f"the statistics have no numRecords{_in_files(rows)}"
+            yield rules.NUM_RECORDS_MISSING.at(view.place(rows[0]), text, expected="numRecords", severity=severity)
+
+
+@AREA.check(FilesView, rules.NULL_COUNT_RANGE, rules.NULL_COUNT_WIDE)
+def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
+    """Counts of nulls that can't be, and those that wide bounds make worthless."""
+    for block, _, leaf in _leaves_of(view, (NULL_COUNT,)):
+        if leaf.column is None or not _is_whole(leaf.values):
+            continue
+        low, high = pc.less(leaf.values, 0), pc.greater(leaf.values, block.records)
+        for index in _rows(_either(low, high)):
+            nulls, records = leaf.values[index].as_py(), block.records[index].as_py()
+            if records is not None and records < 0 <= nulls:
+                continue  # the count of records is the one that is wrong
+            text = f"column {leaf.column.name} has {nulls} nulls"
+            expected = "0 or more"
+            if records is not None:
+                text, expected = f"{text} in {plural(records, 'record')}", f"0 to {records}"
+            yield rules.NULL_COUNT_RANGE.at(view.place(block.row(index)), text, seen=nulls, expected=expected)
+        yield from _worthless_counts(view, block, leaf)
+
+
+def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterator[Finding]:
+    if block.is_tight.null_count == len(block.is_tight) or pc.all(block.is_tight).as_py():
+        return
+    between = pc.and_(pc.greater(leaf.values, 0), pc.less(leaf.values, block.records))
+    rows = _rows(pc.and_(between, pc.invert(block.is_tight)))
+    if rows and leaf.column is not None:
+        text = f"the count of nulls of column {leaf.column.name} says nothing under wide bounds{_in_files(rows)}"
+        seen, records = leaf.values[rows[0]].as_py(), block.records[rows[0]].as_py()
+        place = view.place(block.row(rows[0]))
+        yield rules.NULL_COUNT_WIDE.at(place, text, seen=seen, expected=f"0 or {records}")
+
+
+@AREA.check(FilesView, rules.UNKNOWN_COLUMN, rules.PARTITION_COLUMN, rules.INTERVAL_BOUNDS)
+def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
+    """Columns that should have no statistics, or none of that kind."""
+    found = stats_of(view)
+    for path, unknown in found.unknown.items():
+        if found.schema.is_logical(path) or _may_be_dropped(view, path, unknown.row):
+            continue
+        name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair can't be printed
+        text = f"the statistics are about column {name}, which the schema does not have{_in_files(unknown.files)}"
+        yield rules.UNKNOWN_COLUMN.at(view.place(unknown.row), text, seen=name, expected="a column of the schema")
+    told: set[tuple[str, ColumnPath]] = set()
+    for block, part, leaf in _leaves_of(view, PER_COLUMN):
+        column = leaf.column
+        if column is None:
+            continue
+        is_interval = column.kind is StatKind.INTERVAL and part in BOUNDS
+        is_partition = column.is_partition and not _keeps_partition_columns(view.regime)
+        rule = rules.PARTITION_COLUMN if is_partition else rules.INTERVAL_BOUNDS if is_interval else None
+        if rule is None or (rule.id, leaf.path) in told:
+            continue
+        rows = _rows(pc.is_valid(leaf.values))
+        if rows:
+            told.add((rule.id, leaf.path))
+            what = "partition column" if is_partition else "interval column"
+            text = f"the statistics have {part} of {what} {column.name}{_in_files(rows)}"
+            yield rule.at(view.place(block.row(rows[0])), text, seen=column.name, expected="none")
+
+
+@AREA.check(FilesView, rules.CARDINALITY_EXCEEDS, rules.TIGHT_WITH_VECTOR)
+def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
+    """What a deletion vector makes of a file's statistics."""
+    if not view.rows_with_vectors:
+        return
+    vectors = view.adds.column("deletionVector")
+    cardinality = pc.struct_field(vectors, ["cardinality"])
+    exceeding = pc.and_(pc.greater(cardinality, view.num_records), pc.greater_equal(view.num_records, 0))
+    for row in _rows(exceeding):
+        seen, records = cardinality[row].as_py(), view.num_records[row].as_py()
+        text = f"the deletion vector deletes {plural(seen, 'row')} of a file of {plural(records, 'record')}"
+        yield rules.CARDINALITY_EXCEEDS.at(view.place(row), text, seen=seen, expected=f"at most {records}")
+    for block in stats_of(view).blocks:
+        deleted = pc.greater(block.align(cardinality), 0)
+        suspicious = pc.and_(deleted, pc.coalesce(block.is_tight, True))
+        if not pc.any(suspicious).as_py():
+            continue
+        for index in _rows(pc.and_(suspicious, _has_bounds(block))):
+            text = "the bounds claim to be tight, and a deletion vector may have made them wide"
+            seen = "true" if block.is_tight[index].as_py() else "no tightBounds"
+            place = view.place(block.row(index))
+            yield rules.TIGHT_WITH_VECTOR.at(place, text, seen=seen, expected="tightBounds=false")
+
+
+@AREA.check(CheckpointView, rules.NULL_COUNTS_SPELLING)
+def spelling_of_parsed_null_counts(view: CheckpointView) -> Iterator[Finding]:
+    """The spelling of the old draft's appendix."""
+    for path, schema in view.schemas.items():
+        names = _names_below(schema, "add", "stats_parsed")
+        if "nullCounts" in names:
+            text = "the checkpoint spells the parsed counts of nulls nullCounts, a name readers do not know"
+            place = view.place(path, "add.stats_parsed")
+            yield rules.NULL_COUNTS_SPELLING.at(place, text, seen="nullCounts", expected="nullCount")
+
+
+def _names_below(schema: Any, *path: str) -> list[str]:  # Any: an Arrow schema
+    import pyarrow as pa
+
+    fields = schema
+    for name in path:
+        found = next((field for field in fields if field.name == name), None)
+        if found is None or not pa.types.is_struct(found.type):
+            return []
+        fields = found.type
+    return [field.name for field in fields]
+
+
+def _leaves_of(view: FilesView, parts: tuple[str, ...]) -> Iterator[tuple[StatsBlock, str, Leaf]]:
+    for block in stats_of(view).blocks:
+        for part in parts:
+            for leaf in block.leaves[part]:
+                yield block, part, leaf
+
+
+def _has_bounds(block: StatsBlock) -> Any:  # Any: a boolean array
+    """Rows with a minimum or a maximum of any column."""
+    import pyarrow as pa
+
+    found: Any = pa.repeat(False, len(block.records))
+    for part in BOUNDS:
+        for leaf in block.leaves[part]:
+            found = pc.or_(found, pc.is_valid(leaf.values))
+    return found
+
+
+def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
+    """True where an unknown column may be one that was dropped after the file was written.
+
+    Under column mapping columns go and files stay: a checkpoint, or an add that comes again with a deletion vector,
+    keeps the statistics of columns that are no more. Names that writers make up for columns are theirs as well.
+    """
+    properties = view.regime.properties.values()
+    if path[0] in properties and path[0].startswith("_row-"):
+        return True  # the columns in which row ids and commit versions are kept
+    if view.regime.mapping_mode == "none":
+        return False
+    is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
+    return view.versions is None or is_again or path[-1].startswith("col-")
+
+
+def _keeps_partition_columns(regime: Regime) -> bool:
+    """True if data files hold the partition columns too, so that statistics of them are in order."""
+    return "materializePartitionColumns" in regime.features or _has_iceberg(regime)
+
+
+def _has_iceberg(regime: Regime) -> bool:
+    return any(
+        f"icebergCompat{version}" in regime.features and regime.is_on(f"delta.enableIcebergCompat{version}")
+        for version in _ICEBERG
+    )
+
+
+def _is_whole(values: Any) -> bool:  # Any: an Arrow array
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(values.type))
+
+
+def _either(one: Any, other: Any) -> Any:  # Any: boolean arrays, null where nothing is known
+    return pc.or_(pc.coalesce(one, False), pc.coalesce(other, False))
+
+
+def _rows(mask: Any) -> list[int]:  # Any: a boolean array
+    """The positions where a mask is true."""
+    found: list[int] = pc.indices_nonzero(mask).to_pylist()
+    return found
+
+
+def _in_files(rows: Any) -> str:  # Any: a count, or something that has one
+    """` in 12 files` where there are several."""
+    count = rows if isinstance(rows, int) else len(rows)
+    return f" in {format_count(count)} files" if count > 1 else ""

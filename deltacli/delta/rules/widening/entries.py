@@ -1,0 +1,317 @@
+"""Rules about type widening: what single entries of `delta.typeChanges` say. Spec: Type Widening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from deltacli.delta.protocol.features import NTZ_FEATURES
+from deltacli.delta.protocol.features import TYPE_WIDENING as STABLE
+from deltacli.delta.protocol.features import TYPE_WIDENING_PREVIEW as PREVIEW
+from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.views import MetadataView, RegimeView
+from deltacli.delta.rules.schema.schema_walk import fresh
+from deltacli.delta.schema.readable_rows import BAD_ENTRY as BAD_ENTRY_ID
+from deltacli.delta.schema.readable_rows import NOT_ALLOWED, changed_fields
+from deltacli.delta.schema.type_changes import (
+    BadEntry,
+    NamedField,
+    TypeChange,
+    can_be,
+    is_preview_change,
+    is_supported,
+    must_refuse,
+    primitive_paths,
+    read_type_changes,
+    type_at,
+)
+from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.schema.widening import (
+    canonical_name,
+    is_allowed_change,
+    is_iceberg_change,
+)
+
+AREA = Area("widening")
+
+ENABLED = TYPE_WIDENING_ENABLED
+_ICEBERG_FEATURES = ("icebergCompatV1", "icebergCompatV2", "icebergCompatV3")
+
+NOT_SUPPORTED = AREA.rule(
+    "typewidening.not-supported",
+    Severity.ERROR,
+    Level.LOG,
+    "A column has type changes, and the table does not support type widening.",
+    seed="004: To support this feature",
+    spec="Type Widening",
+    fix=Fix(
+        broken="readers that do not know type widening open files of the older type, and fail or read wrong values",
+        mend="add typeWidening to readerFeatures and writerFeatures (reader 3, writer 7)",
+        loss="readers without type widening lose access",
+    ),
+    example='"metadata":{"delta.typeChanges":[…]} in a table of reader version 1',
+)
+CHANGE_NOT_ALLOWED = AREA.rule(
+    NOT_ALLOWED,
+    Severity.ERROR,
+    Level.LOG,
+    "A column has been through a change of type that is none of the supported ones.",
+    seed="004: The supported type changes",
+    spec="Type Widening: Reader Requirements for Type Widening",
+    fix=Fix(
+        broken="readers must refuse the table",
+        mend="restore the version before the change, or write the column anew",
+        loss="with a restore, what was committed since",
+    ),
+    example='{"fromType":"long","toType":"double"}',
+)
+BAD_ENTRY = AREA.rule(
+    BAD_ENTRY_ID,
+    Severity.ERROR,
+    Level.LOG,
+    "The type changes of a column can't be read.",
+    seed="004: Type Change Metadata",
+    spec="Type Widening: Type Change Metadata",
+    fix=Fix(
+        broken="readers can't tell which types files have, and fail",
+        mend="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
+        loss="nothing",
+    ),
+    example='"delta.typeChanges":[{"fromType":"integer"}]',
+)
+BAD_PATH = AREA.rule(
+    "typewidening.bad-path",
+    Severity.ERROR,
+    Level.LOG,
+    "The fieldPath of a type change is missing, needless, or leads to something else than what was changed.",
+    seed="004: Type Change Metadata",
+    spec="Type Widening: Type Change Metadata",
+    fix=Fix(
+        broken="readers apply the change to the wrong part of the column, or fail",
+        mend="commit a metaData with the right fieldPath: key, value and element, joined by points from outside in",
+        loss="nothing",
+    ),
+    example='"fieldPath":"element.key" where the value of the map was changed',
+)
+CHAIN_BROKEN = AREA.rule(
+    "typewidening.chain-broken",
+    Severity.ERROR,
+    Level.LOG,
+    "The type changes of a column do not lead from one to the next, or not to its type.",
+    seed="004: Type Change Metadata",
+    spec="Type Widening: Type Change Metadata",
+    fix=Fix(
+        broken="it is not known which types older files may have",
+        mend="commit a metaData with the changes as they happened",
+        loss="nothing",
+    ),
+    example="short to integer, then byte to long",
+)
+TABLE_VERSION = AREA.rule(
+    "typewidening.table-version",
+    Severity.INFO,
+    Level.LOG,
+    "A type change has a tableVersion with the stable feature, or has none with the preview.",
+    spec="Delta-Spark: TypeWideningMetadata",
+    fix=Fix(
+        broken="nothing with the stable feature; engines of the preview may not see the change",
+        mend="nothing to mend; keep the entry as it is",
+        loss="nothing",
+    ),
+    example='{"fromType":"integer","toType":"long","tableVersion":4}',
+)
+ICEBERG = AREA.rule(
+    "typewidening.iceberg",
+    Severity.ERROR,
+    Level.LOG,
+    "A column has been through a change of type that Iceberg does not have, in a table that is kept ready for it.",
+    spec="Type Widening: Writer Requirements for Type Widening",
+    fix=Fix(
+        broken="the table can't be converted to Iceberg",
+        mend="write the column anew, then drop its type changes",
+        loss="the history of the table",
+    ),
+    example='{"fromType":"integer","toType":"double"} with icebergCompatV2',
+)
+NTZ_FEATURE = AREA.rule(
+    "typewidening.ntz-feature",
+    Severity.ERROR,
+    Level.LOG,
+    "A date column became timestamp_ntz in a table that does not support timestamps without a zone.",
+    seed="004: The supported type changes",
+    spec="Timestamp without timezone (TimestampNtz)",
+    fix=Fix(
+        broken="readers that do not know the type open the table all the same, and fail",
+        mend="add timestampNtz to readerFeatures and writerFeatures (reader 3, writer 7)",
+        loss="readers without timestampNtz lose access",
+    ),
+    example='{"fromType":"date","toType":"timestamp_ntz"} without the feature timestampNtz',
+)
+FLOAT_BOUNDS = AREA.rule(
+    "typewidening.float-bounds",
+    Severity.WARNING,
+    Level.FOOTERS,
+    "The bounds of a column that was widened to double are those of floats, and too narrow for the doubles.",
+    spec="Type Widening; Per-file Statistics",
+    fix=Fix(
+        broken="the float 0.1 is the double 0.10000000149, above a maximum of 0.1: filters skip the file and lose rows",
+        mend="commit the same add again with bounds as doubles, or with none, and dataChange=false",
+        loss="nothing",
+    ),
+    example='"maxValues":{"x":0.1} in the statistics of a file that stores x, a double, as FLOAT',
+)
+BOTH_FEATURES = AREA.rule(
+    "typewidening.both-features",
+    Severity.INFO,
+    Level.LOG,
+    "The table lists type widening twice: the stable feature and its preview.",
+    spec="Delta-Spark: TypeWideningTableFeature",
+    fix=Fix(
+        broken="nothing; readers need to know both names",
+        mend="drop typeWidening-preview with an engine",
+        loss="nothing",
+    ),
+    example='"readerFeatures":["typeWidening","typeWidening-preview"]',
+)
+
+
+def changes_of(named: NamedField) -> list[TypeChange]:
+    """The entries of a field that can be read."""
+    return [entry for entry in read_type_changes(named.field) if isinstance(entry, TypeChange)]
+
+
+# -- entries by themselves -------------------------------------------------------------------------------------------
+
+
+@AREA.check(MetadataView, CHANGE_NOT_ALLOWED, BAD_ENTRY, BAD_PATH, CHAIN_BROKEN)
+def entries(view: MetadataView) -> Iterator[Finding]:
+    """Each entry, and what the entries of a field make together, from the metadata on that brought them."""
+    yield from fresh(view, "widening.entries", _entry_findings(view))
+
+
+def _entry_findings(view: MetadataView) -> Iterator[Finding]:
+    for named in changed_fields(view.regime):
+        place = view.place._replace(key=named.path)
+        by_path: dict[str | None, list[TypeChange]] = {}
+        broken: set[str | None] = set()
+        for entry in read_type_changes(named.field):
+            if isinstance(entry, BadEntry):
+                message = f"the type changes of {named.path} can't be read: {entry.reason}"
+                yield BAD_ENTRY.at(place, message, seen=entry.seen, expected="fromType and toType")
+                broken |= {None, *(path for path, _ in primitive_paths(named.field.data_type))}
+                continue
+            if not is_allowed_change(entry.from_type, entry.to_type):
+                yield _not_allowed(view, named, entry)
+            fault = _path_fault(named, entry)
+            if fault is not None:
+                yield BAD_PATH.at(place, fault, seen=entry.field_path, expected=_better_path(named, entry))
+                broken.add(entry.field_path)
+            by_path.setdefault(entry.field_path, []).append(entry)
+        for path, chain in by_path.items():
+            if path not in broken:
+                yield from _chain_findings(view, named, path, chain)
+
+
+def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Finding:
+    """A warning where the preview allowed the change: engines that know the preview read such files."""
+    is_of_preview = is_preview_change(entry, view.regime.features)
+    if is_of_preview:
+        reason = "which only the preview of type widening allowed"
+    elif must_refuse(entry, view.regime.features):
+        reason = "which readers must refuse"
+    else:
+        reason = "which is not a supported change of type"
+    change = f"{entry.from_type} to {entry.to_type}"
+    message = f"{named.path} was changed from {change}, {reason}"
+    severity = Severity.WARNING if is_of_preview else None
+    return CHANGE_NOT_ALLOWED.at(view.place._replace(key=named.path), message, seen=change, severity=severity)
+
+
+def _path_fault(named: NamedField, entry: TypeChange) -> str | None:
+    """Why the fieldPath of an entry can't be right; None where it may be."""
+    target = type_at(named.field.data_type, entry.field_path)
+    change = f"the change of {named.path} from {entry.from_type} to {entry.to_type}"
+    if target is None:
+        return f"{change} has the fieldPath {entry.field_path}, which leads to nothing in that column"
+    if not isinstance(target, PrimitiveType):
+        if entry.field_path is None:
+            return f"{change} has no fieldPath, and the column is no primitive one"
+        return f"{change} has the fieldPath {entry.field_path}, which does not lead to a primitive type"
+    # Without a fieldPath there is nothing it could be mistaken for: the chain is judged instead.
+    if entry.field_path is not None and not can_be(entry.to_type, target.name):
+        return f"{change} has the fieldPath {entry.field_path}, which leads to a {target.name}"
+    return None
+
+
+def _better_path(named: NamedField, entry: TypeChange) -> str | None:
+    """The only place of the field that has the type an entry changed to; None where there are several, or none."""
+    fitting = [
+        path or "no fieldPath"
+        for path, name in primitive_paths(named.field.data_type)
+        if canonical_name(name) == entry.to_type
+    ]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _chain_findings(
+    view: MetadataView, named: NamedField, path: str | None, chain: list[TypeChange]
+) -> Iterator[Finding]:
+    where = f"{named.path}.{path}" if path else named.path
+    place = view.place._replace(key=named.path)
+    for older, newer in pairwise(chain):
+        if older.to_type != newer.from_type:
+            message = f"{where} was changed to {older.to_type}, and then from {newer.from_type}"
+            yield CHAIN_BROKEN.at(place, message, seen=newer.from_type, expected=older.to_type)
+    target = type_at(named.field.data_type, path)
+    if isinstance(target, PrimitiveType) and canonical_name(target.name) != chain[-1].to_type:
+        message = f"the last change of {where} leads to {chain[-1].to_type}, and its type is {target.name}"
+        yield CHAIN_BROKEN.at(place, message, seen=chain[-1].to_type, expected=target.name)
+
+
+# -- entries and features --------------------------------------------------------------------------------------------
+
+
+@AREA.check(RegimeView, NOT_SUPPORTED, TABLE_VERSION, ICEBERG, NTZ_FEATURE, BOTH_FEATURES)
+def entries_and_features(view: RegimeView) -> Iterator[Finding]:
+    """What the features of a table make of its type changes, from where it began."""
+    yield from fresh(view, "widening.features", _feature_findings(view))
+
+
+def _feature_findings(view: RegimeView) -> Iterator[Finding]:
+    features = view.regime.features
+    if view.regime.protocol is None:
+        return
+    if STABLE in features and PREVIEW in features:
+        place = view.regime.protocol_place or view.place
+        yield BOTH_FEATURES.at(place, f"the protocol lists {STABLE} and {PREVIEW}", seen=f"{STABLE}, {PREVIEW}")
+    iceberg = [name for name in _ICEBERG_FEATURES if name in features]
+    for named in changed_fields(view.regime):
+        place = view.place._replace(key=named.path)
+        if not is_supported(view.regime.features):
+            message = f"{named.path} has type changes, and the table does not support type widening"
+            yield NOT_SUPPORTED.at(place, message, expected=STABLE)
+            continue
+        for entry in changes_of(named):
+            change = f"{entry.from_type} to {entry.to_type}"
+            yield from _version_findings(view, named, entry)
+            if entry.to_type == "timestamp_ntz" and not features & NTZ_FEATURES:
+                message = f"{named.path} was changed from {change}, and the table does not support timestamp_ntz"
+                yield NTZ_FEATURE.at(place, message, seen=change, expected="timestampNtz")
+            is_safe = is_iceberg_change(entry.from_type, entry.to_type)
+            if iceberg and not is_safe and is_allowed_change(entry.from_type, entry.to_type):
+                message = f"{named.path} was changed from {change}, which {iceberg[0]} does not allow"
+                yield ICEBERG.at(place, message, seen=change)
+
+
+def _version_findings(view: RegimeView, named: NamedField, entry: TypeChange) -> Iterator[Finding]:
+    """`tableVersion` belongs to the preview. With both features, entries of both kinds are to be expected."""
+    has_stable, has_preview = (name in view.regime.features for name in (STABLE, PREVIEW))
+    if has_preview in (has_stable, entry.has_table_version):
+        return
+    verb = "has a" if entry.has_table_version else "has no"
+    feature = STABLE if has_stable else PREVIEW
+    message = (
+        f"the change of {named.path} from {entry.from_type} to {entry.to_type} {verb} tableVersion, with {feature}"
+    )
+    yield TABLE_VERSION.at(view.place._replace(key=named.path), message)

@@ -1,0 +1,56 @@
+"""Rules about type widening: whether data files still need the recorded changes. Spec: Type Widening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.files.data_types import is_final, match_of
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
+from deltacli.delta.rules.widening.entries import AREA, changes_of
+from deltacli.delta.schema.readable_rows import changed_fields
+from deltacli.quantities import plural
+
+REMOVABLE = AREA.rule(
+    "typewidening.removable",
+    Severity.INFO,
+    Level.FOOTERS,
+    "Type changes are recorded, and no data file needs them any more.",
+    seed="004: Writer Requirements for Type Widening",
+    spec="Type Widening: Writer Requirements for Type Widening",
+    fix=Fix(
+        broken="nothing: the table asks its readers for a feature that it could do without",
+        mend="drop the feature typeWidening with an engine",
+        loss="nothing",
+    ),
+    example="delta.typeChanges of a column, all of whose files were rewritten since",
+)
+_SPELLED_ANEW = frozenset({"date", "float"})
+"""Types whose partition values, which stay as they are in the log, are not spelled as those of the wider type."""
+
+
+@AREA.check(AllFootersView, REMOVABLE)
+def changes_that_nobody_needs(view: AllFootersView) -> Iterator[Finding]:
+    """Every column with changes has its present type in all files."""
+    changed = changed_fields(view.regime)
+    if not changed or not view.complete or not view.schemas or _keeps_old_values(view.regime):
+        return
+    if all(_is_final(schema) for schema in view.schemas):
+        files = plural(sum(schema.files for schema in view.schemas), "data file")
+        names = ", ".join(named.path for named in changed)
+        message = f"no type change needs to be recorded: {files} have the present types of {names}"
+        yield REMOVABLE.at(view.place._replace(key=changed[0].path), message, seen=names)
+
+
+def _is_final(view: FileSchemaView) -> bool:
+    return all(is_final(part) for part in match_of(view).parts if part.field.metadata.get("delta.typeChanges"))
+
+
+def _keeps_old_values(regime: Regime) -> bool:
+    """True if a partition column has changes that its values in the log may need."""
+    partitions = {column.name for column in regime.partition_columns.values() if column is not None}
+    return any(
+        named.path in partitions and any(entry.from_type in _SPELLED_ANEW for entry in changes_of(named))
+        for named in changed_fields(regime)
+    )

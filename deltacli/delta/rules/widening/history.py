@@ -1,0 +1,148 @@
+"""Rules about type widening: how type changes come and go from one metadata to the next. Spec: Type Widening."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.views import MetadataView, StateView
+from deltacli.delta.rules.widening.entries import AREA, ENABLED, changes_of
+from deltacli.delta.schema.readable_rows import changed_fields
+from deltacli.delta.schema.type_changes import (
+    NamedField,
+    TypeChange,
+    is_supported,
+    named_fields,
+    primitive_paths,
+    type_at,
+)
+from deltacli.delta.schema.types import PrimitiveType
+from deltacli.delta.schema.widening import canonical_name, is_allowed_change
+
+LOST_HISTORY = AREA.rule(
+    "typewidening.lost-history",
+    Severity.ERROR,
+    Level.LOG,
+    "A type change is no longer recorded, and files from before it are live.",
+    seed="004: When Type Widening is supported",
+    spec="Type Widening: Writer Requirements for Type Widening",
+    fix=Fix(
+        broken="readers do not expect the older type in those files, and fail or read wrong values",
+        mend="commit a metaData with the type changes that were there",
+        loss="nothing",
+    ),
+    example="metaData without the delta.typeChanges that the metaData before it had",
+)
+PROPERTY_MISSING = AREA.rule(
+    "typewidening.property-missing",
+    Severity.ERROR,
+    Level.LOG,
+    "The type of a column was widened while delta.enableTypeWidening was not true.",
+    seed="004: To support this feature",
+    spec="Type Widening",
+    fix=Fix(
+        broken="a writer changed a type that the table did not let it change",
+        mend="nothing to mend if the change was meant; set delta.enableTypeWidening to true to say so",
+        loss="nothing",
+    ),
+    example='metaData with a new entry in delta.typeChanges, "configuration":{}',
+)
+
+
+class _Recorded(NamedTuple):
+    """A change as first seen: in the metadata of `version`, -1 where that came from a checkpoint."""
+
+    change: TypeChange
+    version: int
+
+
+class _Lost(NamedTuple):
+    place: Place
+    path: str
+    recorded: _Recorded
+
+
+_Identity = tuple[str, ...]
+
+
+@AREA.check(MetadataView, PROPERTY_MISSING)
+def widened_without_property(view: MetadataView) -> Iterator[Finding]:
+    """A type that differs from the one before, by an allowed change that is recorded."""
+    regime, previous = view.regime, view.previous
+    if previous is None or previous.schema is None or not is_supported(regime.features) or regime.is_on(ENABLED):
+        return
+    changed = changed_fields(regime)
+    before = {named.identity: named for named in named_fields(previous.schema)}
+    for named in changed:
+        older = before.get(named.identity)
+        if older is not None:
+            yield from _widened(view, older, named)
+
+
+def _widened(view: MetadataView, older: NamedField, named: NamedField) -> Iterator[Finding]:
+    recorded = {(entry.field_path, entry.to_type) for entry in changes_of(named)}
+    for path, name in primitive_paths(named.field.data_type):
+        was = type_at(older.field.data_type, path)
+        if not isinstance(was, PrimitiveType) or not is_allowed_change(was.name, name):
+            continue
+        if (path, canonical_name(name)) in recorded:
+            where = f"{named.path}.{path}" if path else named.path
+            message = f"{where} was widened from {was.name} to {name} while {ENABLED} is not true"
+            seen = view.regime.properties.get(ENABLED, "not set")
+            place = view.place._replace(key=named.path)
+            yield PROPERTY_MISSING.at(place, message, seen=seen, expected="true")
+
+
+@AREA.check(MetadataView, LOST_HISTORY)
+def remember_changes(view: MetadataView) -> Iterator[Finding]:
+    """Remember which changes are recorded from when, and which went; the newest state tells whether that matters."""
+    yield from ()
+    if view.regime.schema is None:
+        return
+    known: dict[_Identity, list[_Recorded]] = view.memory.setdefault("widening.known", {})
+    lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.setdefault("widening.lost", {})
+    now = {named.identity: changes_of(named) for named in changed_fields(view.regime)}
+    if not known and not now:
+        return
+    fields = {named.identity: named for named in named_fields(view.regime.schema)}
+    for identity in list(known):
+        if identity not in fields:
+            del known[identity]
+            continue
+        kept = now.get(identity, [])
+        for recorded in known[identity]:
+            if recorded.change not in kept:
+                path = fields[identity].path
+                lost[identity, recorded.change] = _Lost(view.place._replace(key=path), path, recorded)
+    version = view.version if view.commit is not None else -1
+    for identity, changes in now.items():
+        since = {recorded.change: recorded.version for recorded in known.get(identity, [])}
+        for change in changes:
+            found = lost.pop((identity, change), None)
+            since.setdefault(change, found.recorded.version if found else version)
+        known[identity] = [_Recorded(change, since[change]) for change in changes]
+
+
+@AREA.check(StateView, LOST_HISTORY)
+def changes_that_files_need(view: StateView) -> Iterator[Finding]:
+    """Changes that went although files added before them are live. Files of a checkpoint are older than any commit."""
+    lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.get("widening.lost", {})
+    if not lost:
+        return
+    present = _identities(view.regime)
+    oldest = pc.min_max(view.live.column("version"))["min"].as_py()
+    for (identity, change), found in lost.items():
+        if identity not in present or oldest is None or oldest >= found.recorded.version:
+            continue
+        message = (
+            f"{found.path} was changed from {change.from_type} to {change.to_type} in version "
+            f"{found.recorded.version}; that is no longer recorded, and older files are live"
+        )
+        yield LOST_HISTORY.at(found.place, message, expected=f"{change.from_type} to {change.to_type}")
+
+
+def _identities(regime: Regime) -> frozenset[_Identity]:
+    return frozenset(named.identity for named in named_fields(regime.schema)) if regime.schema else frozenset()

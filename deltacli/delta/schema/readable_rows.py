@@ -1,0 +1,71 @@
+"""Whether the rows of a version may be read at all, whatever its files hold. Spec: reader requirements of features."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.schema.type_changes import (
+    TYPE_CHANGES_KEY,
+    BadEntry,
+    NamedField,
+    TypeChange,
+    must_refuse,
+    named_fields,
+    read_type_changes,
+)
+from deltacli.errors import Unreadable
+
+BAD_ENTRY, NOT_ALLOWED = "typewidening.bad-entry", "typewidening.change-not-allowed"
+"""The rules of `validate` that report what is refused here."""
+
+
+def changed_fields(regime: Regime) -> list[NamedField]:
+    """The fields that have type changes, well or badly written."""
+    text = regime.metadata.schema_string if regime.metadata else None
+    if regime.schema is None or not text or "typeChanges" not in text:
+        return []
+    return [named for named in named_fields(regime.schema) if TYPE_CHANGES_KEY in named.field.metadata]
+
+
+class RefusedChange(NamedTuple):
+    """A type change that no reader may accept: the rule that reports it, its column, what was seen, and why."""
+
+    rule: str
+    column: str
+    seen: str
+    reason: str
+
+
+def refused_change(regime: Regime, features: Collection[str]) -> RefusedChange | None:
+    """Return the first type change that no reader may accept in a table with these features.
+
+    Spec: Reader Requirements for Type Widening.
+    """
+    for named in changed_fields(regime):
+        for entry in read_type_changes(named.field):
+            if must_refuse(entry, features):
+                return _described(named.path, entry)
+    return None
+
+
+def _described(column: str, entry: TypeChange | BadEntry) -> RefusedChange:
+    if isinstance(entry, BadEntry):
+        reason = f"the type changes of column {column} cannot be read: {entry.reason}"
+        return RefusedChange(BAD_ENTRY, column, repr(entry.seen)[:200], reason)
+    seen = f"{entry.from_type} to {entry.to_type}"
+    reason = f"column {column} was changed from {seen}, which is not a supported change of type"
+    return RefusedChange(NOT_ALLOWED, column, seen, reason)
+
+
+def require_readable_rows(regime: Regime, version: int) -> None:
+    """Raise Unreadable where no reader may read the rows of a version: for a type change that is not supported."""
+    found = refused_change(regime, regime.features)
+    if found is not None:
+        raise Unreadable(
+            f"the rows of version {version} cannot be read: {found.reason}",
+            code=found.rule,
+            facts={"column": found.column, "seen": found.seen},
+            hint="deltacli validate {table} --select 'typewidening.*'",
+        )

@@ -1,0 +1,256 @@
+"""Planning wider types: which changes are made, what stands in their way, and the actions that make them.
+
+A plan is a value; nothing is read and nothing written. Spec: Type Widening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.state import plain_action
+from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
+from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
+from deltacli.delta.protocol.upgrade import added_features, upgraded
+from deltacli.delta.schema.column_path import ColumnPlace, find_column
+from deltacli.delta.schema.readable_rows import refused_change
+from deltacli.delta.schema.type_text import parse_type
+from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
+from deltacli.delta.schema.widen import Widened, widened_schema
+from deltacli.delta.schema.widening import canonical_name
+from deltacli.delta.schema.widening_guards import (
+    Caution,
+    Ground,
+    PartitionValues,
+    Refusal,
+    cautions_of,
+    refusals_of,
+    uniform_formats,
+)
+from deltacli.errors import Refused, Unreadable, UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChange:
+    """One column and its types; `column` as the schema spells it."""
+
+    column: str
+    from_type: str
+    to_type: str
+    refusals: tuple[Refusal, ...]
+    place: ColumnPlace = field(repr=False)
+
+    @property
+    def is_due(self) -> bool:
+        """False where the column has the type already."""
+        return self.from_type != self.to_type
+
+    @property
+    def is_allowed(self) -> bool:
+        return not self.refusals
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        refusals = [{"code": one.code, "message": one.message, "wayOut": one.way_out} for one in self.refusals]
+        types = {"fromType": self.from_type, "toType": self.to_type}
+        return {"column": self.column, **types, "allowed": self.is_allowed, "refusals": refusals}
+
+
+@dataclass(frozen=True, slots=True)
+class WideningPlan:
+    """One commit that widens columns.
+
+    `refusals` are those of the table as a whole. `protocol_after` is None where the protocol stays as it is, or can't
+    be changed. `table_version` is the version of the commit, where entries of the history carry it: with nothing but
+    the preview of the feature.
+    """
+
+    changes: tuple[PlannedChange, ...]
+    refusals: tuple[Refusal, ...]
+    warnings: tuple[Caution, ...]
+    protocol_before: Action
+    protocol_after: Action | None
+    added_features: tuple[str, ...]
+    enables_property: bool
+    table_version: int | None
+    metadata_before: Action = field(repr=False)
+
+    @property
+    def due(self) -> tuple[PlannedChange, ...]:
+        """The changes that would be made."""
+        return tuple(change for change in self.changes if change.is_due)
+
+    @property
+    def is_noop(self) -> bool:
+        """True if every column has its type already: there is nothing to commit."""
+        return not self.due
+
+    @property
+    def all_refusals(self) -> tuple[Refusal, ...]:
+        """Those of the table, then those of each change."""
+        return (*self.refusals, *(refusal for change in self.changes for refusal in change.refusals))
+
+    @property
+    def metadata_after(self) -> Action | None:
+        """The metaData action to be committed; None where nothing is to be done, or something refuses it."""
+        if self.is_noop or self.all_refusals:
+            return None
+        widened = [Widened(change.place, change.from_type, change.to_type) for change in self.due]
+        action = _plain(self.metadata_before)
+        action["schemaString"] = widened_schema(str(action["schemaString"]), widened, self.table_version)
+        if self.enables_property:
+            action["configuration"] = {**action.get("configuration", {}), TYPE_WIDENING_ENABLED: "true"}
+        return action
+
+    def at_version(self, version: int) -> WideningPlan:
+        """The same plan as another commit, after a conflict that left protocol and metadata alone."""
+        return self if self.table_version is None else replace(self, table_version=version)
+
+
+def plan_widening(
+    regime: Regime,
+    raw_metadata: Action,
+    changes: Sequence[tuple[str, str]],
+    *,
+    commit_version: int,
+    enable: bool,
+    upgrade_protocol: bool,
+    partition_values: PartitionValues | None = None,
+) -> WideningPlan:
+    """Plan to give columns wider types: pairs of a column and a type, as people write them.
+
+    Raises UsageError for columns and types that are none, Unreadable for a table without protocol or schema.
+    """
+    schema = _schema_of(regime, raw_metadata)
+    ground = Ground(regime, schema, partition_values)
+    planned = tuple(_planned(change, ground) for change in _resolved(schema, changes))
+    due = [Widened(change.place, change.from_type, change.to_type) for change in planned if change.is_due]
+    before = _protocol_of(regime)
+    after, refusals = _protocol(regime, before, due, upgrade_protocol=upgrade_protocol)
+    refusals += _refusals_of_readers(regime, before, after)
+    enables = bool(due) and not regime.is_on(TYPE_WIDENING_ENABLED)
+    if enables and not enable:
+        message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
+        refusals.append(Refusal("widen.not-enabled", message, "--enable"))
+    is_of_preview = TYPE_WIDENING_PREVIEW in regime.features and TYPE_WIDENING not in regime.features
+    return WideningPlan(
+        planned,
+        tuple(refusals),
+        _warnings(due, ground),
+        before,
+        after,
+        added_features(before, after) if after else (),
+        enables,
+        commit_version if due and is_of_preview else None,
+        raw_metadata,
+    )
+
+
+def _schema_of(regime: Regime, raw_metadata: Action) -> StructType:
+    text = raw_metadata.get("schemaString")
+    if not isinstance(text, str) or regime.metadata is None or regime.protocol is None:
+        raise Unreadable(
+            "no type can be widened: the table has no protocol, no metadata or no schema",
+            code="schema.bad-json",
+            hint="deltacli validate {table}",
+        )
+    return parse_schema(text)
+
+
+def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Widened]:
+    if not changes:
+        raise UsageError("no column is named", code="usage.column")
+    found: dict[tuple[str | int, ...], Widened] = {}
+    for column, type_text in changes:
+        place = find_column(schema, column)
+        if not isinstance(place.data_type, PrimitiveType):
+            raise UsageError(
+                f"{place.text} is of type {simple_name(place.data_type)}; only its parts can be widened",
+                code="usage.column",
+                hint="name a part of it: a field, element, key or value",
+            )
+        if place.address in found:
+            raise UsageError(f"column {place.text} is named twice", code="usage.column")
+        found[place.address] = Widened(place, *_types(place.data_type.name, type_text))
+    return list(found.values())
+
+
+def _types(from_type: str, to_type: str) -> tuple[str, str]:
+    """Return both types as schemas spell them; the column's own type is allowed also where nothing widens to it."""
+    name = canonical_name(from_type)
+    return name, name if canonical_name(to_type) == name else parse_type(to_type)
+
+
+def _planned(change: Widened, ground: Ground) -> PlannedChange:
+    is_due = change.from_type != change.to_type
+    refusals = refusals_of(change, ground) if is_due else ()
+    return PlannedChange(change.place.text, change.from_type, change.to_type, refusals, change.place)
+
+
+def _protocol_of(regime: Regime) -> Action:
+    if regime.raw_protocol is not None:
+        return plain_action(regime.raw_protocol)
+    assert regime.protocol is not None
+    return regime.protocol.as_json()
+
+
+def _protocol(
+    regime: Regime, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
+) -> tuple[Action | None, list[Refusal]]:
+    """The protocol that the changes need, None where it is there already, and what is against it."""
+    if not due:
+        return None, []
+    try:
+        after = upgraded(before, _needed_features(regime, due))
+    except Refused as refused:
+        return None, [Refusal(refused.code, refused.message, refused.hint or "deltacli snapshot {table}")]
+    if after is None or upgrade_protocol:
+        return after, []
+    listed = ", ".join(added_features(before, after)) or "its features in both lists"
+    message = f"the protocol lacks {listed}: readers and writers that do not know it lose access"
+    return after, [Refusal("widen.protocol-upgrade-needed", message, "--upgrade-protocol")]
+
+
+def _refusals_of_readers(regime: Regime, before: Action, after: Action | None) -> Iterator[Refusal]:
+    """Yield a refusal where type changes that meant nothing so far would make every reader refuse the table."""
+    added = added_features(before, after) if after else ()
+    found = refused_change(regime, [*regime.features, *added]) if TYPE_WIDENING in added else None
+    if found is not None:
+        message = f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}"
+        yield Refusal("widen.history-refused", message, "deltacli validate {table} --select 'typewidening.*'")
+
+
+def _needed_features(regime: Regime, due: Sequence[Widened]) -> list[str]:
+    """Type widening under the name that the table has, and the type that the changes bring."""
+    is_of_preview = TYPE_WIDENING_PREVIEW in regime.features and TYPE_WIDENING not in regime.features
+    needed = [TYPE_WIDENING_PREVIEW if is_of_preview else TYPE_WIDENING]
+    if any(change.to_type == "timestamp_ntz" for change in due):
+        needed.append(next((name for name in sorted(NTZ_FEATURES) if name in regime.features), "timestampNtz"))
+    return needed
+
+
+def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
+    found = [warning for change in due for warning in cautions_of(change, ground)]
+    if due and ground.regime.is_on("delta.enableChangeDataFeed"):
+        message = "change data written before keeps the older types: reading changes across this version may fail"
+        found.append(Caution("widen.change-data-feed", message))
+    if due and (formats := uniform_formats(ground.regime)):
+        message = f"the table is also kept as {', '.join(formats)}, which nobody converts before the next write"
+        found.append(Caution("widen.uniform", message))
+    return tuple(found)
+
+
+def _plain(metadata: Action) -> Action:
+    """A metaData action as commits have it: out of a checkpoint, maps are lists of pairs and absent fields null."""
+    action = plain_action(metadata)
+    if "configuration" in action:
+        action["configuration"] = _object(action["configuration"])
+    if isinstance(action.get("format"), Mapping):
+        action["format"] = {**action["format"], "options": _object(action["format"].get("options") or {})}
+    return action
+
+
+def _object(value: Any) -> Any:  # Any: JSON values
+    return dict(value) if isinstance(value, list | Mapping) else value

@@ -1,0 +1,1 @@
+"""Per-file statistics: their schema, and their values in columns."""

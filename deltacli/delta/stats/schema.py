@@ -1,0 +1,227 @@
+"""What the statistics of a table may hold: its columns by physical name, and the type of each bound.
+
+Spec: Per-file Statistics; Statistics for columns of nested types.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
+
+if TYPE_CHECKING:
+    import pyarrow
+
+ColumnPath = tuple[str, ...]
+"""Physical names from the root to a column."""
+
+BOUNDS = ("minValues", "maxValues")
+NULL_COUNT = "nullCount"
+PER_COLUMN = (*BOUNDS, NULL_COUNT)
+
+
+class StatKind(StrEnum):
+    """How the bounds of a column are written in JSON."""
+
+    WHOLE = "an integer"
+    FLOAT = "a number"
+    DECIMAL = "a decimal"
+    DATE = "a date"
+    TIMESTAMP = "a timestamp"
+    TEXT = "a string"
+    BOOLEAN = "true or false"
+    VARIANT = "a z85 string"
+    INTERVAL = "an interval"
+    STRUCT = "an object"
+    OTHER = "anything"
+
+
+_KINDS = {
+    "byte": StatKind.WHOLE,
+    "short": StatKind.WHOLE,
+    "integer": StatKind.WHOLE,
+    "long": StatKind.WHOLE,
+    "float": StatKind.FLOAT,
+    "double": StatKind.FLOAT,
+    "date": StatKind.DATE,
+    "timestamp": StatKind.TIMESTAMP,
+    "timestamp_ntz": StatKind.TIMESTAMP,
+    "string": StatKind.TEXT,
+    "boolean": StatKind.BOOLEAN,
+    "variant": StatKind.VARIANT,
+}
+WHOLE_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+
+
+class StatColumn(NamedTuple):
+    """A column as statistics know it. `name` is its logical path with dots."""
+
+    name: str
+    kind: StatKind
+    data_type: DataType
+    is_partition: bool
+
+    @property
+    def type_name(self) -> str:
+        return simple_name(self.data_type)
+
+
+class StatSchema:
+    """The columns that statistics under a regime may be about; each is looked up when a file names it."""
+
+    def __init__(self, regime: Regime) -> None:
+        self._regime = regime
+        self._partitions = regime.partition_columns
+        self._fields: dict[ColumnPath, dict[str, StructField]] = {(): regime.columns}
+        self._columns: dict[ColumnPath, StatColumn | None] = {}
+
+    @property
+    def is_known(self) -> bool:
+        """False where the table's schema can't be read."""
+        return self._regime.schema is not None
+
+    def column(self, path: ColumnPath) -> StatColumn | None:
+        """The column at a path of physical names, None where the schema has none."""
+        if path not in self._columns:
+            self._columns[path] = self._find(path)
+        return self._columns[path]
+
+    def is_logical(self, path: ColumnPath) -> bool:
+        """True if, under column mapping, the path fails at the logical name of a column."""
+        if self._regime.mapping_mode == "none":
+            return False
+        for length in range(1, len(path) + 1):
+            if self.column(path[:length]) is None:
+                fields = self._fields_below(path[: length - 1])
+                return any(field.name == path[length - 1] for field in fields.values())
+        return False
+
+    def _find(self, path: ColumnPath) -> StatColumn | None:
+        parent = path[:-1]
+        field = self._fields_below(parent).get(path[-1])
+        if field is None:
+            return None
+        above = self.column(parent) if parent else None
+        name = f"{above.name}.{field.name}" if above else field.name
+        return StatColumn(name, kind_of(field.data_type), field.data_type, not parent and path[0] in self._partitions)
+
+    def _fields_below(self, path: ColumnPath) -> dict[str, StructField]:
+        if path not in self._fields:
+            column = self.column(path)
+            nested = column.data_type.fields if column and isinstance(column.data_type, StructType) else ()
+            self._fields[path] = {self._regime.physical_name(field): field for field in nested}
+        return self._fields[path]
+
+
+def kind_of(data_type: DataType) -> StatKind:
+    """How bounds of a type are written."""
+    if isinstance(data_type, StructType):
+        return StatKind.STRUCT
+    if not isinstance(data_type, PrimitiveType):
+        return StatKind.OTHER
+    name = data_type.name
+    if name.startswith("interval"):
+        return StatKind.INTERVAL
+    if decimal_parts(name):
+        return StatKind.DECIMAL
+    return _KINDS.get(name, StatKind.OTHER)
+
+
+_MAX_DIGITS = 9
+"""Of a precision or scale with leading zeros: Python refuses to read a number of thousands of digits."""
+
+
+@lru_cache(maxsize=256)
+def decimal_parts(name: str) -> tuple[int, int] | None:
+    """Precision and scale of `decimal(p,s)`, None for any other type and for impossible ones."""
+    if name == "decimal":
+        return 10, 0
+    if not (name.startswith("decimal(") and name.endswith(")")):
+        return None
+    parts = [part.strip() for part in name[len("decimal(") : -1].split(",")]
+    if len(parts) not in (1, 2) or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    if any(len(part) > _MAX_DIGITS for part in parts):
+        return None
+    precision, scale = int(parts[0]), int(parts[1]) if len(parts) == 2 else 0
+    return (precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+
+
+def bound_type(column: StatColumn) -> Any:  # Any: an Arrow type
+    """The Arrow type that a column's bounds are read as; None: whatever the text is."""
+    import pyarrow as pa
+
+    match column.kind:
+        case StatKind.WHOLE:
+            return _whole_type(column.type_name)
+        case StatKind.FLOAT:
+            return pa.float64()
+        case StatKind.DECIMAL:
+            return pa.decimal128(*(decimal_parts(column.type_name) or (38, 0)))
+        case StatKind.DATE:
+            return pa.timestamp("s")
+        case StatKind.TIMESTAMP:
+            return pa.timestamp("us")
+        case StatKind.TEXT | StatKind.VARIANT | StatKind.INTERVAL:
+            return pa.string()
+        case StatKind.BOOLEAN:
+            return pa.bool_()
+        case _:
+            return None
+
+
+def _whole_type(name: str) -> pyarrow.DataType:
+    import pyarrow as pa
+
+    return {8: pa.int8, 16: pa.int16, 32: pa.int32, 64: pa.int64}[WHOLE_BITS[name]]()
+
+
+def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pyarrow.Schema:  # Any: shapes within shapes
+    """The Arrow schema by which statistics of a shape (names within names, None at the ends) are read."""
+    import pyarrow as pa
+
+    fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
+    fields += [pa.field(part, _struct(schema, part, (), shape.get(part) or {})) for part in PER_COLUMN]
+    return pa.schema(fields)
+
+
+def _struct(schema: StatSchema, part: str, parent: ColumnPath, shape: dict[str, Any]) -> pyarrow.DataType:
+    import pyarrow as pa
+
+    fields = []
+    for name, below in shape.items():
+        path = (*parent, name)
+        column = schema.column(path)
+        if column is None:
+            continue
+        if column.kind is StatKind.STRUCT:
+            data_type = _struct(schema, part, path, below or {})
+        else:
+            data_type = pa.int64() if part == NULL_COUNT else bound_type(column)
+        if data_type is not None:
+            fields.append(pa.field(name, data_type))
+    return pa.struct(fields)
+
+
+def merge(shape: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Both shapes in one."""
+    merged = dict(shape)
+    for name, below in other.items():
+        known = merged.get(name)
+        merged[name] = merge(known, below) if isinstance(known, dict) and isinstance(below, dict) else below or known
+    return merged
+
+
+def shape_of_value(value: dict[str, Any]) -> dict[str, Any]:
+    """The shape of one file's statistics."""
+    return {name: shape_of_value(below) if isinstance(below, dict) else None for name, below in value.items()}
+
+
+def shape_of_type(fields: Any) -> dict[str, Any]:
+    """The shape of an Arrow schema or struct type."""
+    import pyarrow as pa
+
+    return {field.name: shape_of_type(field.type) if pa.types.is_struct(field.type) else None for field in fields}

@@ -1,0 +1,1 @@
+"""Deletion vectors: descriptors and bitmaps."""

@@ -1,0 +1,88 @@
+"""Showing the features of a table, and adding some: one commit with a protocol, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
+from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesOutcome:
+    """An addition of features, planned or made. `version` is the one it was planned on, `committed_version` the one
+    that it became; None where nothing was committed.
+    """
+
+    table: str
+    version: int
+    plan: FeaturesPlan
+    committed_version: int | None
+    dry_run: bool
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        added = [
+            {"feature": one.name} if one.needed_by is None else {"feature": one.name, "neededBy": one.needed_by}
+            for one in self.plan.added
+        ]
+        return {
+            "version": self.version,
+            "changes": added,
+            "readers": self.plan.readers,
+            "writers": self.plan.writers,
+            "protocolBefore": self.plan.protocol_before,
+            "protocolAfter": self.plan.protocol_after or self.plan.protocol_before,
+            "committedVersion": self.committed_version,
+            "dryRun": self.dry_run,
+        }
+
+
+def list_features(snapshot: Snapshot) -> list[ShownFeature]:
+    """The features of a version by name."""
+    return show_features(snapshot.regime, [found.domain for found in snapshot.domains])
+
+
+def plan_addition(
+    table: Table, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+) -> FeaturesOutcome:
+    """Plan to add features to the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
+    require_free(commit_metadata)
+    snapshot = table.snapshot()
+    plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
+    request = _request(plan)
+    if request is not None:
+        require_possible(snapshot, request)
+    return FeaturesOutcome(table.uri, snapshot.version, plan, committed_version=None, dry_run=True)
+
+
+def add_features(
+    table: Table, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+) -> FeaturesOutcome:
+    """Commit a protocol with more features; where another writer was first, it is planned anew on what that one left.
+
+    `commit_metadata` are keys for the commitInfo.
+    Raises what `plan_addition` and `commit` raise.
+    """
+    plan = FeaturesPlan((), {}, None)
+
+    def make(snapshot: Snapshot) -> CommitRequest | None:
+        nonlocal plan
+        plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
+        return _request(plan)
+
+    done = commit(table, make, commit_metadata=commit_metadata)
+    version = done.version if isinstance(done, Committed) else None
+    return FeaturesOutcome(table.uri, done.read.version, plan, version, dry_run=False)
+
+
+def _request(plan: FeaturesPlan) -> CommitRequest | None:
+    """The commit as Delta-Spark names it; None where nothing changes."""
+    if plan.protocol_after is None:
+        return None
+    return CommitRequest("UPGRADE PROTOCOL", {"newProtocol": plan.protocol_after}, protocol=plan.protocol_after)

@@ -1,0 +1,146 @@
+"""Showing the properties of a table, and changing them: one commit that touches nothing else of the metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_metadata import require_free
+from deltacli.delta.protocol.known_properties import kind_of
+from deltacli.delta.protocol.property_changes import PropertiesPlan, plan_set, plan_unset
+from deltacli.delta.protocol.property_guide import GUIDE
+from deltacli.delta.protocol.property_values import expected_of, normal_form
+from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ShownProperty:
+    """A property of a table. `is_known`: some engine knows it; None for what is the user's own."""
+
+    key: str
+    value: str
+    is_known: bool | None
+    is_valid: bool
+    expected: str
+    default: str | None
+    meaning: str | None
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        found: dict[str, Any] = {"key": self.key, "value": self.value, "known": self.is_known, "valid": self.is_valid}
+        guide = {"expected": None if self.is_valid else self.expected, "default": self.default, "meaning": self.meaning}
+        return found | {name: value for name, value in guide.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyEdits:
+    """What is asked for: properties to `put`, or keys to `drop`. `force`: also keys that nobody knows.
+
+    `commit_metadata` are keys for the commitInfo.
+    """
+
+    put: Mapping[str, str] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    force: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PropertiesOutcome:
+    """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one
+    that it became; None where nothing was committed.
+    """
+
+    table: str
+    version: int
+    protocol: Mapping[str, Any] = field(repr=False)  # Any: JSON values
+    plan: PropertiesPlan
+    committed_version: int | None
+    dry_run: bool
+
+    def as_json(self) -> dict[str, Any]:  # Any: JSON values
+        changes = [
+            {name: value for name, value in change._asdict().items() if value is not None}
+            for change in self.plan.changes
+        ]
+        return {
+            "version": self.version,
+            "changes": changes,
+            "cautions": list(self.plan.cautions),
+            "protocolBefore": dict(self.protocol),
+            "protocolAfter": dict(self.protocol),
+            "committedVersion": self.committed_version,
+            "dryRun": self.dry_run,
+        }
+
+
+def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
+    """The properties of a version by key, each with what is known of it."""
+    return [_shown(key, value) for key, value in sorted(snapshot.properties.items())]
+
+
+def plan_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
+    """Plan a change of the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
+    require_free(edits.commit_metadata)
+    snapshot = table.snapshot()
+    plan = _plan(snapshot, edits)
+    request = _request(plan, edits)
+    if request is not None:
+        require_possible(snapshot, request)
+    protocol = snapshot.protocol.as_json()
+    return PropertiesOutcome(table.uri, snapshot.version, protocol, plan, committed_version=None, dry_run=True)
+
+
+def change_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
+    """Commit a change of properties; where another writer was first, it is planned anew on what that one left.
+
+    Raises what `plan_properties` and `commit` raise.
+    """
+    plan = PropertiesPlan((), None)
+
+    def make(snapshot: Snapshot) -> CommitRequest | None:
+        nonlocal plan
+        plan = _plan(snapshot, edits)
+        return _request(plan, edits)
+
+    done = commit(table, make, commit_metadata=edits.commit_metadata)
+    version = done.version if isinstance(done, Committed) else None
+    read = done.read
+    return PropertiesOutcome(table.uri, read.version, read.protocol.as_json(), plan, version, dry_run=False)
+
+
+def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:
+    regime = replace(snapshot.regime, raw_metadata=snapshot.raw_metadata)
+    if edits.drop:
+        return plan_unset(regime, snapshot.raw_metadata, edits.drop)
+    return plan_set(regime, snapshot.raw_metadata, edits.put, force=edits.force)
+
+
+def _request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
+    """The commit as Delta-Spark names it; None where nothing changes."""
+    if plan.metadata is None:
+        return None
+    changed = {change.key for change in plan.changes}
+    if edits.drop:
+        keys = [key for key in edits.drop if key in changed]
+        parameters: dict[str, object] = {"properties": keys, "ifExists": True}
+        return CommitRequest("UNSET TBLPROPERTIES", parameters, metadata=plan.metadata)
+    values = {change.key: change.after for change in plan.changes if change.after is not None}
+    return CommitRequest("SET TBLPROPERTIES", {"properties": values}, metadata=plan.metadata)
+
+
+def _shown(key: str, value: str) -> ShownProperty:
+    is_ours = key.lower().startswith("delta.")
+    guide = GUIDE.get(key)
+    return ShownProperty(
+        key,
+        value,
+        is_known=kind_of(key) is not None if is_ours else None,
+        is_valid=normal_form(key, value) is not None,
+        expected=expected_of(key),
+        default=guide.default if guide else None,
+        meaning=guide.meaning if guide else None,
+    )

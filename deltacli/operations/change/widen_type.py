@@ -1,0 +1,275 @@
+"""Widening the types of columns: one commit of metadata, and what follows from it. Spec: Type Widening."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit import CommitRequest
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.protocol.clients import ClientAccess, access_of
+from deltacli.delta.schema.exact_json import read_exactly
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.widening_guards import PartitionValues, Refusal
+from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
+from deltacli.errors import DataUnreadable, Refused, UsageError
+from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
+from deltacli.operations.read.scan import data_files
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
+from deltacli.work.rows.data_files import DataFile, open_data_file
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@dataclass(frozen=True, slots=True)
+class WidenRequest:
+    """Which columns get which types. `enable` consents to set the table property, `upgrade_protocol` to the features
+    that are missing; `check_files` looks into every data file before.
+    """
+
+    changes: tuple[tuple[str, str], ...]
+    enable: bool = False
+    upgrade_protocol: bool = False
+    check_files: bool = False
+    commit_metadata: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def parse(
+        cls,
+        words: Sequence[str],
+        *,
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        check_files: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+    ) -> WidenRequest:
+        """COLUMN TYPE [COLUMN TYPE …] as a request. Raises UsageError where a type is missing."""
+        if not words or len(words) % 2:
+            raise UsageError(
+                "columns and types come in pairs",
+                code="usage.column",
+                facts={"found": " ".join(words) or "nothing"},
+                hint="deltacli widen-type {table} amount 'decimal(20,2)' id bigint",
+            )
+        changes = tuple(zip(words[::2], words[1::2], strict=True))
+        return cls(changes, enable, upgrade_protocol, check_files, commit_metadata)
+
+
+@dataclass(frozen=True, slots=True)
+class WideningImpact:
+    """What a commit leaves behind: live files that keep the older types, their bytes and rows (None: not all known)."""
+
+    files: FileCounts
+    partition_values: int | None
+    """How many distinct values of the partition columns among those widened are read in the new type."""
+
+
+@dataclass(frozen=True)
+class WideningOutcome:
+    """What a commit would be, or is. `committed_version` is None where there is none."""
+
+    table: Table
+    read_version: int
+    plan: WideningPlan
+    clients: tuple[ClientAccess, ...]
+    impact: WideningImpact | None = None
+    committed_version: int | None = None
+    refused_files: tuple[Refusal, ...] = field(default=())
+
+    @property
+    def refusals(self) -> tuple[Refusal, ...]:
+        """All reasons not to commit."""
+        return (*self.plan.all_refusals, *self.refused_files)
+
+    def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
+        """The content of `deltacli.widen-type`."""
+        plan = self.plan
+        found: dict[str, Any] = {
+            "readVersion": self.read_version,
+            "changes": [change.as_json() for change in plan.changes],
+            "refusals": [_as_json(refusal) for refusal in (*plan.refusals, *self.refused_files)],
+            "warnings": [{"code": caution.code, "message": caution.message} for caution in plan.warnings],
+            "protocolBefore": plan.protocol_before,
+            "protocolAfter": plan.protocol_after or plan.protocol_before,
+            "enablesProperty": plan.enables_property,
+            "committedVersion": self.committed_version,
+            "clients": [client.as_json() for client in self.clients],
+            "dryRun": dry_run,
+        }
+        if self.impact is not None:
+            files = self.impact.files
+            found["impact"] = {
+                "files": files.count,
+                "sizeBytes": files.size_bytes,
+                "rows": files.rows,
+                "partitionValues": self.impact.partition_values,
+            }
+        return found
+
+
+def _as_json(refusal: Refusal) -> dict[str, str]:
+    return {"code": refusal.code, "message": refusal.message, "wayOut": refusal.way_out}
+
+
+def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -> WideningOutcome:
+    """Plan the commit; with its impact, the live files are counted too, which reads the whole state.
+
+    Raises UsageError for columns and types that are none, Refused where the table can't be written, and what
+    `Table.snapshot` raises.
+    """
+    require_free(request.commit_metadata)
+    snapshot = table.snapshot()
+    values_of = cache(partial(_partition_values, snapshot))
+    plan = _plan(snapshot, request, values_of)
+    refused: tuple[Refusal, ...] = ()
+    if request.check_files and not plan.is_noop and not plan.all_refusals:
+        refused = tuple(_file_refusals(snapshot, plan.due))
+    if not (plan.is_noop or plan.all_refusals or refused):
+        require_possible(snapshot, _request(plan, snapshot))
+    impact = _impact(snapshot, plan, values_of) if with_impact and not plan.is_noop else None
+    return WideningOutcome(table, snapshot.version, plan, _clients(plan), impact, refused_files=refused)
+
+
+def execute_widen_type(table: Table, request: WidenRequest) -> WideningOutcome:
+    """Commit the change, planned anew on the newest version, and again whenever another writer was first.
+
+    Raises Refused, with nothing changed, where a guard stops it (the first refusal is the message), and what
+    `operations.commit.commit` raises.
+    """
+    made: list[WideningPlan] = []
+
+    def make(snapshot: Snapshot) -> CommitRequest | None:
+        plan = _plan(snapshot, request, partial(_partition_values, snapshot))
+        made.append(plan)
+        if plan.is_noop:
+            return None
+        refusals = [*plan.all_refusals]
+        if request.check_files and not refusals:
+            refusals += _file_refusals(snapshot, plan.due)
+        if refusals:
+            raise refusal_error(refusals)
+        return _request(plan, snapshot)
+
+    match commit(table, make, commit_metadata=request.commit_metadata):
+        case NothingToDo(read):
+            return WideningOutcome(table, read.version, made[-1], ())
+        case Committed(version=version, read=read):
+            return WideningOutcome(table, read.version, made[-1], _clients(made[-1]), committed_version=version)
+
+
+def refusal_error(refusals: Sequence[Refusal]) -> Refused:
+    """The error for refusals: the first one, the others as facts."""
+    first, *others = refusals
+    facts = {"way out": first.way_out} | {
+        f"also {number}": f"{other.message} [{other.code}]; {other.way_out}" for number, other in enumerate(others, 2)
+    }
+    return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts)
+
+
+def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
+    plan = plan_widening(
+        replace(snapshot.regime, raw_protocol=snapshot.raw_protocol),
+        snapshot.raw_metadata,
+        request.changes,
+        commit_version=snapshot.version + 1,
+        enable=request.enable,
+        upgrade_protocol=request.upgrade_protocol,
+        partition_values=values_of,
+    )
+    uri = snapshot.table.uri
+    changes = tuple(replace(change, refusals=_addressed(change.refusals, uri)) for change in plan.changes)
+    return replace(plan, changes=changes, refusals=_addressed(plan.refusals, uri))
+
+
+def _addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
+    """Refusals whose commands name the table."""
+    return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
+
+
+def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
+    """The distinct texts of a partition column in the live files."""
+    import pyarrow as pa
+
+    def texts(adds: pyarrow.RecordBatch) -> list[str | None]:
+        values = pc.map_lookup(adds.column("partitionValues"), query_key=pa.scalar(name), occurrence="first")
+        found: list[str | None] = pc.unique(values).to_pylist()
+        return found
+
+    batches = snapshot.map_actions("add", texts, fields=["partitionValues"])
+    return frozenset(text for batch in batches for text in batch)
+
+
+def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
+    """The commit as the reference implementation words it."""
+    metadata = plan.metadata_after
+    assert metadata is not None
+    columns = [_described(change, metadata) for change in plan.due]
+    one = len(columns) == 1
+    partitions = {name.lower() for name in snapshot.metadata.partition_columns}
+    return CommitRequest(
+        "CHANGE COLUMN" if one else "CHANGE COLUMNS",
+        {"column": columns[0]} if one else {"columns": columns},
+        protocol=plan.protocol_after,
+        metadata=metadata,
+        reads_files=any(change.place.column.name.lower() in partitions for change in plan.due),
+        names_version=plan.table_version is not None,
+    )
+
+
+def _described(change: PlannedChange, metadata: Action) -> dict[str, Any]:  # Any: JSON values
+    """A changed field as the history of the table shows it."""
+    found = read_exactly(str(metadata["schemaString"]))
+    for step in change.place.field_address:
+        found = found[step]
+    name = ".".join(each.name for each in change.place.fields)
+    return {"column": name, "type": found["type"], "nullable": found["nullable"], "metadata": found.get("metadata", {})}
+
+
+def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
+    """What the change means for known clients: by the features that it adds, and by its warnings."""
+    added = () if plan.protocol_after is None else plan.added_features
+    return access_of(added, [caution.code for caution in plan.warnings])
+
+
+def _impact(
+    snapshot: Snapshot, plan: WideningPlan, values_of: Callable[[str], frozenset[str | None]]
+) -> WideningImpact:
+    files, _ = snapshot.counts()
+    names = {snapshot.regime.physical_name(change.place.column) for change in plan.due}
+    partitions = [name for name in snapshot.regime.partition_columns if name in names]
+    values = [len(values_of(name)) for name in partitions]
+    return WideningImpact(files, sum(values) if partitions else None)
+
+
+def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[Refusal]:
+    """Files that hold a column of the changes in a type that is neither the present one nor a narrower one."""
+    columns = list({change.place.column.name: change.place.column for change in changes}.values())
+    finder = FileColumns(snapshot.regime.mapping_mode, snapshot.regime.physical_name)
+    files = snapshot.table.files()
+
+    def look(file: DataFile) -> Refusal | None:
+        try:
+            with open_data_file(files, file) as opened:
+                finder.find(opened.schema, columns)
+        except DataUnreadable as fault:
+            if fault.code != "data.type-mismatch":
+                raise
+            return Refusal("widen.file-type", fault.message, "rewrite the file with an engine, or restore it")
+        return None
+
+    reads = snapshot.table.storage.capabilities.parallel_reads
+    adds = snapshot.map_actions("add", lambda batch: data_files(batch, snapshot.regime, ()))
+    with snapshot.table.progress.step("looking into data files", unit="files") as step:
+        pieces = (replace(file, vector=None) for batch in adds for file in batch)
+        for found in snapshot.table.engine.run(look, pieces, at_once=reads if reads > 1 else None):
+            step.advance(1)
+            if found is not None:
+                yield found

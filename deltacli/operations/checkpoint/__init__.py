@@ -1,0 +1,1 @@
+"""Writing checkpoints, verifying them, and updating the hint."""

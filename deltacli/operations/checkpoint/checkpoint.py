@@ -1,0 +1,445 @@
+"""`checkpoint`: a version written as a checkpoint, proven before it is announced.
+
+Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, NamedTuple, TypeVar
+
+from deltacli.delta.checkpoint.content import Columns
+from deltacli.delta.checkpoint.layout import (
+    READERS_THAT_FAIL,
+    SEVERAL_FORMS,
+    Layout,
+    TopFile,
+    choose_layout,
+    classic_path,
+)
+from deltacli.delta.checkpoint.parsed import partition_type, stats_type
+from deltacli.delta.checkpoint.retention import live_transactions
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import CheckpointInstance, LogListing
+from deltacli.delta.protocol.properties import is_true
+from deltacli.delta.protocol.protocol import require_writable
+from deltacli.errors import CheckpointUnreadable, DeltacliError, Refused, Unreadable, UsageError
+from deltacli.operations.checkpoint.announce import announce
+from deltacli.operations.checkpoint.files import CheckpointFile, CheckpointWriter, WrittenCheckpoint
+from deltacli.operations.checkpoint.rows import StateRows
+from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.log import Log, list_log
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
+from deltacli.work.checkpoints.writing import Encoding
+
+STATS_AS_JSON = "delta.checkpoint.writeStatsAsJson"
+STATS_AS_STRUCT = "delta.checkpoint.writeStatsAsStruct"
+DEFAULT_ROWS_A_SIDECAR = 200_000
+
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class StatsForm(StrEnum):
+    """In which columns statistics go. `keep`: as the properties say, and where these are silent, as they were."""
+
+    KEEP = "keep"
+    JSON = "json"
+    STRUCT = "struct"
+    BOTH = "both"
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRequest:
+    """What a caller wants. `if_behind`: nothing is done before so many commits have come since the last checkpoint."""
+
+    version: int | None = None
+    layout: Layout | None = None
+    parts: int | None = None
+    rows_per_file: int | None = None
+    top: TopFile = TopFile.JSON
+    stats: StatsForm = StatsForm.KEEP
+    if_behind: int = 0
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class CheckpointPlan:
+    """What will be written of which state; nothing has been done."""
+
+    snapshot: Snapshot
+    listing: LogListing
+    """The log as it was listed; with `force` the snapshot was rebuilt without the checkpoints of its version."""
+    request: CheckpointRequest
+    layout: Layout
+    columns: Columns
+    encoding: Encoding
+    regime: Regime
+    now_ms: int
+    behind: int
+    """Commits since the newest complete checkpoint at or below the version."""
+    present: CheckpointInstance | None
+    """A complete checkpoint of this version and layout; where no layout was asked for, of any form before V2."""
+    notes: tuple[str, ...]
+
+    @property
+    def is_due(self) -> bool:
+        """False where there is nothing to do."""
+        if self.request.force:
+            return True
+        return self.present is None and self.behind >= self.request.if_behind
+
+
+@dataclass(frozen=True)
+class CheckpointResult:
+    """What was done, or what would be (`dry_run`): paths are below the table."""
+
+    plan: CheckpointPlan
+    files: tuple[CheckpointFile, ...]
+    actions: Mapping[str, int]
+    expired_tombstones_dropped: int
+    hint_version: int | None
+    """The version that `_last_checkpoint` names afterwards; None where it does not name this one."""
+    skipped: bool = False
+    dry_run: bool = False
+
+    @property
+    def version(self) -> int:
+        return self.plan.snapshot.version
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.checkpoint`, without the envelope."""
+        return {
+            "version": self.version,
+            "layout": self.plan.layout.value,
+            "files": [file.as_json() for file in self.files],
+            "actions": dict(self.actions),
+            "expiredTombstonesDropped": self.expired_tombstones_dropped,
+            "hintVersion": self.hint_version,
+            "commitsBehind": self.plan.behind,
+            "skipped": self.skipped,
+            "dryRun": self.dry_run,
+        }
+
+
+def make_request(
+    *,
+    version: int | None = None,
+    layout: str | None = None,
+    parts: int | None = None,
+    rows_per_file: int | None = None,
+    v2_top: str = "json",
+    stats: str = "keep",
+    if_behind: int = 0,
+    force: bool = False,
+) -> CheckpointRequest:
+    """A request out of words. Raises UsageError for one that nobody knows."""
+    return CheckpointRequest(
+        version,
+        None if layout is None else _word(Layout, "layout", layout),
+        parts,
+        rows_per_file,
+        _word(TopFile, "v2_top", v2_top),
+        _word(StatsForm, "stats", stats),
+        if_behind,
+        force,
+    )
+
+
+def _word(words: type[Word], name: str, text: str) -> Word:
+    try:
+        return words(text)
+    except ValueError:
+        raise UsageError(f"{name} is {text!r}, expected {', '.join(word.value for word in words)}") from None
+
+
+def plan_checkpoint(table: Table, request: CheckpointRequest) -> CheckpointPlan:
+    """Rebuild the version and decide what to write.
+
+    Raises UsageError for options that contradict each other, Refused where the protocol or the state of the log forbids
+    it, and what `Table.snapshot` raises.
+    """
+    snapshot = table.snapshot(version=request.version)
+    was_parsed = snapshot.checkpoint_has_parsed_statistics
+    if not request.force:
+        return _plan_of(snapshot, snapshot.listing, request, was_parsed=was_parsed)
+    return _plan_of(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)
+
+
+def _from_older_log(snapshot: Snapshot) -> Snapshot:
+    """The same state without the checkpoints of its own version, where what is older can still tell it: what is
+    written again must not repeat a fault.
+    """
+    if snapshot.segment.checkpoint is None or snapshot.segment.checkpoint.version != snapshot.version:
+        return snapshot
+    table, listing = snapshot.table, snapshot.listing
+    if listing.start_version:
+        listing = list_log(table.storage, progress=table.progress)
+    older = tuple(found for found in listing.checkpoints if found.version != snapshot.version)
+    try:
+        return table.rebuild(Log(replace(listing, checkpoints=older)), snapshot.version)
+    except Unreadable:
+        return snapshot
+
+
+def _plan_of(
+    snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool
+) -> CheckpointPlan:
+    version = snapshot.version
+    require_writable(snapshot.protocol, version)
+    if version not in listing.commits:
+        raise Refused(
+            f"version {version} has no commit file: a checkpoint is written after its commit, never without",
+            code="log.checkpoint-commit-missing",
+            facts={"missing": f"_delta_log/{version:020d}.json"},
+            hint="deltacli validate {table}",
+        )
+    layout = choose_layout(snapshot.protocol, snapshot.properties, request.layout)
+    _require_fitting(request, layout)
+    forms = _Forms.of(snapshot, listing, request, layout)
+    if forms.present is not None:
+        layout = next(one for one in Layout if one.file_kind is forms.present.kind)
+    regime = Regime(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
+    columns, notes = _columns(snapshot, regime, request.stats, was_parsed=was_parsed)
+    usable = [found for found in listing.checkpoints if found.files[0].name not in snapshot.set_aside]
+    behind = version - max((found.version for found in usable if found.version <= version), default=-1)
+    is_written = request.force or (forms.present is None and behind >= request.if_behind)
+    if is_written:
+        notes += forms.notes(version, layout, force=request.force)
+    return CheckpointPlan(
+        snapshot,
+        listing,
+        request,
+        layout,
+        columns,
+        Encoding.of(snapshot.properties),
+        regime,
+        snapshot.table.clock(),
+        behind,
+        forms.present,
+        notes,
+    )
+
+
+class _Forms(NamedTuple):
+    """The checkpoints of a version, seen from one that is to be written: `present` is the same, `others` are complete
+    V1 checkpoints of another form.
+    """
+
+    present: CheckpointInstance | None
+    others: tuple[CheckpointInstance, ...]
+    is_usable: bool
+    """Whether one of the others can be read."""
+
+    @staticmethod
+    def of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
+        found = [one for one in listing.checkpoints if one.version == snapshot.version]
+        usable = [one for one in found if one.files[0].name not in snapshot.set_aside]
+        same = [one for one in usable if _is_form(one, request, layout)]
+        is_v1 = layout is not Layout.V2
+        others = tuple(one for one in found if is_v1 and one.is_v1 and not _is_form(one, request, layout))
+        others_usable = [one for one in others if one in usable]
+        if not same and request.layout is None and not request.force:
+            same = others_usable
+        return _Forms(same[0] if same else None, others, bool(others_usable))
+
+    def notes(self, version: int, layout: Layout, *, force: bool) -> tuple[str, ...]:
+        """Warn of a second form. Raises Refused for one that nobody insisted on."""
+        if not self.others:
+            return ()
+        there = " and ".join(one.form for one in self.others)
+        if self.is_usable and not force:
+            raise Refused(
+                f"version {version} has a complete checkpoint in another form ({there}): beside a second form some "
+                "readers fail",
+                code=SEVERAL_FORMS,
+                facts={"readers that fail": READERS_THAT_FAIL, "to write it nevertheless": "--force"},
+                hint="deltacli checkpoint {table}",
+            )
+        note = (
+            f"version {version} gets a {layout.value} checkpoint beside another form ({there}): {READERS_THAT_FAIL}, "
+            f"fail until a newer version has a checkpoint or one form is deleted [{SEVERAL_FORMS}]"
+        )
+        return (note,)
+
+
+def _is_form(found: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
+    """True if a checkpoint has the form that a request leads to. Complete parts are never written again: whatever is
+    written beside them with --force has another number of parts.
+    """
+    if found.kind is not layout.file_kind:
+        return False
+    if layout is not Layout.MULTI_PART:
+        return True
+    return not request.force and request.parts in (None, len(found.files))
+
+
+def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
+    if request.parts is not None and layout is not Layout.MULTI_PART:
+        raise UsageError("--parts belongs to --layout multi-part")
+    if request.parts is not None and request.parts < 2:
+        raise UsageError(f"--parts {request.parts}: a multi-part checkpoint has two parts or more")
+    if request.rows_per_file is not None and layout is Layout.CLASSIC:
+        raise UsageError("--rows-per-file belongs to --layout multi-part and v2; a classic checkpoint is one file")
+    if request.rows_per_file is not None and request.rows_per_file < 1:
+        raise UsageError(f"--rows-per-file {request.rows_per_file} is less than 1")
+    if layout is Layout.MULTI_PART and request.parts is None and request.rows_per_file is None:
+        raise UsageError("--layout multi-part needs --parts or --rows-per-file")
+
+
+def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it can't be read
+    try:
+        return snapshot.schema
+    except DeltacliError:
+        return None
+
+
+def _columns(
+    snapshot: Snapshot, regime: Regime, form: StatsForm, *, was_parsed: bool
+) -> tuple[Columns, tuple[str, ...]]:
+    """The columns of statistics: asked for, else as the properties say, else as the last checkpoint had them."""
+    properties = snapshot.properties
+    has_json = STATS_AS_JSON not in properties or is_true(properties, STATS_AS_JSON)
+    has_struct = is_true(properties, STATS_AS_STRUCT)
+    if STATS_AS_STRUCT not in properties:
+        has_struct = was_parsed
+    if form is not StatsForm.KEEP:
+        has_json, has_struct = form is not StatsForm.STRUCT, form is not StatsForm.JSON
+    notes = []
+    if has_struct and regime.schema is None:
+        notes.append("the schema can't be read: statistics are written as JSON")
+        has_json, has_struct = True, False
+    if not has_json and not has_struct:
+        notes.append(
+            f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false: statistics are in no checkpoint, and vanish when "
+            "the log is cleaned; --stats json keeps them"
+        )
+    if not has_struct:
+        return Columns(has_json), tuple(notes)
+    return Columns(has_json, partition_type(regime), stats_type(regime)), tuple(notes)
+
+
+def write_checkpoint(
+    plan: CheckpointPlan, *, dry_run: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> CheckpointResult:
+    """Write what was planned: encode, read back, publish, and only then move the hint.
+
+    A fault on the way leaves files that no reader takes for a checkpoint. `tell` is called with the path of each file
+    that got its name. Where the checkpoint that the version was rebuilt from turns out corrupt, an older one serves.
+    Raises StorageFailed, NoAtomicCreate, Refused where the state contradicts the version's checksum file, and what
+    reading the state raises.
+    """
+    while True:
+        try:
+            if not plan.is_due:
+                return _left_alone(plan, dry_run=dry_run)
+            return _foreseen(plan) if dry_run else _written(plan, tell)
+        except CheckpointUnreadable as fault:
+            if plan.snapshot.segment.checkpoint is None:
+                raise
+            try:
+                snapshot = plan.snapshot.without_checkpoint(fault.code)
+                was_parsed = plan.columns.stats is not None
+                plan = _plan_of(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
+            except Unreadable:
+                raise fault from None
+
+
+def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
+    snapshot = plan.snapshot
+    rows = StateRows(snapshot, plan.columns, plan.regime, plan.now_ms)
+    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
+    writer = CheckpointWriter(
+        snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
+    )
+    match plan.layout:
+        case Layout.CLASSIC:
+            written = writer.write_classic()
+        case Layout.MULTI_PART:
+            written = writer.write_parts(_part_count(plan))
+        case Layout.V2:
+            written = writer.write_v2(plan.request.top, plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR)
+    hint = announce(snapshot.table.storage, plan.listing, written)
+    return CheckpointResult(
+        plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
+    )
+
+
+def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
+    """Nothing is written; but a hint that never came to the checkpoint there is comes to it now."""
+    present, snapshot = plan.present, plan.snapshot
+    if present is None:
+        return CheckpointResult(plan, (), {}, 0, None, skipped=True, dry_run=dry_run)
+    files = tuple(CheckpointFile(f"_delta_log/{file.name}", file.size_bytes, None) for file in present.files)
+    hint = None
+    if present == snapshot.segment.checkpoint and not dry_run:  # it could be read
+        written = WrittenCheckpoint(
+            snapshot.version,
+            files,
+            _counted(plan, sidecars=snapshot.sidecars, with_expired=True),
+            0,
+            None,
+            len(files) if plan.layout is Layout.MULTI_PART else None,
+            was_there=True,
+        )
+        hint = announce(snapshot.table.storage, plan.listing, written)
+    return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
+
+
+def _part_count(plan: CheckpointPlan) -> int:
+    request = plan.request
+    if request.parts is not None:
+        parts = request.parts
+    else:
+        rows = sum(_counted(plan).values())
+        parts = -(-rows // (request.rows_per_file or 1))
+        if parts < 2:
+            raise UsageError(
+                f"{rows} rows fit into one file: a multi-part checkpoint has two or more",
+                hint="deltacli checkpoint {table} --layout classic",
+            )
+    complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
+    if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
+        raise Refused(
+            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, and parts can't be replaced all at "
+            "once: readers would see a mixture",
+            code="checkpoint.parts-mix",
+            hint=f"deltacli checkpoint {{table}} --layout multi-part --parts {parts + 1} --force",
+        )
+    return parts
+
+
+def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
+    """Count what would be written."""
+    sidecars = 0
+    actions = _counted(plan)
+    if plan.layout is Layout.MULTI_PART:
+        _part_count(plan)
+    elif plan.layout is Layout.V2:
+        rows = actions.get("add", 0) + actions.get("remove", 0)
+        sidecars = -(-rows // (plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR))
+        actions = _counted(plan, sidecars=sidecars)
+    files, tombstones = plan.snapshot.counts(now_ms=plan.now_ms)
+    require_as_in_checksum(plan.snapshot, files.count, files.size_bytes)
+    return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
+
+
+def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
+    """The actions of a checkpoint of the state; with `with_expired` of all that the state still has."""
+    snapshot = plan.snapshot
+    files, tombstones = snapshot.counts(now_ms=plan.now_ms)
+    transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
+    found = {
+        "add": files.count,
+        "remove": tombstones.count - (0 if with_expired else tombstones.expired),
+        "txn": len(snapshot.transactions) if with_expired else len(transactions),
+        "domainMetadata": len(snapshot.domains),
+        "metaData": 1,
+        "protocol": 1,
+        "checkpointMetadata": 1 if plan.layout is Layout.V2 else 0,
+        "sidecar": sidecars,
+    }
+    return {kind: count for kind, count in found.items() if count}

@@ -1,0 +1,88 @@
+"""The rows of a checkpoint of one state: its small actions, and its file actions in batches.
+
+Spec: Checkpoints; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct_of_actions
+from deltacli.delta.checkpoint.parsed import parsed_columns
+from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff, unexpired
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.regime import Regime
+from deltacli.operations.table.version import Snapshot
+from deltacli.work.checkpoints.reading import FileBatch
+
+FILE_KINDS = ("add", "remove")
+
+
+@dataclass
+class RowBatch:
+    """File actions as structs of the checkpoint, and what they add up to."""
+
+    actions: dict[str, Any] = field(default_factory=dict)  # Any: struct arrays
+    add_bytes: int = 0
+    expired: int = 0
+
+
+class StateRows:
+    """What a checkpoint of a state must hold. `expired` and `add_bytes` are known when `batches` has ended."""
+
+    def __init__(self, snapshot: Snapshot, columns: Columns, regime: Regime, now_ms: int) -> None:
+        self._snapshot = snapshot
+        self._columns = columns
+        self._regime = regime
+        self._now_ms = now_ms
+        self._cutoff_ms = tombstone_cutoff(snapshot.properties, now_ms)
+        self.expired = 0
+        self.add_bytes = 0
+
+    def small(self) -> list[tuple[str, Action]]:
+        """Protocol, metadata, unexpired transactions and domains, in this order."""
+        snapshot = self._snapshot
+        found: list[tuple[str, Action]] = [
+            ("protocol", snapshot.protocol.as_json()),
+            ("metaData", snapshot.metadata.as_json()),
+        ]
+        for txn in live_transactions(snapshot.transactions, snapshot.properties, self._now_ms):
+            action: Action = {"appId": txn.app_id, "version": txn.version}
+            found.append(("txn", action if txn.last_updated is None else action | {"lastUpdated": txn.last_updated}))
+        for domain in snapshot.domains:
+            action = {"domain": domain.domain, "configuration": domain.configuration, "removed": False}
+            found.append(("domainMetadata", action))
+        return found
+
+    def batches(self) -> Iterator[RowBatch]:
+        """Yield live files and unexpired tombstones."""
+        for batch in self._snapshot.map_file_actions(self._converted):
+            self.expired += batch.expired
+            self.add_bytes += batch.add_bytes
+            yield batch
+
+    def cut(self, most: int) -> Iterator[tuple[str, Any]]:  # Any: struct arrays
+        """Yield the same as actions of one kind, at most so many at a time."""
+        for batch in self.batches():
+            for kind, actions in batch.actions.items():
+                for start in range(0, len(actions), most):
+                    yield kind, actions.slice(start, most)
+
+    def _converted(self, batch: FileBatch) -> RowBatch:
+        """Runs in the threads that read."""
+        types = {field.name: field.type for field in checkpoint_schema(self._columns, kinds=FILE_KINDS)}
+        found = RowBatch()
+        if batch.removes is not None:
+            kept = unexpired(batch.removes, self._cutoff_ms)
+            found.expired = batch.removes.num_rows - kept.num_rows
+            if kept.num_rows:
+                found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
+        if batch.adds is not None and batch.adds.num_rows:
+            adds = batch.adds
+            extra = parsed_columns(adds, self._regime, self._columns.partition_values, self._columns.stats)
+            found.actions["add"] = struct_of_actions(adds, types["add"], extra)
+            found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
+        return found

@@ -1,0 +1,140 @@
+"""The list of a log's backup: which table it is of, and each file with its digest and the time it had.
+
+It lies beside the copied `_delta_log`, as lines of JSON, the first of which says how many follow. It is written before
+the first file, saying that it is not complete, and anew when everything is there: without it, or with the first one, a
+directory is no backup that anything is restored from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, Unreadable
+from deltacli.operations.log.log_files import StoredFile, at_once, digest, log_location
+from deltacli.progress import Progress, reported
+from deltacli.quantities import format_timestamp
+from deltacli.storage import Storage
+
+LIST_NAME = "_delta_log_backup.ndjson"
+KIND = "deltacli.log-backup-list"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class BackedUp(NamedTuple):
+    """One file of a backup: its path below `_delta_log`, and what the log's file was when it was copied."""
+
+    name: str
+    size_bytes: int
+    sha256: str
+    modified_ms: int
+
+    @property
+    def stored(self) -> StoredFile:
+        return StoredFile(self.name, self.size_bytes, self.modified_ms)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "sizeBytes": self.size_bytes,
+            "sha256": self.sha256,
+            "modificationTimeMs": self.modified_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class BackupList:
+    """What a backup holds. `version` is the newest one of the log, None where it had none."""
+
+    table: str
+    table_id: str | None
+    version: int | None
+    taken_ms: int
+    is_complete: bool
+    files: Mapping[str, BackedUp] = field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """The list as it is stored."""
+        first = {
+            "kind": KIND,
+            "schemaVersion": 1,
+            "table": self.table,
+            "tableId": self.table_id,
+            "version": self.version,
+            "timestampMs": self.taken_ms,
+            "timestamp": format_timestamp(self.taken_ms),
+            "complete": self.is_complete,
+            "files": {"count": len(self.files), "sizeBytes": sum(file.size_bytes for file in self.files.values())},
+        }
+        # Names that are no UTF-8 hold half characters, which only the standard library writes and reads.
+        lines = [first, *(self.files[name].as_json() for name in sorted(self.files))]
+        return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode("ascii")
+
+
+def read_list(storage: Storage) -> BackupList | None:
+    """Read the list of a backup; None where there is none. Raises Unreadable (`backup.list-corrupt`)."""
+    try:
+        data = storage.read(LIST_NAME)
+    except FileMissing:
+        return None
+    try:
+        first, *lines = [json.loads(line) for line in data.decode("ascii").splitlines()]
+        files = {entry.name: entry for entry in map(_read_entry, lines)}
+        found = _read_first(first, files)
+        expected = first["files"]["count"]
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
+        raise _corrupt(storage, str(fault)) from fault
+    if not len(lines) == len(files) == expected:
+        raise _corrupt(storage, f"it names {len(files)} files, and says that it names {expected}")
+    return found
+
+
+def differing(
+    storage: Storage, files: Collection[BackedUp], engine: Engine, what: str, progress: Progress
+) -> list[str]:
+    """Return the names of files that a log does not hold, or not with their digest."""
+
+    def is_right(file: BackedUp) -> bool:
+        try:
+            return digest(storage.read(log_location(file.name))) == file.sha256
+        except FileMissing:
+            return False
+
+    found = engine.run(is_right, files, at_once=at_once(storage, (file.size_bytes for file in files)))
+    told = reported(found, progress, what, unit="files", total=len(files))
+    return [file.name for file, right in zip(files, told, strict=True) if not right]
+
+
+def _read_first(first: Any, files: Mapping[str, BackedUp]) -> BackupList:  # Any: JSON values
+    if first["kind"] != KIND or first["schemaVersion"] != 1:
+        raise ValueError(f"its first line is of kind {str(first['kind'])[:80]}")
+    table_id, version = first["tableId"], first["version"]
+    if not (table_id is None or isinstance(table_id, str)) or not (version is None or type(version) is int):
+        raise ValueError("its first line has a field of a wrong type")
+    return BackupList(
+        str(first["table"]), table_id, version, int(first["timestampMs"]), first["complete"] is True, files
+    )
+
+
+def _read_entry(line: Any) -> BackedUp:  # Any: JSON values
+    found = BackedUp(line["name"], line["sizeBytes"], line["sha256"], line["modificationTimeMs"])
+    parts = found.name.split("/") if isinstance(found.name, str) else [""]
+    if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
+        raise ValueError(f"{str(found.name)[:200]!r} is no name of a file in a log")
+    if type(found.size_bytes) is not int or found.size_bytes < 0 or type(found.modified_ms) is not int:
+        raise ValueError(f"{found.name}: its size or its time is no whole number")
+    if not isinstance(found.sha256, str) or not _SHA256.fullmatch(found.sha256):
+        raise ValueError(f"{found.name}: its digest is no SHA-256")
+    return found
+
+
+def _corrupt(storage: Storage, reason: str) -> Unreadable:
+    return Unreadable(
+        "the list of the backup can't be read",
+        code="backup.list-corrupt",
+        facts={"backup": storage.uri, "file": LIST_NAME, "reason": reason},
+    )

@@ -1,0 +1,65 @@
+"""A state against the checksum file that the writer of its version left. Spec: Version Checksum File."""
+
+from __future__ import annotations
+
+import json
+from typing import NamedTuple
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.errors import FileMissing, Refused
+from deltacli.operations.table.version import Snapshot
+
+_MAX_BYTES = 256 << 20
+
+
+class Contradiction(NamedTuple):
+    """A checksum file that counts something else than the log: `rule` is that of `validate`."""
+
+    rule: str
+    field: str
+    path: str
+    of_log: int
+    of_checksum: int
+
+    @property
+    def message(self) -> str:
+        version = int(self.path.rpartition("/")[2].split(".")[0])
+        return (
+            f"the log of version {version} has {self.field} {self.of_log}, its checksum file has {self.of_checksum}: "
+            "one of the two is wrong"
+        )
+
+
+def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradiction | None:
+    """Compare the live files and bytes of a state with `N.crc`; None where they agree or nothing can be compared.
+
+    A missing or unreadable checksum file is not a contradiction.
+    """
+    path = f"{LOG_DIRECTORY}/{snapshot.version:020d}.crc"
+    try:
+        found = json.loads(snapshot.table.storage.read_range(path, 0, _MAX_BYTES))
+    except (FileMissing, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    for name, rule, ours in (("numFiles", "crc.num-files", files), ("tableSizeBytes", "crc.table-size", size_bytes)):
+        theirs = found.get(name)
+        if type(theirs) is int and theirs != ours:
+            return Contradiction(rule, name, path, ours, theirs)
+    return None
+
+
+def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
+    """Raise Refused where `N.crc` counts other files or bytes: one of the two is wrong, and a checkpoint would hide it.
+
+    A missing or unreadable one says nothing.
+    """
+    found = contradiction(snapshot, files, size_bytes)
+    if found is not None:
+        raise Refused(
+            f"the log of version {snapshot.version} says {found.of_log}, its checksum file says {found.of_checksum} "
+            f"({found.field})",
+            code=found.rule,
+            facts={"file": found.path},
+            hint="deltacli validate {table}",
+        )

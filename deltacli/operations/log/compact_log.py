@@ -1,0 +1,170 @@
+"""`log compact`: the commits of a range in one file, every remove and every removed domain kept.
+
+Spec: Log Compaction Files; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.replay import file_key
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.protocol.protocol import require_writable
+from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
+from deltacli.operations.table.table import Table
+from deltacli.progress import reported
+from deltacli.quantities import format_ranges
+from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.work.commits.reading import read_commit
+
+MOST_BYTES = 512 << 20
+"""Of all commits together: their actions are held, and readers of compactions hold them, too."""
+
+Key = tuple[str, str]
+_FILES = ("add", "remove")
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A compaction that was written, was there, or would be written (`dry_run`)."""
+
+    first: int
+    last: int
+    path: str
+    size_bytes: int
+    commit_bytes: int
+    actions: dict[str, int]
+    skipped: bool = False
+    dry_run: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.log-compact`, without the envelope."""
+        return {
+            "firstVersion": self.first,
+            "lastVersion": self.last,
+            "path": self.path,
+            "sizeBytes": self.size_bytes,
+            "commitsSizeBytes": self.commit_bytes,
+            "actions": self.actions,
+            "skipped": self.skipped,
+            "dryRun": self.dry_run,
+        }
+
+
+def compaction_path(first: int, last: int) -> str:
+    """Below the table."""
+    return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
+
+
+def compact_log(table: Table, first: int, last: int, *, dry_run: bool = False) -> Compaction:
+    """Write the compaction of the commits `first` to `last`, read it back and compare it with them.
+
+    Raises UsageError for a range of less than two commits, VersionAbsent where one is missing, CommitCorrupt, Refused
+    where the protocol or the size forbids it or another compaction has the name, StorageFailed and NoAtomicCreate.
+    """
+    if first >= last:
+        raise UsageError(f"--from {first} --to {last}: a compaction stands for two commits or more")
+    snapshot = table.snapshot(version=last)
+    require_writable(snapshot.protocol, last)
+    commits = snapshot.listing.commits
+    missing = [version for version in range(first, last + 1) if version not in commits]
+    if missing:
+        raise VersionAbsent(
+            f"commits {format_ranges(missing)} are missing",
+            code="log.gap",
+            facts={"found": f"commits {format_ranges(commits)}"},
+            hint="deltacli history {table}",
+        )
+    chosen = [commits[version] for version in range(first, last + 1)]
+    size = sum(file.size_bytes for file in chosen)
+    if size > MOST_BYTES:
+        raise Refused(
+            f"commits {first} to {last} have {size} bytes; a compaction takes {MOST_BYTES >> 20} MiB at most",
+            code="compact.too-large",
+            hint=f"deltacli checkpoint {{table}} --version {last}",
+        )
+    kept = reconcile(_actions(table, chosen))
+    data = b"".join(_line(kind, action) for (kind, _), action in kept.items())
+    counts: dict[str, int] = {}
+    for kind, _ in kept:
+        counts[kind] = counts.get(kind, 0) + 1
+    path = compaction_path(first, last)
+    found = Compaction(first, last, path, len(data), size, counts, dry_run=dry_run)
+    if dry_run:
+        return found
+    was_there = _put(table.storage, path, data)
+    _require_equal(table.storage, path, kept)
+    return Compaction(first, last, path, len(data), size, counts, skipped=was_there)
+
+
+def _actions(table: Table, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
+    """Every action, oldest commit first; of one commit adds after removes, so that an add wins."""
+    progress = reported(iter(commits), table.progress, "reading the log", unit="commits", total=len(commits))
+    for file in progress:
+        actions = read_actions(read_commit(table.storage, file), file.name)
+        yield from (pair for pair in actions if pair[0] != "add")
+        yield from (pair for pair in actions if pair[0] == "add")
+
+
+def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
+    """The newest action of each key, by kind and key; nothing expires, removed domains stay.
+
+    The key of a file action stands under one kind only: that of the newest.
+    """
+    found: dict[Key, Action] = {}
+    for kind, action in actions:
+        match kind:
+            case "add" | "remove":
+                key = file_key(action, "the commits")
+                for other in _FILES:
+                    found.pop((other, key), None)
+                found[kind, key] = action
+            case "protocol" | "metaData":
+                found[kind, ""] = action
+            case "txn":
+                found[kind, str(action.get("appId"))] = action
+            case "domainMetadata":
+                found[kind, str(action.get("domain"))] = action
+    return found
+
+
+def _line(kind: str, action: Action) -> bytes:
+    try:
+        return orjson.dumps({kind: action}) + b"\n"
+    except (TypeError, ValueError):  # integers beyond 64 bits, halves of surrogate pairs
+        return json.dumps({kind: action}, separators=(",", ":")).encode() + b"\n"
+
+
+def _put(storage: Storage, path: str, data: bytes) -> bool:
+    """Create the file; True where the name was taken."""
+    match storage.put_if_absent(path, data):
+        case Created():
+            return False
+        case Existed():
+            return True
+        case Unknown(cause):
+            try:
+                storage.stat(path)
+            except FileMissing:
+                raise StorageFailed(f"{path} may not have been written", facts={"why": cause}) from None
+            return False
+
+
+def _require_equal(storage: Storage, path: str, kept: dict[Key, Action]) -> None:
+    """Raise Refused unless the file holds exactly the reconciled actions."""
+    name = path.rsplit("/", 1)[-1]
+    there = reconcile(read_actions(storage.read(path), name))
+    if there != kept:
+        raise Refused(
+            f"{name} is there and is not what its commits come to",
+            code="compaction.content",
+            facts={"file": path},
+            hint="deltacli validate {table} --select 'compaction.*'",
+        )

@@ -1,0 +1,457 @@
+"""`log expire`: what of a log no kept version needs, as a plan; and its deletion.
+
+Spec: Metadata Cleanup; Checkpoint Protection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from deltacli.delta.checkpoint.hint import Hint, read_hint
+from deltacli.delta.log.counts import FileCounts
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
+from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, read_listing
+from deltacli.delta.protocol.properties import (
+    CHECKPOINT_PROTECTION,
+    LOG_CLEANUP,
+    is_false,
+    log_retention_ms,
+    parse_integer,
+)
+from deltacli.delta.protocol.protocol import require_writable
+from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
+from deltacli.operations.checkpoint.verify import Verdict, facts_of, verify_checkpoint
+from deltacli.operations.log.checksum_guard import contradiction
+from deltacli.operations.log.file_history import RULE as MISSING_ADD
+from deltacli.operations.log.file_history import count_lost_files
+from deltacli.operations.read.snapshot import count_and_digest
+from deltacli.operations.table.log import Log
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.time_travel import version_at
+from deltacli.operations.table.version import Snapshot
+from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
+from deltacli.quantities import format_duration, format_ranges, format_timestamp, plural, ranges_of
+from deltacli.storage import Deleted, Failed, Missing
+from deltacli.work.checkpoints.reading import open_checkpoint
+
+_DAY_MS = 86_400_000
+_UNPROVEN = "nothing was deleted: "
+
+
+class Reason(StrEnum):
+    """Why a file of the log is no longer needed."""
+
+    COMMIT = "commit"
+    CHECKSUM = "checksum"
+    CHECKPOINT = "checkpoint"
+    COMPACTION = "compaction"
+    STAGED = "staged-commit"
+    SIDECAR = "sidecar"
+    LEFTOVER = "leftover"
+
+
+class ExpiredFile(NamedTuple):
+    """A file that goes; `path` is below the table."""
+
+    path: str
+    size_bytes: int
+    modified_ms: int
+    reason: Reason
+
+
+class Refusal(NamedTuple):
+    """What keeps a plan from being executed, and the option that overrides it, where one is safe to offer."""
+
+    code: str
+    message: str
+    override: str | None = None
+
+
+@dataclass(frozen=True)
+class ExpiryRequest:
+    """What a caller wants. `keep_versions` are versions that must stay reconstructable, whatever their age."""
+
+    retention_ms: int | None = None
+    keep_versions: tuple[int, ...] = ()
+    allowed_below_ms: int | None = None
+    """The table's own retention, named by somebody who wants less."""
+
+
+@dataclass(frozen=True)
+class ExpiryPlan:
+    """What would be deleted, in the order of deletion. Nothing has been done."""
+
+    table: str
+    newest_version: int
+    now_ms: int
+    retention_ms: int
+    cutoff_ms: int
+    boundary: int | None
+    """The version of the checkpoint at which the kept log begins; None where nothing can be deleted."""
+    files: tuple[ExpiredFile, ...]
+    lost_versions: tuple[int, ...]
+    """Versions that can be rebuilt now, and could not afterwards."""
+    kept_versions: int
+    refusals: tuple[Refusal, ...]
+    notes: tuple[str, ...]
+    offered_checkpoint: int | None
+    """A version to write a checkpoint of, where none lies below the cutoff."""
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(file.size_bytes for file in self.files)
+
+    @property
+    def plan_id(self) -> str:
+        """What it deletes of which version, as 16 hexadecimal digits."""
+        content = json.dumps([self.table, self.newest_version, self.boundary, [file.path for file in self.files]])
+        return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.log-expire`, without the envelope and the outcome."""
+        by_reason: dict[str, dict[str, int]] = {}
+        for file in self.files:
+            found = by_reason.setdefault(file.reason.value, {"files": 0, "sizeBytes": 0})
+            found["files"] += 1
+            found["sizeBytes"] += file.size_bytes
+        return {
+            "snapshotVersion": self.newest_version,
+            "retentionMs": self.retention_ms,
+            "cutoffMs": self.cutoff_ms,
+            "cutoff": format_timestamp(self.cutoff_ms),
+            "boundaryVersion": self.boundary,
+            "planId": self.plan_id,
+            "candidates": {"files": len(self.files), "sizeBytes": self.size_bytes, "byKind": by_reason},
+            "lostVersions": [list(pair) for pair in ranges_of(self.lost_versions)],
+            "keptVersions": self.kept_versions,
+            "refusals": [refusal._asdict() for refusal in self.refusals],
+            "offeredCheckpoint": self.offered_checkpoint,
+        }
+
+
+@dataclass(slots=True)
+class ExpiryOutcome:
+    """What became of a plan, as far as it was executed."""
+
+    deleted: int = 0
+    deleted_bytes: int = 0
+    missing: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the document."""
+        return {
+            "files": self.deleted,
+            "sizeBytes": self.deleted_bytes,
+            "missing": self.missing,
+            "failed": [{"path": path, "reason": reason} for path, reason in self.failed],
+        }
+
+
+def plan_expiry(table: Table, request: ExpiryRequest) -> ExpiryPlan:
+    """Decide what can go. Refusals are part of the plan; nothing is proven or deleted yet.
+
+    Raises what `Table.snapshot` raises for the newest version: a damaged log is left alone.
+    """
+    snapshot = table.snapshot()
+    now_ms = table.clock()
+    own_retention = log_retention_ms(snapshot.properties)
+    retention = own_retention if request.retention_ms is None else request.retention_ms
+    cutoff = (now_ms - retention) // _DAY_MS * _DAY_MS
+    whole = list_log_whole(table.storage, table.progress)
+    listing = whole.listing
+    limit, notes = _limit(table, listing, cutoff, request.keep_versions)
+    complete = [found for found in listing.checkpoints if found.version <= limit and found.version in listing.commits]
+    boundary = max((found.version for found in complete), default=None)
+    files = tuple(_expired(table, whole, boundary, now_ms, notes)) if boundary is not None else ()
+    gone = {file.path for file in files}
+    kept = _without(whole, gone)
+    lost = tuple(sorted(set(listing.reconstructable) - set(kept.reconstructable)))
+    offered = limit if boundary is None and limit > 0 and limit in listing.reconstructable else None
+    return ExpiryPlan(
+        table.uri,
+        snapshot.version,
+        now_ms,
+        retention,
+        cutoff,
+        boundary if files else None,
+        files,
+        lost,
+        len(kept.reconstructable),
+        tuple(_refusals(snapshot, listing, request, retention, own_retention, boundary)),
+        tuple(notes),
+        offered,
+    )
+
+
+def _limit(table: Table, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
+    """The newest version at which the kept log may begin; -1 where there is none. Raises VersionAbsent."""
+    notes: list[str] = []
+    reconstructable = set(listing.reconstructable)
+    for version in keep:
+        if version not in reconstructable:
+            raise VersionAbsent(
+                f"version {version} can't be kept: it can't be rebuilt now",
+                facts={"readable versions": format_ranges(reconstructable)},
+                hint="deltacli history {table}",
+            )
+    try:
+        limit = version_at(table, cutoff_ms)
+    except VersionAbsent:
+        return -1, notes
+    if keep and min(keep) < limit:
+        limit = min(keep)
+        notes.append(f"version {limit} is to be kept: the log begins no later than that")
+    hinted = _hinted(table)
+    if hinted is not None and hinted < limit and any(found.version == hinted for found in listing.checkpoints):
+        notes.append(f"_last_checkpoint names version {hinted}: the log begins no later; a new checkpoint moves it")
+        limit = hinted
+    return limit, notes
+
+
+def _hinted(table: Table) -> int | None:
+    try:
+        hint = read_hint(table.storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+    except FileMissing:
+        return None
+    return hint.version if isinstance(hint, Hint) else None
+
+
+def _expired(table: Table, whole: WholeLog, boundary: int, now_ms: int, notes: list[str]) -> Iterator[ExpiredFile]:
+    """Oldest version first, of one version the commit before its checkpoints; then what no version names."""
+    ranks = {
+        LogFileKind.COMMIT: (0, Reason.COMMIT),
+        LogFileKind.CHECKSUM: (1, Reason.CHECKSUM),
+        LogFileKind.CLASSIC_CHECKPOINT: (2, Reason.CHECKPOINT),
+        LogFileKind.MULTI_PART_CHECKPOINT: (2, Reason.CHECKPOINT),
+        LogFileKind.UUID_CHECKPOINT: (2, Reason.CHECKPOINT),
+    }
+    found: list[tuple[int, int, str, ExpiredFile]] = []
+    for file in whole.files:
+        kind = file.path.kind
+        if kind in ranks and file.version < boundary:
+            rank, reason = ranks[kind]
+        elif kind is LogFileKind.COMPACTED_COMMIT and file.version <= boundary:
+            rank, reason = -1, Reason.COMPACTION
+        else:
+            continue
+        found.append((file.version, rank, file.name, _named(file, reason)))
+    for stored in whole.staged:
+        version = _staged_version(stored.path)
+        if version is not None and version <= boundary:
+            path = f"{LOG_DIRECTORY}/_staged_commits/{stored.path}"
+            gone = ExpiredFile(path, stored.size_bytes, stored.modified_ms, Reason.STAGED)
+            found.append((version, -2, stored.path, gone))
+    yield from (entry[-1] for entry in sorted(found, key=lambda entry: entry[:3]))
+    grace = now_ms // _DAY_MS * _DAY_MS - _DAY_MS
+    yield from _unnamed_sidecars(table, whole, boundary, grace, notes)
+    for file in whole.files:
+        if file.name.startswith(".") and file.name.endswith(".tmp") and file.modified_ms < grace:
+            yield _named(file, Reason.LEFTOVER)
+
+
+def _named(file: LogFile, reason: Reason) -> ExpiredFile:
+    return ExpiredFile(f"{LOG_DIRECTORY}/{file.name}", file.size_bytes, file.modified_ms, reason)
+
+
+def _staged_version(name: str) -> int | None:
+    digits = name.split(".", 1)[0]
+    return int(digits) if len(digits) == 20 and digits.isascii() and digits.isdigit() else None
+
+
+def _unnamed_sidecars(
+    table: Table, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
+) -> Iterator[ExpiredFile]:
+    """Sidecars that no remaining checkpoint names, a day old at least; none where a checkpoint can't be read."""
+    if not whole.sidecars:
+        return
+    named: set[str] = set()
+    for instance in whole.listing.checkpoints:
+        if instance.version < boundary:
+            continue
+        try:
+            named |= {path.rsplit("/", 1)[-1] for path in open_checkpoint(table.storage, instance).sidecars}
+        except CheckpointUnreadable as fault:
+            notes.append(f"no sidecar is deleted: {fault.message}")
+            return
+    incomplete = [rule for version, rule in whole.listing.problems if version >= boundary]
+    if incomplete:
+        notes.append(f"no sidecar is deleted: a checkpoint that is kept can't be used ({incomplete[0]})")
+        return
+    for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
+        if stored.path not in named and stored.modified_ms < grace_ms:
+            path = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{stored.path}"
+            yield ExpiredFile(path, stored.size_bytes, stored.modified_ms, Reason.SIDECAR)
+
+
+def _without(whole: WholeLog, gone: Collection[str]) -> LogListing:
+    return read_listing(file for file in whole.files if f"{LOG_DIRECTORY}/{file.name}" not in gone)
+
+
+def _refusals(
+    snapshot: Snapshot,
+    listing: LogListing,
+    request: ExpiryRequest,
+    retention: int,
+    own_retention: int,
+    boundary: int | None,
+) -> Iterator[Refusal]:
+    """`listing` is the whole log: what a snapshot lists may begin at the hint."""
+    properties = snapshot.properties
+    try:
+        require_writable(snapshot.protocol, snapshot.version)
+    except Refused as fault:
+        yield Refusal(fault.code, fault.message)
+    if snapshot.protocol.is_catalog_managed:
+        yield Refusal("catalog.managed", "the catalog of this table decides when its log is cleaned")
+    if is_false(properties, LOG_CLEANUP):
+        message = f"{LOG_CLEANUP} is false: the table asks for its whole log to be kept"
+        yield Refusal("expire.disabled", message)
+    if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
+        own = format_duration(own_retention)
+        message = f"{format_duration(retention)} is less than the table's own retention of {own}"
+        yield Refusal("expire.retention", message, f"--allow-retention-below {own}")
+    empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
+    if empty:
+        yield Refusal("commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first")
+    protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
+    if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
+        message = (
+            f"{CHECKPOINT_PROTECTION} is {protected}: what is below goes at once or not at all, "
+            f"and the kept log would begin at {boundary}"
+        )
+        yield Refusal("expire.checkpoint-protection", message)
+
+
+def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
+    """Prove, before anything is deleted, that every kept version can be rebuilt from what stays.
+
+    The boundary's checkpoint says what the log says; from it alone the newest version comes out as it is now; and no
+    kept version loses a file it needs. Raises Refused.
+    """
+    if plan.boundary is None:
+        return
+    whole = list_log_whole(table.storage, table.progress)
+    gone = {file.path for file in plan.files}
+    kept = _without(whole, gone)
+    lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
+    if lost or any(version >= plan.boundary for version in plan.lost_versions):
+        raise _unproven(f"versions {format_ranges(lost or plan.lost_versions)} would be lost, too")
+    for instance in kept.checkpoints:
+        if instance.version == plan.boundary:
+            _prove_checkpoint(table, whole.listing, instance)
+    before = count_and_digest(table.rebuild(Log(whole.listing), plan.newest_version), plan.now_ms)
+    _require_as_in_checksum(before.snapshot, before.files)
+    others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
+    try:
+        after = count_and_digest(table.rebuild(Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+    except Unreadable as fault:
+        raise _unproven(fault.message) from fault
+    if facts_of(before) != facts_of(after):
+        raise _unproven(f"version {plan.newest_version} would be another one")
+
+
+def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> None:
+    found = verify_checkpoint(table, listing, instance)
+    if found.verdict in (Verdict.DIFFERS, Verdict.UNREADABLE):
+        what = found.reason or ", ".join(name for name, _, _ in found.details)
+        raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
+    others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
+    state = table.rebuild(Log(listing), instance.version, unusable=others)
+    if instance.version in listing.checksums:
+        _require_as_in_checksum(state, state.counts()[0])
+    if found.verdict is Verdict.ALONE:
+        _require_no_lost_files(state, listing)
+
+
+def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
+    """Raise Refused where the checksum file of a version counts other files than its state has."""
+    found = contradiction(state, files.count, files.size_bytes)
+    if found is not None:
+        raise _unproven(f"{found.message} [{found.rule}]")
+
+
+def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
+    """Raise Refused where older commits, which rebuild no version, add files that the state of a checkpoint lacks."""
+    first, last = next((run for run in listing.commit_runs if run[0] <= state.version <= run[1]), (0, -1))
+    commits = {
+        version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)
+    }
+    lost = count_lost_files(state, replace(listing, commits=commits))
+    if lost:
+        raise _unproven(
+            f"{plural(lost, 'file')} that commits add and none removes {'is' if lost == 1 else 'are'} missing from the "
+            f"checkpoint of version {state.version} [{MISSING_ADD}]"
+        )
+
+
+def with_proof(table: Table, plan: ExpiryPlan) -> ExpiryPlan:
+    """Return the plan with the refusal that would end its execution: the same proof, made before anybody is asked."""
+    if plan.refusals or not plan.files:
+        return plan
+    try:
+        prove_expiry(table, plan)
+    except Refused as fault:
+        return replace(plan, refusals=(Refusal(fault.code, fault.message.removeprefix(_UNPROVEN)),))
+    return plan
+
+
+def _unproven(why: str) -> Refused:
+    return Refused(
+        f"{_UNPROVEN}{why}",
+        code="expire.not-proven",
+        hint="deltacli validate {table}",
+    )
+
+
+def require_not_refused(plan: ExpiryPlan) -> None:
+    """Raise Refused for the first refusal of a plan."""
+    for refusal in plan.refusals:
+        raise Refused(
+            refusal.message,
+            code=refusal.code,
+            hint=f"add {refusal.override}" if refusal.override else "deltacli log expire {table} --dry-run",
+        )
+
+
+def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
+    """Prove the plan, then delete, oldest first: whatever stops it leaves a log that begins later. `outcome` is kept
+    up to date meanwhile.
+
+    Raises Refused where the plan has refusals or can't be proven, NoAtomicCreate, and StorageFailed.
+    """
+    require_not_refused(plan)
+    prove_expiry(table, plan)
+    sizes = {file.path: file.size_bytes for file in plan.files}
+    done = outcome or ExpiryOutcome()
+    with table.progress.step("deleting", unit="files", total=len(plan.files)) as step:
+        for path, deletion in table.storage.delete_many(file.path for file in plan.files):
+            match deletion:
+                case Deleted():
+                    done.deleted += 1
+                    done.deleted_bytes += sizes[path]
+                case Missing():
+                    done.missing += 1
+                case Failed(reason):
+                    done.failed.append((path, reason))
+            step.advance()
+    return done
+
+
+def require_done(outcome: ExpiryOutcome, *, again: str = "deltacli log expire {table} --yes") -> None:
+    """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
+    more.
+    """
+    if outcome.failed:
+        path, reason = outcome.failed[0]
+        raise PartlyDone(
+            f"{plural(len(outcome.failed), 'file')} could not be deleted",
+            code="expire.partly-done",
+            facts={"first": path, "why": reason},
+            hint=again,
+        )

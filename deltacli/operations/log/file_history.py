@@ -1,0 +1,174 @@
+"""Files that commits add and no later commit removes: a version that lacks one of them lost it, by a wrong checkpoint.
+
+Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.vacuum.keys`. Spec: Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.log.segment import LogListing
+    from deltacli.delta.vacuum.keys import PathKeys
+    from deltacli.errors import CommitCorrupt
+    from deltacli.operations.table.version import Snapshot
+
+RULE = "checkpoint.missing-add"
+"""The rule of `validate` that reports such a version."""
+
+
+class NamedKeys(NamedTuple):
+    """Files that actions name, one row each (int64 arrays).
+
+    `files` are hashes of paths: of a data file, or of the file that holds its deletion vector. `keys` identify the
+    logical file: path and deletion vector. `versions` are those of the commits, the newest first.
+    """
+
+    files: pyarrow.Array
+    keys: pyarrow.Array
+    versions: pyarrow.Array
+
+    def where(self, mask: Any) -> NamedKeys:  # Any: a boolean array
+        """The rows of a mask."""
+        return NamedKeys(*(pc.filter(column, mask) for column in self))
+
+
+def logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
+    """Return the keys (int64) of logical files from hashes of their paths and the ids of their deletion vectors."""
+    import pyarrow as pa
+
+    encoded = pc.dictionary_encode(vectors)
+    ids = [hash(one) if one else 0 for one in encoded.dictionary.to_pylist()]
+    if not any(ids):
+        return paths
+    return pc.bit_wise_xor(paths, pc.take(pa.array(ids, pa.int64()), encoded.indices))
+
+
+class _Rows:
+    """Named files on their way to become one table of columns."""
+
+    def __init__(self) -> None:
+        self._parts: list[NamedKeys] = []
+
+    def add(self, rows: NamedKeys) -> None:
+        if len(rows.files):
+            self._parts.append(rows)
+
+    def whole(self) -> NamedKeys:
+        """Return every row, in the order in which they were added."""
+        self._parts = [NamedKeys(*(_whole([part[index] for part in self._parts]) for index in range(3)))]
+        return self._parts[0]
+
+
+@dataclass
+class FileHistory:
+    """Collects the files that actions add and remove, commits newest first; `unremoved` evaluates them.
+
+    `last_run` is the first version of the commits that reach the newest version without a gap. Tombstones count only
+    for files that were added before it: in the run itself the commits are the better source.
+    """
+
+    last_run: int = 0
+    _adds: _Rows = field(default_factory=_Rows)
+    _vectors: _Rows = field(default_factory=_Rows)
+    _removes: _Rows = field(default_factory=_Rows)
+    _tombstones: list[Any] = field(default_factory=list)  # Any: int64 arrays
+    _other_adds: list[Any] = field(default_factory=list)
+    _other_removes: list[Any] = field(default_factory=list)
+
+    def take_adds(self, rows: NamedKeys) -> None:
+        """Add data files; the hash of one that lies outside of the table is null."""
+        self._adds.add(rows.where(pc.is_valid(rows.files)))
+
+    def take_vectors(self, rows: NamedKeys) -> None:
+        """Add the files of deletion vectors that belong to added data files."""
+        self._vectors.add(rows.where(pc.is_valid(rows.files)))
+
+    def take_removes(self, rows: NamedKeys) -> None:
+        """Remove data files."""
+        self._removes.add(rows.where(pc.is_valid(rows.files)))
+
+    def take_tombstones(self, keys: Any) -> None:  # Any: an int64 array
+        """Remove data files in a version that nothing names."""
+        self._tombstones.append(pc.drop_null(keys))
+
+    def take_other_spellings(self, hashes: Any, *, are_added: bool) -> None:  # Any: an int64 array
+        """Add or remove what paths mean to a reader who decodes them in another way."""
+        if len(hashes):
+            (self._other_adds if are_added else self._other_removes).append(hashes)
+
+    def adds(self, files: pyarrow.Array) -> pyarrow.Array:
+        """Return which files (hashes) an action adds."""
+        return pc.or_(*(pc.is_in(files, value_set=rows.whole().files) for rows in (self._adds, self._vectors)))
+
+    def unremoved(self, files: pyarrow.Array) -> pyarrow.Array:
+        """Return which files (hashes) an add names whose logical file no later action removes."""
+        found = []
+        for added in (self._adds.whole(), self._vectors.whole()):
+            rows = added.where(pc.is_in(added.files, value_set=files))
+            found.append(pc.filter(rows.files, self._is_last(rows)))
+        others = _whole(self._other_adds)
+        others = pc.filter(others, pc.is_in(others, value_set=files))
+        found.append(pc.filter(others, pc.invert(pc.is_in(others, value_set=_whole(self._other_removes)))))
+        return pc.is_in(files, value_set=_whole(found))
+
+    def unremoved_count(self, live: pyarrow.Array) -> int:
+        """Return how many logical files are added, not removed later, and not among the live ones (keys)."""
+        rows = self._adds.whole()
+        keys = pc.filter(rows.keys, self._is_last(rows))
+        return len(pc.unique(pc.filter(keys, pc.invert(pc.is_in(keys, value_set=live)))))
+
+    def _is_last(self, rows: NamedKeys) -> pyarrow.Array:
+        """Return which added rows no later action removes."""
+        import pyarrow as pa
+
+        removes = self._removes.whole()
+        removes = removes.where(pc.is_in(removes.keys, value_set=rows.keys))
+        removed_at = pc.take(removes.versions, pc.index_in(rows.keys, value_set=removes.keys))
+        is_last = pc.fill_null(pc.greater(rows.versions, removed_at), True)
+        if not self.last_run or not self._tombstones:
+            return is_last
+        is_older = pc.less(rows.versions, pa.scalar(self.last_run, pa.int64()))
+        return pc.and_not(is_last, pc.and_(is_older, pc.is_in(rows.keys, value_set=_whole(self._tombstones))))
+
+
+def _whole(arrays: list[Any]) -> Any:  # Any: int64 arrays
+    import pyarrow as pa
+
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays([pa.array([], pa.int64()), *arrays])
+
+
+def count_lost_files(state: Snapshot, listing: LogListing) -> int:
+    """Return how many logical files the commits of a listing add and do not remove, though a state lacks them."""
+    from deltacli.delta.vacuum.keys import PathKeys
+    from deltacli.operations.vacuum.references import named_files
+
+    table = state.table
+    keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()
+    faults: list[CommitCorrupt] = []
+    for rows in named_files(table, listing, faults, []):
+        paths = keys.of_log(rows.path).hashes
+        named = NamedKeys(paths, logical_keys(paths, rows.vector), rows.version)
+        match rows.kind:
+            case "add":
+                history.take_adds(named)
+            case "remove":
+                history.take_removes(named)
+    for fault in faults:
+        raise fault
+    return history.unremoved_count(live_keys(state, keys))
+
+
+def live_keys(state: Snapshot, keys: PathKeys) -> pyarrow.Array:
+    """Return the keys (int64) of the live logical files of a version."""
+    found = []
+    for batch in state.narrow(with_records=False):
+        if batch.adds is not None and batch.adds.num_rows:
+            hashes = keys.of_log(batch.adds.column("path")).hashes
+            found.append(logical_keys(hashes, batch.adds.column("dv_id")))
+    return _whole(found)

@@ -1,0 +1,317 @@
+"""`log backup`: copies `_delta_log` to another place, each time what is new or changed, and never deletes there.
+
+Files are copied in the order in which the log grew, so a copy that was cut is a log up to some version. A commit never
+changes: one that differs from its copy means damage, or another table, and nothing is copied over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+from typing import Any, NamedTuple
+
+from deltacli.clock import Clock
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.engine.base import Engine
+from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
+from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
+from deltacli.operations.log.log_files import (
+    Amount,
+    Journal,
+    StoredFile,
+    at_once,
+    copying_order,
+    digest,
+    find_table_id,
+    list_whole_log,
+    log_location,
+    versioned,
+)
+from deltacli.operations.table.log import list_log
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.quantities import format_ranges, format_timestamp
+from deltacli.storage import Existed, Storage, is_inside
+from deltacli.storage.base import require_writable
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BackupPlan:
+    """What a backup will copy, in order. `carried` are the files it has already, `missing` those of them that are gone
+    from the log.
+    """
+
+    table: str
+    backup: str
+    table_id: str | None
+    version: int | None
+    full: bool
+    copies: tuple[StoredFile, ...]
+    carried: Mapping[str, BackedUp]
+    missing: tuple[BackedUp, ...]
+    is_first: bool
+    hint: bytes | None
+    """What the hint said before the log was listed: what it names was listed, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupResult:
+    """What was done: the list as it now is, and what was copied."""
+
+    plan: BackupPlan
+    listed: BackupList
+    copied: tuple[BackedUp, ...]
+
+    @property
+    def files(self) -> Amount:
+        return Amount.of(file.size_bytes for file in self.listed.files.values())
+
+    @property
+    def unchanged(self) -> Amount:
+        gone = {file.name for file in self.plan.missing} | {file.name for file in self.copied}
+        return Amount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
+
+    def as_json(self) -> dict[str, Any]:
+        """The fields of the document `deltacli.log-backup` but its items."""
+        known = {"tableId": self.listed.table_id, "version": self.listed.version}
+        return {
+            "backup": self.plan.backup,
+            **{name: value for name, value in known.items() if value is not None},
+            "timestampMs": self.listed.taken_ms,
+            "timestamp": format_timestamp(self.listed.taken_ms),
+            "full": self.plan.full,
+            "files": self.files.as_json(),
+            "copied": Amount.of(file.size_bytes for file in self.copied).as_json(),
+            "unchanged": self.unchanged.as_json(),
+            "missing": Amount.of(file.size_bytes for file in self.plan.missing).as_json(),
+        }
+
+    def items(self) -> list[dict[str, Any]]:
+        """The files that were copied, and those that are no longer in the log."""
+        parts = (("copied", self.copied), ("missing", self.plan.missing))
+        return [{"action": action, **file.as_json()} for action, files in parts for file in files]
+
+
+class _Verdict(StrEnum):
+    COPY = "copy"
+    KEEP = "keep"
+    DIVERGED = "diverged"
+    GONE = "gone"
+
+
+class _Judged(NamedTuple):
+    file: StoredFile
+    verdict: _Verdict
+    entry: BackedUp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Backup:
+    """What lies at the destination."""
+
+    storage: Storage
+    listed: BackupList | None
+    files: Mapping[str, StoredFile]
+
+    def entry(self, name: str) -> BackedUp | None:
+        return None if self.listed is None else self.listed.files.get(name)
+
+
+def plan_backup(
+    storage: Storage, destination: Storage, engine: Engine, *, full: bool = False, progress: Progress = SILENT
+) -> BackupPlan:
+    """Find what must be copied: what is new, or has another size or time; with `full` everything is compared by its
+    digest.
+
+    Raises UsageError, NotATable, and Refused where the destination holds something else.
+    """
+    _require_apart(storage, destination)
+    require_writable(destination)
+    hint = _read_hint(storage)
+    files = list_whole_log(storage, progress=progress)
+    if not files:
+        list_log(storage)  # says what lies there instead
+        raise NotATable("the log is empty: there is nothing to back up")
+    backup = _Backup(destination, read_list(destination), list_whole_log(destination) or {})
+    if backup.listed is None and backup.files:
+        raise Refused(
+            f"{destination.uri} holds a {LOG_DIRECTORY} that is no backup: it may be a table",
+            code="backup.not-a-backup",
+            facts={"missing": LIST_NAME, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
+        )
+    table_id = find_table_id(storage)
+    in_order = sorted(files.values(), key=copying_order)
+    judge = partial(_judge, storage, backup, hint, full=full)
+    judged = list(
+        reported(
+            engine.run(judge, in_order, at_once=at_once(storage, (file.size_bytes for file in in_order))),
+            progress,
+            "comparing with the backup",
+            unit="files",
+            total=len(in_order),
+        )
+    )
+    _require_same_table(backup, table_id, judged)
+    carried = {found.file.name: found.entry for found in judged if found.entry and found.verdict is _Verdict.KEEP}
+    listed = {} if backup.listed is None else backup.listed.files
+    gone = {found.file.name for found in judged if found.verdict is _Verdict.GONE}
+    missing = tuple(entry for name, entry in sorted(listed.items()) if name not in files or name in gone)
+    copies = tuple(found.file for found in judged if found.verdict is _Verdict.COPY)
+    newest = versioned(file for file in files.values() if file.name not in gone).newest_version
+    return BackupPlan(
+        table=storage.uri,
+        backup=destination.uri,
+        table_id=table_id or (backup.listed.table_id if backup.listed else None),
+        version=newest if newest >= 0 else None,
+        full=full,
+        copies=copies,
+        carried={**carried, **{entry.name: entry for entry in missing}},
+        missing=missing,
+        is_first=backup.listed is None,
+        hint=hint,
+    )
+
+
+def execute_backup(
+    plan: BackupPlan,
+    storage: Storage,
+    destination: Storage,
+    engine: Engine,
+    *,
+    clock: Clock,
+    progress: Progress = SILENT,
+    journal: Journal | None = None,
+) -> BackupResult:
+    """Copy what the plan names, read it back, and write the list at last. Running it again is harmless.
+
+    Raises StorageFailed where a copy is not what was written; the list then still describes the backup before.
+    """
+    told = journal or Journal()
+    begun = BackupList(plan.table, plan.table_id, plan.version, clock(), False)
+    if plan.is_first and destination.put_if_absent(LIST_NAME, begun.to_bytes()) == Existed():
+        raise ConflictLost(f"another backup was begun at {destination.uri} meanwhile", code="backup.conflict")
+    copied: list[BackedUp] = []
+    read = partial(_read, storage, hint=plan.hint)
+    contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
+    with progress.step("copying", unit="files", total=len(plan.copies)) as step:
+        for file, data in zip(plan.copies, contents, strict=True):
+            if data is not None:
+                _write(destination, file, data)
+                copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
+                told.written += 1
+            step.advance()
+    _verify(destination, copied, engine, progress)
+    files = {**plan.carried, **{file.name: file for file in copied}}
+    listed = BackupList(plan.table, plan.table_id, plan.version, clock(), True, files)
+    destination.put(LIST_NAME, listed.to_bytes())
+    return BackupResult(plan, listed, tuple(copied))
+
+
+def _read_hint(storage: Storage) -> bytes | None:
+    try:
+        return storage.read(log_location(HINT_NAME))
+    except FileMissing:
+        return None
+
+
+def _read(storage: Storage, file: StoredFile, *, hint: bytes | None) -> bytes | None:
+    """The bytes of a file of the log; None for one that was cleaned up meanwhile."""
+    if file.name == HINT_NAME:
+        return hint
+    try:
+        return storage.read(log_location(file.name))
+    except FileMissing:
+        return None
+
+
+def _judge(storage: Storage, backup: _Backup, hint: bytes | None, file: StoredFile, *, full: bool) -> _Judged:
+    """Compare a file with its copy: by size and time where that is enough, else by digest."""
+    entry, copy = backup.entry(file.name), backup.files.get(file.name)
+    is_there = copy is not None and (entry is None or copy.size_bytes == entry.size_bytes)
+    is_hint = file.name == HINT_NAME
+    if entry is None and copy is None:
+        return _Judged(file, _Verdict.COPY)
+    if entry is not None and is_there and not full and not is_hint and entry.stored == file:
+        return _Judged(file, _Verdict.KEEP, entry)
+    data = _read(storage, file, hint=hint)
+    if data is None:
+        return _Judged(file, _Verdict.GONE)
+    stored = _digest_of_copy(backup.storage, file.name) if entry is None or full else entry.sha256
+    known = stored if entry is None else entry.sha256
+    if digest(data) == known:
+        # The time that was first recorded stays: what made it later was a copy, no commit.
+        modified_ms = file.modified_ms if entry is None or is_hint else min(entry.modified_ms, file.modified_ms)
+        found = BackedUp(file.name, len(data), known, modified_ms)
+        return _Judged(file, _Verdict.KEEP if is_there and stored == known else _Verdict.COPY, found)
+    if file.path.kind is LogFileKind.COMMIT and not _was_unfinished(data, entry):
+        return _Judged(file, _Verdict.DIVERGED)
+    return _Judged(file, _Verdict.COPY)
+
+
+def _was_unfinished(data: bytes, entry: BackedUp | None) -> bool:
+    """True if the copy is the beginning of a commit: a writer that can't create atomically was still at work."""
+    return entry is not None and entry.size_bytes < len(data) and digest(data[: entry.size_bytes]) == entry.sha256
+
+
+def _digest_of_copy(storage: Storage, name: str) -> str | None:
+    try:
+        return digest(storage.read(log_location(name)))
+    except FileMissing:
+        return None
+
+
+def _require_apart(storage: Storage, destination: Storage) -> None:
+    """Raise UsageError where table and backup lie in each other: one would be lost with, or taken for, the other."""
+    if is_inside(destination, storage) or is_inside(storage, destination):
+        raise UsageError(
+            "a table and its backup can't lie in each other",
+            code="usage.backup",
+            facts={"table": storage.uri, "backup": destination.uri},
+        )
+
+
+def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[_Judged]) -> None:
+    """Raise Refused where the backup is of another table, or of another past of this one."""
+    known = None if backup.listed is None else backup.listed.table_id
+    commits = [found for found in judged if found.file.path.kind is LogFileKind.COMMIT]
+    diverged = [found.file.path.version for found in commits if found.verdict is _Verdict.DIVERGED]
+    facts = {"backup": backup.storage.uri}
+    # A table may get another id and keep its past.
+    shares_a_commit = any(found.verdict is _Verdict.KEEP for found in commits)
+    if known is not None and table_id is not None and known != table_id and not shares_a_commit:
+        raise Refused(
+            "the backup is of another table",
+            code="backup.other-table",
+            facts={**facts, "its table id": known, "this table's id": table_id},
+        )
+    if diverged:
+        raise Refused(
+            f"commit {diverged[0]} of the log is another than in the backup",
+            code="backup.diverged",
+            facts={
+                **facts,
+                "commits that differ": format_ranges(diverged),
+                "why": "commits never change: the log was damaged, or written anew",
+                "next": "log restore --replace mends a damaged log; another DEST keeps both",
+            },
+            hint=f"deltacli log cat {{table}} {diverged[0]}",
+        )
+
+
+def _write(destination: Storage, file: StoredFile, data: bytes) -> None:
+    """Write a copy; what became of it is found by reading it back."""
+    path = log_location(file.name)
+    destination.put(path, data, modified_ms=file.modified_ms)
+
+
+def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, progress: Progress) -> None:
+    wrong = differing(destination, copied, engine, "verifying", progress)
+    if wrong:
+        raise StorageFailed(
+            f"{len(wrong)} of {len(copied)} copied files are not what was written",
+            code="backup.copy-differs",
+            facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
+        )

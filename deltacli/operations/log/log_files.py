@@ -1,0 +1,145 @@
+"""Everything in `_delta_log`, whatever it is, and what came with which version: for copying a log as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind, LogPath, parse_log_path
+from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
+from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
+from deltacli.operations.table.log import list_log
+from deltacli.progress import SILENT, Progress, Step
+from deltacli.storage import Storage
+from deltacli.work.commits.reading import stream_commit
+
+_DEEPEST = 8
+"""Directories below each other; writers make one. Where links make circles it is enough, too."""
+
+_MOST_BYTES_READ = 256 << 20
+"""Of several files at a time; one may be larger. What a store creates it takes whole."""
+
+_LEFTOVERS = (".tmp", ".probe")
+_COMMITS_LOOKED_AT = 20
+
+
+class StoredFile(NamedTuple):
+    """A file below `_delta_log`: its path there, its size, and when it was written."""
+
+    name: str
+    size_bytes: int
+    modified_ms: int
+
+    @property
+    def path(self) -> LogPath:
+        return parse_log_path(self.name)
+
+
+class Amount(NamedTuple):
+    """How many files, and how large together."""
+
+    files: int
+    size_bytes: int
+
+    @classmethod
+    def of(cls, sizes: Iterable[int]) -> Amount:
+        found = list(sizes)
+        return cls(len(found), sum(found))
+
+    def as_json(self) -> dict[str, int]:
+        return {"count": self.files, "sizeBytes": self.size_bytes}
+
+
+@dataclass(slots=True)
+class Journal:
+    """How far an execution has come, for whoever must tell when it ends early."""
+
+    written: int = 0
+
+
+def digest(data: bytes) -> str:
+    """SHA-256, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def log_location(name: str) -> str:
+    """Where a file of the log lies, relative to the table."""
+    return f"{LOG_DIRECTORY}/{name}"
+
+
+def list_whole_log(storage: Storage, *, progress: Progress = SILENT) -> dict[str, StoredFile] | None:
+    """List everything below `_delta_log` but what a killed writer left; None where there is no such directory.
+
+    What stands on top comes first: a checkpoint that is listed was written after its sidecars.
+    """
+    with progress.step("listing the log", unit="files") as step:
+        try:
+            return {file.name: file for file in _files_below(storage, "", _DEEPEST, step)}
+        except FileMissing:
+            return None
+
+
+def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> Iterator[StoredFile]:
+    place = LOG_DIRECTORY + (f"/{directory}" if directory else "")
+    prefix = f"{directory}/" if directory else ""
+    for stat in storage.list_from(place):
+        if not (stat.name.startswith(".") and stat.name.endswith(_LEFTOVERS)):
+            step.advance()
+            yield StoredFile(prefix + stat.name, stat.size_bytes, stat.modified_ms)
+    for name in storage.list_directories(place) if deeper else ():
+        yield from _files_below(storage, prefix + name, deeper - 1, step)
+
+
+def at_once(storage: Storage, sizes: Iterable[int]) -> int:
+    """How many files of these sizes are read at a time: as many as help, while they fit into memory."""
+    return max(1, min(storage.capabilities.parallel_reads, _MOST_BYTES_READ // max(1, *sizes, 1)))
+
+
+def versioned(files: Iterable[StoredFile]) -> LogListing:
+    """The commits and complete checkpoints among files of a log."""
+    return read_listing(
+        make_log_file(file.name, file.size_bytes, file.modified_ms) for file in files if "/" not in file.name
+    )
+
+
+def copying_order(file: StoredFile) -> tuple[int, int, int, str]:
+    """The key by which a log grows as it once did: whatever was copied so far is a log of its own.
+
+    What checkpoints need comes before them, a version's commit before what was made from it, and the hint at the end.
+    """
+    path = file.path
+    match path.kind:
+        case LogFileKind.COMMIT:
+            return (1, path.version, 0, file.name)
+        case LogFileKind.CHECKSUM:
+            return (1, path.version, 1, file.name)
+        case LogFileKind.COMPACTED_COMMIT:
+            return (1, path.last_version, 2, file.name)
+        case LogFileKind.CLASSIC_CHECKPOINT | LogFileKind.MULTI_PART_CHECKPOINT | LogFileKind.UUID_CHECKPOINT:
+            return (1, path.version, 3, file.name)
+    return (2 if file.name == HINT_NAME else 0, 0, 0, file.name)
+
+
+def find_table_id(storage: Storage) -> str | None:
+    """The id in the metaData of a table, also of one that can't be opened; None where nothing says it."""
+    from deltacli.operations.table.table import Table
+
+    try:
+        return Table(storage).snapshot().metadata.id
+    except (Unreadable, FileMissing):
+        pass
+    try:
+        commits = list_log(storage).commits
+    except Unreadable:
+        return None
+    newest_first = sorted(commits, reverse=True)
+    for version in dict.fromkeys([*newest_first[:_COMMITS_LOOKED_AT], *newest_first[-1:]]):
+        try:
+            for kind, action in stream_commit(storage, commits[version]):
+                if kind == "metaData" and isinstance(action.get("id"), str):
+                    return str(action["id"])
+        except (CommitCorrupt, FileMissing):
+            continue
+    return None

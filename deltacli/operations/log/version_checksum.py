@@ -1,0 +1,253 @@
+"""`log crc`: the checksum file of a version, written where it is missing, compared where it is there.
+
+Spec: Version Checksum File.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from deltacli.delta.log.action_faults import wrong_type
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.protocol.protocol import require_writable
+from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
+from deltacli.operations.log.checksum_proof import other_state, require_same_state
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
+from deltacli.storage import Created, Existed, Unknown
+from deltacli.work.commits.provenance import read_provenance
+
+_MAX_BYTES = 256 << 20
+
+
+class ChecksumStatus(StrEnum):
+    """What became of the checksum file of a version."""
+
+    WRITTEN = "written"
+    MISSING = "missing"
+    """It would be written."""
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class ChecksumReport:
+    """One checksum file; `differences` are (field, in the file, in the log)."""
+
+    version: int
+    path: str
+    status: ChecksumStatus
+    fields: tuple[str, ...]
+    """The fields that were computed."""
+    differences: tuple[tuple[str, object, object], ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.log-crc`, without the envelope."""
+        return {
+            "version": self.version,
+            "path": self.path,
+            "status": self.status.value,
+            "fields": list(self.fields),
+            "differences": [{"field": name, "file": ours, "log": theirs} for name, ours, theirs in self.differences],
+        }
+
+
+def checksum_path(version: int) -> str:
+    """Below the table."""
+    return f"{LOG_DIRECTORY}/{version:020d}.crc"
+
+
+def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool = False) -> ChecksumReport:
+    """Compare the checksum file of a version with its state, or write it where there is none; an existing one is never
+    touched.
+
+    Raises Refused where the version has no commit file or needs a writer feature that deltacli does not know, or where
+    the log contradicts itself (`crc.not-proven`, `crc.ict`); StorageFailed and NoAtomicCreate; and what
+    `Table.snapshot` raises.
+    """
+    snapshot = table.snapshot(version=version)
+    version = snapshot.version
+    path = checksum_path(version)
+    computed = compute_checksum(snapshot)
+    fields = tuple(sorted(computed))
+    try:
+        return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
+    except FileMissing:
+        pass
+    require_writable(snapshot.protocol, version)
+    if version not in snapshot.listing.commits:
+        raise Refused(
+            f"version {version} has no commit file: a checksum is written after its commit, never without",
+            code="crc.without-commit",
+            hint="deltacli validate {table}",
+        )
+    _require_provable(table, snapshot, computed)
+    if dry_run:
+        return ChecksumReport(version, path, ChecksumStatus.MISSING, fields)
+    data = _encode(computed)
+    match table.storage.put_if_absent(path, data):
+        case Created():
+            return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
+        case Existed():  # another writer was faster: what counts is what it says
+            pass
+        case Unknown(cause):
+            if table.storage.read_range(path, 0, _MAX_BYTES) != data:
+                raise StorageFailed(f"{path} may not have been written", facts={"why": cause})
+            return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
+    return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
+
+
+def _require_provable(table: Table, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
+    """Raise Refused where `validate` would report the checksum of this state."""
+    is_stamped = "inCommitTimestampOpt" in computed
+    if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        raise Refused(
+            f"commit {snapshot.version} has no in-commit timestamp, which its checksum must repeat",
+            code="crc.ict",
+            hint="deltacli validate {table} --select 'ict.*'",
+        )
+    other = other_state(table, snapshot)
+    if other is not None:
+        require_same_state(snapshot, computed, other, compute_checksum(other))
+
+
+def _encode(computed: dict[str, Any]) -> bytes:
+    """The bytes of a checksum file. Raises CommitCorrupt for a value that no such file can hold."""
+    for field, value in computed.items():
+        if (odd := next(_beyond_64_bits(value), None)) is not None:
+            raise wrong_type(field, str(odd), "the state")
+    try:
+        return orjson.dumps(computed)
+    except TypeError as fault:  # half a surrogate pair
+        raise wrong_type("a text", str(fault), "the state") from fault
+
+
+def _beyond_64_bits(value: object) -> Iterator[int]:
+    """Yield the integers below a value that 64 bits do not hold."""
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _beyond_64_bits(item)
+
+
+def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:
+    """Every field that can be computed exactly from a state."""
+    files, _ = snapshot.counts()
+    found: dict[str, Any] = {
+        "tableSizeBytes": files.size_bytes,
+        "numFiles": files.count,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "setTransactions": [
+            {"appId": txn.app_id, "version": txn.version}
+            | ({} if txn.last_updated is None else {"lastUpdated": txn.last_updated})
+            for txn in snapshot.transactions
+        ],
+        "domainMetadata": [
+            {"domain": domain.domain, "configuration": domain.configuration, "removed": False}
+            for domain in snapshot.domains
+        ],
+        "metadata": snapshot.metadata.as_json(),
+        "protocol": snapshot.protocol.as_json(),
+    }
+    if "deletionVectors" in snapshot.protocol.supported_features:
+        found |= {"numDeletedRecordsOpt": files.deleted_rows, "numDeletionVectorsOpt": files.deletion_vectors}
+    commit = snapshot.listing.commits.get(snapshot.version)
+    provenance = read_provenance(snapshot.table.storage, commit) if commit is not None else None
+    info = (provenance.commit_info if provenance else None) or {}
+    if isinstance(info.get("txnId"), str):
+        found["txnId"] = info["txnId"]
+    stamped = provenance.in_commit_timestamp if provenance else None
+    if stamped is not None and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
+        found["inCommitTimestampOpt"] = stamped
+    return found
+
+
+def _compared(
+    version: int, path: str, fields: tuple[str, ...], data: bytes, computed: Mapping[str, Any]
+) -> ChecksumReport:
+    try:
+        found = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        return ChecksumReport(version, path, ChecksumStatus.UNREADABLE, fields)
+    theirs, ours = _comparable(found), _comparable(computed)
+    differences = tuple(
+        (name, _for_a_document(found[name]), computed[name])
+        for name in computed
+        if name in theirs and (type(theirs[name]) is not type(ours[name]) or theirs[name] != ours[name])
+    )
+    status = ChecksumStatus.DIFFERS if differences else ChecksumStatus.AGREES
+    return ChecksumReport(version, path, status, fields, differences)
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _for_a_document(value: object) -> object:
+    """Return a value as it is, or as a sentence where JSON cannot hold it."""
+    try:
+        orjson.dumps(value)
+    except TypeError:
+        try:
+            json.dumps(value)
+        except RecursionError:
+            return "a value nested too deeply to be shown"
+    return value
+
+
+def _comparable(document: Mapping[str, Any]) -> dict[str, object]:
+    """Return the fields of a checksum as values that are equal where they mean the same; a field of another type than
+    it must have stays as it is, and so differs.
+    """
+    found: dict[str, object] = {}
+    for name, value in document.items():
+        if value is not None:
+            found[name] = _READ[name](value) if name in _READ else value
+    return found
+
+
+def _action(read: Callable[[Any, str], object]) -> Callable[[object], object]:
+    def parse(value: object) -> object:
+        try:
+            return read(value, "") if isinstance(value, dict) else value
+        except CommitCorrupt:
+            return value
+
+    return parse
+
+
+def _rows(key: str) -> Callable[[object], object]:
+    """Return a function that sorts rows by a field, without their null fields."""
+
+    def parse(value: object) -> object:
+        if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):
+            return value
+        return sorted((_plain(row, key) for row in value), key=lambda row: str(row.get(key)))
+
+    return parse
+
+
+def _plain(row: Mapping[str, Any], key: str) -> dict[str, Any]:
+    kept = {name: value for name, value in row.items() if value is not None}
+    return kept | {"removed": bool(kept.get("removed"))} if key == "domain" else kept
+
+
+_READ: Mapping[str, Callable[[object], object]] = {
+    "metadata": _action(read_metadata),
+    "protocol": _action(read_protocol),
+    "setTransactions": _rows("appId"),
+    "domainMetadata": _rows("domain"),
+}

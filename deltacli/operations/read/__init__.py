@@ -1,0 +1,1 @@
+"""Operations that read: rows, changes, history, snapshots, raw commits."""

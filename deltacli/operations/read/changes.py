@@ -1,0 +1,368 @@
+"""Reading the changes between versions, row by row: from change data files, else from what commits add and remove.
+
+A commit with change data files says all of its changes there. In any other, rows of added files came in and rows of
+removed files went, and where a file only got another deletion vector, the rows by which the vectors differ.
+Spec: Add CDC File; Change Data Files; Reader Requirements for AddCDCFile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.log.timestamps import MAX_TIME_MS, file_times, is_representable
+from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
+from deltacli.delta.paths.paths import canonical, canonical_column
+from deltacli.delta.protocol.properties import is_true
+from deltacli.delta.protocol.protocol import require_readable
+from deltacli.delta.schema.readable_rows import require_readable_rows
+from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, parse_schema
+from deltacli.delta.vectors.descriptor import unique_id
+from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
+from deltacli.operations.read.scan import Selection, data_files, first_rows, reader_of, stream_files, table_of
+from deltacli.operations.table.log import list_log
+from deltacli.operations.table.naming import named_items
+from deltacli.storage.secrets import without_secrets
+from deltacli.work.commits.reading import stream_commit
+from deltacli.work.rows.data_files import DataFile
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.table import Table
+    from deltacli.operations.table.time_travel import VersionRange
+    from deltacli.operations.table.version import Snapshot
+
+CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
+CHANGE_COLUMNS = (
+    StructField(CHANGE_TYPE, PrimitiveType("string"), False, {}),
+    StructField(COMMIT_VERSION, PrimitiveType("long"), False, {}),
+    StructField(COMMIT_TIMESTAMP, PrimitiveType("timestamp"), False, {}),
+)
+ENABLED = "delta.enableChangeDataFeed"
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
+class ChangeType(StrEnum):
+    """What happened to a row, where it is concluded from files; change data files also know images of updates."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+
+
+class Changes:
+    """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
+
+    The columns are those of the last version; files of older ones are read as this version has them. Raises
+    DataUnreadable, naming file and version, also for a file that vacuum has deleted, and at once Unreadable
+    (`typewidening.*`) where no reader may read the last version.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        *,
+        from_version: int,
+        to_version: int | None,
+        columns: Sequence[str] | None,
+        where: str | None,
+        limit: int | None,
+        is_empty: bool = False,
+    ) -> None:
+        if from_version < 0:
+            raise UsageError(f"version {from_version} is negative")
+        if limit is not None and limit < 0:
+            raise UsageError(f"limit {limit} is negative")
+        if to_version is not None and to_version < from_version and not is_empty:
+            raise UsageError(f"the changes end at version {to_version}, before they begin at version {from_version}")
+        self._table = table
+        self._end = table.snapshot(version=to_version)
+        self.from_version, self.to_version = from_version, self._end.version
+        require_readable_rows(self._end.regime, self._end.version)
+        self._listing = list_log(table.storage, progress=table.progress)
+        # A poller asks for the version after the one that it has seen: there may be nothing new yet.
+        self._is_empty = is_empty or (to_version is None and from_version == self.to_version + 1)
+        if not self._is_empty:
+            _require_commits(self._listing, from_version, self.to_version)
+        self._selection = _select(self._end.schema, columns, where)
+        self._wanted = self._selection.rows_wanted(self._end.regime)
+        self._limit = limit
+        self._unrecorded: list[int] = []
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The last version, whose columns these are."""
+        return self._end
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The Arrow schema of the batches: the columns, then `_change_type`, `_commit_version`, `_commit_timestamp`."""
+        return self._wanted.schema
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the batches."""
+        return self._selection.columns
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know of the changes, once they have been iterated over."""
+        if self._is_empty:
+            span = f"it begins with {self.from_version} and ends with {self.to_version}"
+            return (f"no version lies in the range: {span}",)
+        if not self._unrecorded:
+            return ()
+        first, last = self._unrecorded[0], self._unrecorded[-1]
+        versions = f"version {first}" if first == last else f"versions {first} to {last}"
+        text = f"{versions}: {ENABLED} is not true, so changes are those of whole files"
+        return (f"{text}: a row that a rewrite carried over is a delete and an insert",)
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        return named_items(first_rows(self._batches(), self._limit), self._table.name)
+
+    def __repr__(self) -> str:
+        span = f"from_version={self.from_version}, to_version={self.to_version}"
+        return f"Changes({without_secrets(self._table.uri)!r}, {span})"
+
+    def to_reader(self) -> pyarrow.RecordBatchReader:
+        """Return the changes as a reader, which reads while it is read from."""
+        return reader_of(self.schema, self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all changes as one table, in memory. Raises DataUnreadable."""
+        return table_of(self.schema, self)
+
+    def _batches(self) -> Iterator[pyarrow.RecordBatch]:
+        self._unrecorded = []
+        if self._is_empty:
+            return
+        total = self.to_version - self.from_version + 1
+        with self._table.progress.step("reading changes", unit="versions", total=total) as step:
+            for commit in read_commits(self._table, self._listing, self._end, self.from_version):
+                if commit.is_of_whole_files:
+                    self._unrecorded.append(commit.version)
+                pieces = changed_files(self._table, commit, self._selection.needed)
+                yield from stream_files(self._table.engine, self._files, self._wanted, pieces)
+                step.advance(1)
+
+    @cached_property
+    def _files(self) -> TableFiles:
+        return self._table.files()
+
+
+def read_range(
+    table: Table, span: VersionRange, *, columns: Sequence[str] | None, where: str | None, limit: int | None
+) -> Changes:
+    """Return the changes of a range of versions, which may be empty."""
+    is_empty = span.first > span.last
+    return Changes(
+        table,
+        from_version=span.first,
+        to_version=span.last,
+        columns=columns,
+        where=where,
+        limit=limit,
+        is_empty=is_empty,
+    )
+
+
+def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
+    """The columns asked for, then those that tell the change."""
+    ours = {column.name for column in CHANGE_COLUMNS}
+    if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
+        raise UsageError(
+            f"the table has a column {taken[0]}, which is the name of a column of changes",
+            code="usage.column",
+            hint="deltacli read {table} --version …   # the rows of a version",
+        )
+    if columns is not None:
+        columns = [*columns, *(column.name for column in CHANGE_COLUMNS if column.name not in columns)]
+    return Selection.make(StructType((*schema.fields, *CHANGE_COLUMNS)), columns, where)
+
+
+def _require_commits(listing: LogListing, first: int, last: int) -> None:
+    """Raise VersionAbsent unless the commit of each version is there."""
+    if first > last:
+        raise VersionAbsent(
+            f"version {first} does not exist: the newest is {last}",
+            facts={"newest": str(last)},
+            hint="deltacli history {table}",
+        )
+    missing = next((version for version in range(first, last + 1) if version not in listing.commits), None)
+    if missing is None:
+        return
+    later = [version for version in listing.commits if version > missing]
+    raise VersionAbsent(
+        f"the commit of version {missing} is not in the log any more, so its changes are not known",
+        facts={"commits": ", ".join(f"{run[0]}-{run[1]}" for run in listing.commit_runs)},
+        hint=f"deltacli changes {{table}} --from {min(later)}" if later else "deltacli history {table}",
+    )
+
+
+class Commit(NamedTuple):
+    """One commit: its changes of data, as found, and how its files are read: by the schema of the last version, with
+    what partitioned the table then.
+    """
+
+    version: int
+    time_ms: int
+    before: Regime
+    """How the files are read that it removes."""
+    regime: Regime
+    is_recorded: bool
+    """True if writers must record changes that are more than whole files."""
+    adds: list[Action]
+    removes: list[Action]
+    change_files: list[Action]
+
+    @property
+    def is_of_whole_files(self) -> bool:
+        """True if its changes are concluded from files that may repeat rows as they were."""
+        return bool(self.adds and self.removes) and not self.change_files and not self.is_recorded
+
+
+def read_commits(table: Table, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
+    """Yield the commits from version `first` to the last version, ascending."""
+    times = file_times(listing.commits)
+    start = end if first == end.version else table.snapshot(version=first)
+    protocol, metadata = start.protocol, start.metadata
+    regime = _read_as(end.regime, Regime(protocol=protocol, metadata=metadata, schema=start.schema))
+    for version in range(first, end.version + 1):
+        file = listing.commits[version]
+        found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
+        stamp = None
+        before, was = regime, metadata
+        for kind, action in stream_commit(table.storage, file):
+            if kind in found and (kind == "cdc" or action.get("dataChange") is not False):
+                found[kind].append(action)
+            elif kind == "protocol":
+                protocol = read_protocol(action, file.name)
+                require_readable(protocol, version)
+            elif kind == "metaData":
+                metadata = read_metadata(action, file.name)
+            elif kind == "commitInfo":
+                stamp = action.get("inCommitTimestamp")
+        if metadata is not was:
+            schema = parse_schema(metadata.schema_string or NO_COLUMNS)
+            regime = _read_as(end.regime, Regime(protocol=protocol, metadata=metadata, schema=schema))
+        is_stamped = has_in_commit_timestamps(protocol, metadata) and type(stamp) is int
+        time_ms = stamp if is_stamped and stamp is not None else times[version].timestamp_ms
+        _require_representable(time_ms, version, file.name)
+        is_recorded = is_true(metadata.configuration, ENABLED)
+        if version == first and metadata is not was and found["remove"] and first > 0:
+            before = _read_as(end.regime, table.snapshot(version=first - 1).regime)
+        yield Commit(version, time_ms, before, regime, is_recorded, found["add"], found["remove"], found["cdc"])
+
+
+def _require_representable(time_ms: int, version: int, name: str) -> None:
+    """Raise CommitCorrupt where the time of a commit has no place in `_commit_timestamp`."""
+    if not is_representable(time_ms):
+        raise CommitCorrupt(
+            f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
+            code="ict.future" if time_ms > 0 else "ict.not-monotone",
+            facts={"found": str(time_ms), "largest timestamp": f"{MAX_TIME_MS} (epoch milliseconds)"},
+            hint='deltacli validate {table} --select "ict.*"',
+        )
+
+
+def _read_as(now: Regime, then: Regime) -> Regime:
+    """The last version's schema, with the columns that partitioned the table then."""
+    assert now.schema is not None
+    assert now.metadata is not None
+    logical = {now.physical_name(column): column.name for column in now.schema.fields}
+    names = tuple(logical[name] for name in then.partition_columns if name in logical)
+    return replace(now, metadata=now.metadata._replace(partition_columns=names))
+
+
+def changed_files(table: Table, commit: Commit, needed: Sequence[StructField]) -> Iterator[DataFile]:
+    """Yield what is read of a commit: each file with the change that its rows are."""
+    if commit.change_files:
+        yield from _marked(commit, None, _files(commit, "cdc", commit.change_files, needed))
+        return
+    removed, added = _by_path(commit.removes), _by_path(commit.adds)
+    replaced = [path for path in added if len(added[path]) == 1 == len(removed.get(path, ()))]
+    pairs = [(removed.pop(path)[0], added.pop(path)[0]) for path in replaced]
+    deleted = _with_partition_values(table, commit, [remove for removes in removed.values() for remove in removes])
+    inserted = [add for adds in added.values() for add in adds]
+    yield from _marked(commit, ChangeType.DELETE, _files(commit, "remove", deleted, needed))
+    yield from _marked(commit, ChangeType.INSERT, _files(commit, "add", inserted, needed))
+    files = _files(commit, "add", [add for _, add in pairs], needed)
+    for file, (remove, add) in zip(files, pairs, strict=True):
+        before, after = remove.get("deletionVector"), add.get("deletionVector")
+        if unique_id(before) == unique_id(after):
+            continue
+        if after is not None:
+            newly_deleted = replace(file, only=after, vector=before)
+            yield from _marked(commit, ChangeType.DELETE, [newly_deleted])
+        if before is not None:
+            yield from _marked(commit, ChangeType.INSERT, [replace(file, only=before, vector=after)])
+
+
+def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
+    found: dict[str, list[Action]] = {}
+    for action in actions:
+        found.setdefault(canonical(str(action.get("path"))), []).append(action)
+    return found
+
+
+def _files(commit: Commit, kind: str, actions: Sequence[Action], needed: Sequence[StructField]) -> list[DataFile]:
+    schemas = action_schemas()
+    schema, regime = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.regime)
+    rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
+    return [] if rows is None else data_files(rows, regime, needed, version=commit.version)
+
+
+def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
+    """Files with the columns that tell the change; of change data files each row tells its own."""
+    import pyarrow as pa
+
+    constants = {
+        COMMIT_VERSION: pa.scalar(commit.version, pa.int64()),
+        COMMIT_TIMESTAMP: pa.scalar(commit.time_ms * 1000, pa.timestamp("us", tz="UTC")),
+    }
+    if change is not None:
+        constants[CHANGE_TYPE] = pa.scalar(change.value, pa.string())
+    for file in files:
+        yield replace(file, constants={**file.constants, **constants})
+
+
+def _with_partition_values(table: Table, commit: Commit, removes: list[Action]) -> list[Action]:
+    """Removes with a value for each partition column: what they lack is null, or stands in the add before."""
+    names = tuple(commit.before.partition_columns)
+    lacking = [remove for remove in removes if lacking_values(remove, names)]
+    if not lacking:
+        return removes
+    unsure = [remove for remove in lacking if not are_lacking_values_null(remove)]
+    known = _values_of_adds(table, commit.version - 1, {canonical(str(remove.get("path"))) for remove in unsure})
+    return [with_values(remove, names, known.get(canonical(str(remove.get("path"))))) for remove in removes]
+
+
+def _values_of_adds(table: Table, version: int, paths: set[str]) -> dict[str, Any]:  # Any: partition values
+    """The partition values of live files of a version, by canonical path."""
+    if not paths or version < 0:
+        return {}
+    import pyarrow as pa
+
+    wanted = pa.array([path.encode("utf-8", "surrogateescape") for path in sorted(paths)], pa.binary())
+
+    def values_of(adds: pyarrow.RecordBatch) -> dict[str, Any]:
+        found = pc.filter(adds, pc.is_in(canonical_column(adds.column("path")), value_set=wanted))
+        maps = found.column("partitionValues").to_pylist(maps_as_pydicts="strict")
+        return dict(zip(map(canonical, found.column("path").to_pylist()), maps, strict=True))
+
+    known: dict[str, Any] = {}
+    with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: what removes say themselves is all there is
+        for found in table.snapshot(version=version).map_actions("add", values_of):
+            known |= found
+    return known

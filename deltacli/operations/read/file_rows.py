@@ -1,0 +1,127 @@
+"""Adds on their way into columns: those of many commits together, as long as one regime is in force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.views import CommitView, FilesView
+from deltacli.delta.rules.log.commit_lines import WRONG_TYPE
+from deltacli.engine.base import Engine
+from deltacli.errors import CommitCorrupt
+from deltacli.operations.validate.findings import Collector
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MOST_ROWS = 16_384
+_VIEWS_AT_ONCE = 6
+_HALF_KNOWN = Regime()
+
+
+class FileRows:
+    """Collects adds and shows them to the checks, some ten thousand at a time."""
+
+    def __init__(self, engine: Engine, collector: Collector, now_ms: int, uri: str) -> None:
+        self._engine = engine
+        self._collector = collector
+        self._now_ms = now_ms
+        self._uri = uri
+        self._is_needed = collector.looks_at(FilesView)
+        self._regime: Regime | None = None
+        self._clustering: str | None = None
+        self._adds: list[Action] = []
+        self._versions: list[int] = []
+        self._lines: list[int] = []
+        self._waiting: list[FilesView] = []
+
+    def take(self, commit: CommitView, clustering: str | None) -> None:
+        """Take the adds of a commit; `clustering` is the configuration of that domain from this commit on."""
+        if not self._is_needed or not commit.adds:
+            return
+        regime = commit.after
+        if regime.protocol is None or regime.metadata is None:
+            regime = _HALF_KNOWN  # half of it would mislead: names may be physical or logical
+        if self._regime is not regime or self._clustering != clustering:
+            self._make_view()
+            self._regime, self._clustering = regime, clustering
+        start = 0
+        while start < len(commit.adds):
+            part = commit.adds[start : start + _MOST_ROWS - len(self._adds)]
+            start += len(part)
+            self._adds += [_with_plain_tags(add) if "tags" in add else add for _, add, _ in part]
+            self._versions += [commit.version] * len(part)
+            self._lines += [line for _, _, line in part]
+            if len(self._adds) >= _MOST_ROWS:
+                self._make_view()
+
+    def flush(self) -> None:
+        """Show what was collected."""
+        self._make_view()
+        self.settle()
+
+    def _make_view(self) -> None:
+        if not self._adds or self._regime is None:
+            return
+        adds, versions, lines = self._adds, self._versions, self._lines
+        self._adds, self._versions, self._lines = [], [], []
+        try:
+            rows = whole_actions(adds, action_schemas().add, "")
+        except CommitCorrupt:
+            self._show_one_by_one(adds, versions, lines)
+            return
+        self._show_rows(rows, versions, lines)
+
+    def _show_rows(self, rows: pyarrow.RecordBatch, versions: list[int], lines: list[int]) -> None:
+        if self._regime is not None:
+            view = FilesView(rows, self._regime, versions, lines, now_ms=self._now_ms, clustering=self._clustering)
+            view.uri = self._uri
+            self._show(view)
+
+    def show(self, rows: pyarrow.RecordBatch, regime: Regime, path: str, version: int, clustering: str | None) -> None:
+        """Show adds of a checkpoint."""
+        if self._is_needed and rows.num_rows:
+            view = FilesView(rows, regime, None, None, path, version, self._now_ms, clustering, uri=self._uri)
+            self._show(view)
+
+    def settle(self) -> None:
+        """Judge what is waiting, several views at a time, and take what is found in their order."""
+        waiting, self._waiting = self._waiting, []
+        for findings in self._engine.run(self._judge, waiting):
+            self._collector.take(findings)
+
+    def _show(self, view: FilesView) -> None:
+        self._waiting.append(view)
+        if len(self._waiting) >= _VIEWS_AT_ONCE:
+            self.settle()
+
+    def _judge(self, view: FilesView) -> list[Finding]:
+        return self._collector.findings_of(view, view.place(0))
+
+    def _show_one_by_one(self, adds: list[Action], versions: list[int], lines: list[int]) -> None:
+        """Find the rows that Arrow can't take, report them, and show the others."""
+        kept: list[int] = []
+        for position, add in enumerate(adds):
+            try:
+                whole_actions([add], action_schemas().add, "")
+                kept.append(position)
+            except CommitCorrupt as fault:
+                from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+
+                version = versions[position]
+                place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
+                self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])
+        if kept and self._regime is not None:
+            rows = whole_actions([adds[position] for position in kept], action_schemas().add, "")
+            self._show_rows(rows, [versions[position] for position in kept], [lines[position] for position in kept])
+
+
+def _with_plain_tags(add: Action) -> Action:
+    """An add whose tags hold strings alone; others are a matter of `action.tags-null-value`."""
+    tags = add.get("tags")
+    if not tags or all(type(value) is str for value in tags.values()):
+        return add
+    return add | {"tags": {key: value for key, value in tags.items() if type(value) is str}}

@@ -1,0 +1,55 @@
+"""Which data files a run of `validate` looks into: all, a sample, or those that a condition keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from math import ceil
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.file_views import LiveAdds
+
+if TYPE_CHECKING:
+    from deltacli.delta.predicate import Predicate
+
+
+@dataclass
+class FileSelection:
+    """`share`: how much of the files is looked at, 1 for all, and one file at least; which ones depends on their paths
+    and on `salt` alone.
+    `predicate`: only files that may hold rows which it keeps, by their partition values and statistics.
+    """
+
+    share: float = 1.0
+    salt: str = ""
+    predicate: Predicate | None = None
+
+    @property
+    def limits(self) -> bool:
+        """True unless all files are looked at."""
+        return self.share < 1 or self.predicate is not None
+
+    def of(self, live: LiveAdds, regime: Regime) -> LiveAdds:
+        """Those of some live files that are looked at."""
+        if not self.limits or not live.adds.num_rows:
+            return live
+        rows = list(range(live.adds.num_rows))
+        if self.predicate is not None:
+            from deltacli.delta.predicate.prune import prune_files
+
+            kept = prune_files(live.adds, self.predicate, regime).kept.to_pylist()
+            rows = [row for row in rows if kept[row]]
+        if self.share < 1:
+            paths = live.adds.column("path").to_pylist()
+            rows = [rows[place] for place in self.sample([paths[row] for row in rows])]
+        return live.take(rows)
+
+    def sample(self, paths: Sequence[str]) -> list[int]:
+        """The places of those paths that the sample has, ascending."""
+        by_chance = sorted(range(len(paths)), key=lambda place: self._digest(paths[place]))
+        return sorted(by_chance[: ceil(len(paths) * self.share)])
+
+    def _digest(self, path: str) -> bytes:
+        return blake2b(f"{self.salt}\0{path}".encode("utf-8", "surrogateescape"), digest_size=8).digest()

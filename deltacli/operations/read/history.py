@@ -1,0 +1,206 @@
+"""`history`: one item per commit file, from its provenance alone.
+
+Never opens a checkpoint; reads file actions only when counting them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
+from deltacli.engine.base import Engine
+from deltacli.errors import CommitCorrupt, FileMissing
+from deltacli.operations.table.log import list_log
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.quantities import format_timestamp, ranges_of
+from deltacli.storage import Storage
+from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.commits.reading import stream_commit
+
+PROVENANCE_FIELDS = (
+    "operation",
+    "operationParameters",
+    "operationMetrics",
+    "userId",
+    "userName",
+    "engineInfo",
+    "readVersion",
+    "isolationLevel",
+    "isBlindAppend",
+    "userMetadata",
+    "txnId",
+)
+_RENAMED = {"timestamp": "commitInfoTimestampMs", "inCommitTimestamp": "inCommitTimestampMs"}
+ITEM_FIELDS = (
+    *("version", "timestampMs", "timestamp", "timestampSource", "hasCommitInfo"),
+    *_RENAMED.values(),
+    *PROVENANCE_FIELDS,
+    *("commitInfo", "problem", "actions", "addedFiles", "removedFiles", "addedBytes", "removedBytes"),
+)
+"""The fields of an item with a fixed meaning; every other one is a key of commitInfo that a writer added."""
+_TAKEN = frozenset({*ITEM_FIELDS, "type"})
+
+
+@dataclass(frozen=True, slots=True)
+class ActionCounts:
+    """What a commit holds: numbers of actions by kind, and the files and bytes it adds and removes (a remove may not
+    say its size).
+    """
+
+    actions: Mapping[str, int]
+    added_files: int
+    removed_files: int
+    added_bytes: int
+    removed_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryItem:
+    """One commit.
+
+    `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit can't be read.
+    """
+
+    version: int
+    time: CommitTime
+    commit_info: Action | None
+    problem: str | None = None
+    counts: ActionCounts | None = None
+
+    @property
+    def operation(self) -> str | None:
+        """What was done, in the writer's word."""
+        found = (self.commit_info or {}).get("operation")
+        return None if found is None else str(found)
+
+    def as_json(self) -> dict[str, Any]:
+        """The item as in the document `deltacli.history`; what the log does not say is left out."""
+        info = self.commit_info or {}
+        item: dict[str, Any] = {
+            "version": self.version,
+            "timestampMs": self.time.timestamp_ms,
+            "timestamp": format_timestamp(self.time.timestamp_ms),
+            "timestampSource": self.time.source.value,
+            "hasCommitInfo": self.commit_info is not None,
+        }
+        item |= {name: info[source] for source, name in _RENAMED.items() if info.get(source) is not None}
+        item |= {name: info[name] for name in PROVENANCE_FIELDS if info.get(name) is not None}
+        item |= self._other_info()
+        if self.problem is not None:
+            item["problem"] = self.problem
+        if self.counts is not None:
+            item["actions"] = dict(self.counts.actions)
+            item["addedFiles"] = self.counts.added_files
+            item["removedFiles"] = self.counts.removed_files
+            item["addedBytes"] = self.counts.added_bytes
+            item["removedBytes"] = self.counts.removed_bytes
+        return item
+
+    def _other_info(self) -> dict[str, Any]:  # Any: JSON values
+        """The keys of commitInfo that have no field: verbatim, those that a field shadows in an object `commitInfo`."""
+        others = {
+            key: value
+            for key, value in (self.commit_info or {}).items()
+            if value is not None and key not in PROVENANCE_FIELDS and key not in _RENAMED
+        }
+        shadowed = {key: value for key, value in others.items() if key in _TAKEN}
+        found = {key: value for key, value in others.items() if key not in shadowed}
+        return found | ({"commitInfo": shadowed} if shadowed else {})
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Commits newest first. `total` is how many the log holds; fewer items mean that a limit cut the list.
+
+    `lost` are versions that have a commit file and can't be rebuilt, because what they build upon is gone; `missing`
+    are those without a commit file that no checkpoint makes up for, and every hole between commit files.
+    """
+
+    table: str
+    items: tuple[HistoryItem, ...]
+    total: int
+    gaps: tuple[tuple[int, int], ...]
+    missing: tuple[tuple[int, int], ...] = ()
+    lost: tuple[tuple[int, int], ...] = ()
+    newest_readable: int | None = None
+    """The newest version that can be rebuilt, as far as the listing and the items tell."""
+
+    @property
+    def is_complete(self) -> bool:
+        return len(self.items) == self.total
+
+
+def read_history(
+    storage: Storage, engine: Engine, *, limit: int = 0, counts: bool = False, progress: Progress = SILENT
+) -> History:
+    """Return the newest `limit` commits (0: all), across gaps and whatever features the table has.
+
+    A commit whose first line can't be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
+    NotATable.
+    """
+    listing = list_log(storage, progress=progress)
+    times = file_times(listing.commits)
+    newest_first = sorted(listing.commits, reverse=True)
+    chosen = newest_first[:limit] if limit else newest_first
+    read = partial(_read_item, storage, times=times, counts=counts)
+    files = (listing.commits[version] for version in chosen)
+    found = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
+    items = tuple(reported(found, progress, "reading the history", unit="commits", total=len(chosen)))
+    gaps = gaps_of(listing)
+    lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
+    first = min(listing.commits, default=0)
+    head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
+    readable = listing.readable_without({item.version for item in items if item.problem is not None})
+    newest = readable[-1] if readable else None
+    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost, newest)
+
+
+def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
+    """The holes between commit files as (first, last) missing version."""
+    runs = listing.commit_runs
+    return tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(runs))
+
+
+def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
+    try:
+        can_be_torn = storage.capabilities.cheap_listing  # objects of a store arrive whole or not at all
+        provenance = read_provenance(storage, file, to_the_end=can_be_torn and not counts)
+        counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
+    except FileMissing as gone:  # somebody cleaned the log between the listing and now
+        provenance, counted, problem = Provenance(problem=gone.code), None, None
+    return HistoryItem(
+        file.version,
+        _commit_time(provenance, times[file.version]),
+        provenance.commit_info,
+        provenance.problem or problem,
+        counted,
+    )
+
+
+def _commit_time(provenance: Provenance, file_time: CommitTime) -> CommitTime:
+    stamped = provenance.in_commit_timestamp
+    return file_time if stamped is None else CommitTime(stamped, TimestampSource.IN_COMMIT)
+
+
+def _count(storage: Storage, file: LogFile) -> tuple[ActionCounts | None, str | None]:
+    """Count the actions of a commit; a rule id instead where a line can't be read."""
+    actions: Counter[str] = Counter()
+    sizes: Counter[str] = Counter()
+    try:
+        for kind, action in stream_commit(storage, file):
+            actions[kind] += 1
+            if kind in ("add", "remove"):
+                size = action.get("size")
+                sizes[kind] += size if type(size) is int else 0
+    except CommitCorrupt as corrupt:
+        return None, corrupt.code
+    return ActionCounts(
+        dict(sorted(actions.items())), actions["add"], actions["remove"], sizes["add"], sizes["remove"]
+    ), None

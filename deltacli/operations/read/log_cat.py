@@ -1,0 +1,130 @@
+"""`log cat`: the raw actions of one version, out of its commit or out of its checkpoint.
+
+Looks at names alone, never rebuilds a state: it works where nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import NamedTuple
+
+from deltacli.delta.log.commit_lines import KNOWN_ACTIONS
+from deltacli.delta.log.log_path import LOG_DIRECTORY, version_prefix
+from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, make_log_file, read_listing
+from deltacli.errors import FileMissing, NotATable, UsageError, VersionAbsent
+from deltacli.operations.table.log import list_log
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.quantities import format_ranges
+from deltacli.storage import Storage
+from deltacli.work.commits.raw_actions import Unjudged, checkpoint_blocks, commit_blocks
+
+_MANY = 20
+
+
+class Kinds(NamedTuple):
+    """Kinds of action: all that were asked for, and those among them that nobody here knows."""
+
+    all: frozenset[str]
+    unknown: tuple[str, ...]
+
+
+def choose_kinds(text: str) -> Kinds:
+    """Return the kinds named in a comma-separated list; case does not matter where a kind is known."""
+    known = {kind.lower(): kind for kind in KNOWN_ACTIONS}
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise UsageError("--actions names no action", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
+    chosen = [known.get(name.lower(), name) for name in names]
+    return Kinds(frozenset(chosen), tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where the actions of a version stand. `was_asked_for`: the checkpoint was not taken for want of a commit."""
+
+    storage: Storage
+    version: int
+    place: LogFile | CheckpointInstance
+    was_asked_for: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What was written: whether it was a checkpoint, and how many lines nobody could tell the kind of."""
+
+    version: int
+    is_checkpoint: bool
+    was_asked_for: bool
+    is_empty: bool
+    unjudged: int
+
+
+def find_actions(storage: Storage, version: int, *, checkpoint: bool = False) -> Found:
+    """Find the commit of a version, else (or with `checkpoint`) the checkpoint that readers prefer.
+
+    Raises VersionAbsent, naming the versions there are, and NotATable.
+    """
+    listing = _files_of(storage, version)
+    if not checkpoint and version in listing.commits:
+        return Found(storage, version, listing.commits[version], True)
+    instance = max(listing.checkpoints, key=lambda found: found.preference, default=None)
+    if instance is None:
+        raise _absent(list_log(storage), version, checkpoint=checkpoint)
+    return Found(storage, version, instance, checkpoint)
+
+
+def read_raw(
+    found: Found, kinds: frozenset[str] | None, write: Callable[[bytes], object], *, progress: Progress = SILENT
+) -> Told:
+    """Write the actions (of these kinds) in blocks of whole lines, in the order in which they stand."""
+    unjudged = Unjudged()
+    blocks: Iterator[bytes]
+    match found.place:
+        case CheckpointInstance():
+            blocks = checkpoint_blocks(found.storage, found.place, kinds, unjudged)
+        case LogFile():
+            blocks = commit_blocks(found.storage, found.place, kinds, unjudged)
+    for block in reported(blocks, progress, "reading the actions", unit="blocks"):
+        write(block)
+    is_commit = isinstance(found.place, LogFile)
+    is_empty = isinstance(found.place, LogFile) and found.place.size_bytes == 0
+    return Told(found.version, not is_commit, found.was_asked_for, is_empty, unjudged.lines)
+
+
+def _files_of(storage: Storage, version: int) -> LogListing:
+    """The files of one version."""
+    prefix = version_prefix(version)
+    try:
+        stats = takewhile(lambda stat: stat.name.startswith(prefix), storage.list_from(LOG_DIRECTORY, prefix))
+        return read_listing([make_log_file(stat.name, stat.size_bytes, stat.modified_ms) for stat in stats])
+    except FileMissing:
+        return read_listing([])
+
+
+def _absent(listing: LogListing, version: int, *, checkpoint: bool) -> VersionAbsent | NotATable:
+    if listing.is_empty:
+        return NotATable("the log holds no commit and no complete checkpoint")
+    with_checkpoint = sorted({instance.version for instance in listing.checkpoints})
+    facts = {"commits": _some(sorted(listing.commits)), "checkpoints": _some(with_checkpoint)}
+    if checkpoint:
+        nearest = min(with_checkpoint, key=lambda other: abs(other - version), default=None)
+        return VersionAbsent(
+            f"version {version} has no complete checkpoint",
+            facts=facts,
+            hint=None if nearest is None else f"deltacli log cat {{table}} {nearest} --checkpoint",
+        )
+    nearest = min({*listing.commits, *with_checkpoint}, key=lambda other: (abs(other - version), other))
+    return VersionAbsent(
+        f"version {version} has neither a commit nor a complete checkpoint",
+        facts=facts,
+        hint=f"deltacli log cat {{table}} {nearest}",
+    )
+
+
+def _some(versions: list[int]) -> str:
+    """Versions as ranges; of a log full of holes only the last."""
+    text = format_ranges(versions)
+    parts = text.split(", ")
+    return text if len(parts) <= _MANY else f"… {', '.join(parts[-_MANY:])}"

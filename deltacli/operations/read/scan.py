@@ -1,0 +1,266 @@
+"""Reading the rows of a version: which files, which columns, which rows; streamed, in columns.
+
+Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from functools import cached_property, partial
+from itertools import chain, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.partitions.values import partition_columns
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.names import NameIndex
+from deltacli.delta.schema.readable_rows import require_readable_rows
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.engine.base import Engine
+from deltacli.errors import UsageError
+from deltacli.operations.table.naming import named_items
+from deltacli.progress import SILENT, Progress
+from deltacli.storage.secrets import without_secrets
+from deltacli.work.rows.data_files import DataFile, RowsWanted, split_file
+from deltacli.work.rows.row_reader import read_rows
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.predicate import Predicate
+    from deltacli.operations.table.version import Snapshot
+
+BY_PARTITION, BY_STATISTICS = "partition", "statistics"
+_FEW_FILES = 8
+_LARGE_FILE_BYTES = 16 << 20
+"""So few files, where one is so large, are read in pieces, to keep all threads busy."""
+
+
+class Selection(NamedTuple):
+    """What is read of a table under one schema. `needed` are the columns given out and those that `where` looks at."""
+
+    columns: tuple[StructField, ...]
+    needed: tuple[StructField, ...]
+    predicate: Predicate | None
+
+    @classmethod
+    def make(cls, schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
+        """Look up the columns and parse the condition. Raises UsageError (`usage.column`, `usage.where`)."""
+        chosen = schema.fields if columns is None else _find_columns(schema, columns)
+        if not chosen and columns is not None:
+            raise UsageError("no column is asked for", code="usage.column", facts={"columns": _names(schema)})
+        if repeated := _first_repeated(column.name for column in chosen):
+            raise UsageError(f"column {repeated} is asked for twice", code="usage.column")
+        if where is None:
+            return cls(chosen, chosen, None)
+        from deltacli.delta.predicate import parse_predicate
+
+        predicate = parse_predicate(where, schema)
+        looked_at = {path[0] for path in predicate.columns}
+        given_out = {field.name for field in chosen}
+        others = [field for field in schema.fields if field.name in looked_at and field.name not in given_out]
+        return cls(chosen, (*chosen, *others), predicate)
+
+    def rows_wanted(self, regime: Regime) -> RowsWanted:
+        """The same for the files of a regime."""
+        schema = arrow_schema(self.columns)
+        whole = schema if self.needed == self.columns else arrow_schema(self.needed)
+        file_columns = FileColumns(regime.mapping_mode, regime.physical_name)
+        return RowsWanted(self.needed, schema, whole, file_columns, self.predicate)
+
+
+class Scan:
+    """The rows of a version as batches of Arrow, and the files they come from.
+
+    Iterating reads; each iteration reads anew, a few files at once, a few batches ahead, the files in no particular
+    order that is the same every time. Raises DataUnreadable, naming file, row group and column, and at once Unreadable
+    (`typewidening.*`) where no reader may read the version.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, *, columns: Sequence[str] | None, where: str | None, limit: int | None
+    ) -> None:
+        if limit is not None and limit < 0:
+            raise UsageError(f"limit {limit} is negative")
+        require_readable_rows(snapshot.regime, snapshot.version)
+        self._snapshot = snapshot
+        self._selection = Selection.make(snapshot.schema, columns, where)
+        self._wanted = self._selection.rows_wanted(snapshot.regime)
+        self._limit = limit
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self._snapshot.version
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The exact Arrow schema of the batches."""
+        return self._wanted.schema
+
+    @property
+    def columns(self) -> tuple[StructField, ...]:
+        """The columns of the batches as the table has them."""
+        return self._selection.columns
+
+    @cached_property
+    def _files(self) -> TableFiles:
+        return self._snapshot.table.files()
+
+    def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
+        pieces = chain.from_iterable(self._snapshot.map_actions("add", self._data_files))
+        table = self._snapshot.table
+        batches = stream_files(table.engine, self._files, self._wanted, pieces, progress=table.progress)
+        return named_items(first_rows(batches, self._limit), table.name)
+
+    def __repr__(self) -> str:
+        return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
+
+    def to_reader(self) -> pyarrow.RecordBatchReader:
+        """Return the rows as a reader, which reads while it is read from; engines that take Arrow take it as it is."""
+        return reader_of(self.schema, self)
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return all rows as one table, in memory. Raises DataUnreadable."""
+        return table_of(self.schema, self)
+
+    def files(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield every live file with what becomes of it: `path` (as in the log), `size` in bytes, `records` (null where
+        the log does not say), `kept`, and the `reason` where not: `partition` or `statistics`.
+        """
+        yield from named_items(self._snapshot.map_actions("add", self._judged), self._snapshot.name)
+
+    def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        import pyarrow as pa
+
+        kept, by_partition = self._pruned(adds)
+        reason = pc.if_else(by_partition, pa.scalar(BY_PARTITION), pa.scalar(BY_STATISTICS))
+        reason = pc.if_else(kept, pa.scalar(None, pa.string()), reason)
+        return pa.RecordBatch.from_arrays(
+            [
+                adds.column("path"),
+                adds.column("size"),
+                num_records_column(adds.column("stats")),
+                kept,
+                reason,
+            ],
+            names=["path", "size", "records", "kept", "reason"],
+        )
+
+    def _pruned(self, adds: pyarrow.RecordBatch) -> tuple[Any, Any]:  # Any: boolean arrays
+        import pyarrow as pa
+
+        if self._selection.predicate is None:
+            return pa.repeat(pa.scalar(True), adds.num_rows), pa.repeat(pa.scalar(False), adds.num_rows)
+        from deltacli.delta.predicate.prune import prune_files
+
+        pruned = prune_files(adds, self._selection.predicate, self._snapshot.regime)
+        return pruned.kept, pruned.by_partition
+
+    def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
+        """The files to read of some live files."""
+        if self._selection.predicate is not None:
+            adds = pc.filter(adds, self._pruned(adds)[0])
+        return data_files(adds, self._snapshot.regime, self._selection.needed)
+
+
+def data_files(
+    actions: pyarrow.RecordBatch, regime: Regime, needed: Sequence[StructField], *, version: int | None = None
+) -> list[DataFile]:
+    """What is read of file actions, with their partition values. Raises DataUnreadable (`partition.*`)."""
+    names = {regime.physical_name(column): column.name for column in needed}
+    physical = [name for name in regime.partition_columns if name in names]
+    values = partition_columns(actions, regime, physical)
+    paths, sizes = actions.column("path").to_pylist(), actions.column("size").to_pylist()
+    vectors = actions.column("deletionVector")
+    has_vectors = vectors.null_count < len(vectors)
+    return [
+        DataFile(
+            path,
+            sizes[row],
+            {names[name]: values[name][row] for name in physical},
+            vectors[row].as_py() if has_vectors else None,
+            version=version,
+        )
+        for row, path in enumerate(paths)
+    ]
+
+
+def stream_files(
+    engine: Engine, files: TableFiles, wanted: RowsWanted, pieces: Iterable[DataFile], *, progress: Progress = SILENT
+) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of files, several files at once; where there are few large ones, several row groups of each."""
+    pieces = iter(pieces)
+    first = list(islice(pieces, _FEW_FILES + 1))
+    if 0 < len(first) <= _FEW_FILES and max(file.size_bytes or 0 for file in first) >= _LARGE_FILE_BYTES:
+        split = partial(split_file, files, parts=_FEW_FILES // len(first))
+        first = list(chain.from_iterable(engine.run(split, first)))
+    with progress.step("reading rows", unit="files") as step:
+
+        def tell(file: DataFile) -> Iterator[pyarrow.RecordBatch]:
+            yield from read_rows(files, wanted, file)
+            step.advance(1)
+
+        yield from engine.stream(tell, chain(first, pieces))
+
+
+def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the first rows, all of them without a limit; stops reading where it is reached."""
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    while left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+
+
+def reader_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.RecordBatchReader:
+    """Return batches as a reader."""
+    import pyarrow as pa
+
+    return pa.RecordBatchReader.from_batches(schema, iter(batches))
+
+
+def table_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> pyarrow.Table:
+    """Return batches as a table."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches(batches, schema)
+
+
+def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:
+    """Return the top-level columns of some names: exact matches first, else regardless of case. Raises UsageError."""
+    index = NameIndex(column.name for column in schema.fields)
+    return tuple(_find_column(schema, index, name) for name in names)
+
+
+def _find_column(schema: StructType, index: NameIndex, name: str) -> StructField:
+    alike = index.places_of(name)
+    if len(alike) == 1:
+        return schema.fields[alike[0]]
+    near = get_close_matches(name, [column.name for column in schema.fields], n=1)
+    raise UsageError(
+        f"the table has no column {name}",
+        code="usage.column",
+        facts={"did you mean": near[0]} if near else {"columns": _names(schema)},
+        hint="deltacli snapshot {table} --schema",
+    )
+
+
+def _first_repeated(names: Iterable[str]) -> str | None:
+    return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def _names(schema: StructType) -> str:
+    names = [column.name for column in schema.fields]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")

@@ -1,0 +1,177 @@
+"""`snapshot`: the state of a version in numbers, with digests on request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
+from deltacli.delta.paths.paths import decode_column
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
+from deltacli.errors import CheckpointUnreadable, Unreadable
+from deltacli.operations.table.table import Table
+from deltacli.operations.table.version import Snapshot
+from deltacli.progress import reported
+from deltacli.quantities import format_timestamp
+from deltacli.work.checkpoints.reading import FileBatch
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class StateDigests(NamedTuple):
+    """SHA-256 of a state, independent of order: sorted lines, joined by LF (the contract is in docs/scripting.md)."""
+
+    paths: str
+    """Live paths, percent-decoded once."""
+    raw_paths: str
+    """Live paths as in the log."""
+    keys: str
+    """Live `raw path TAB deletion vector id`."""
+    tombstone_keys: str
+    """The same of the tombstones."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSummary:
+    """A snapshot, counted. `now_ms` is the moment at which tombstones were judged."""
+
+    snapshot: Snapshot
+    files: FileCounts
+    tombstones: TombstoneCounts
+    digests: StateDigests | None
+    now_ms: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The document `deltacli.snapshot`, without the envelope."""
+        snapshot = self.snapshot
+        return {
+            "version": snapshot.version,
+            "timestampMs": snapshot.time.timestamp_ms if snapshot.time else None,
+            "timestamp": format_timestamp(snapshot.time.timestamp_ms) if snapshot.time else None,
+            "timestampSource": snapshot.time.source.value if snapshot.time else None,
+            "protocol": snapshot.protocol.as_json(),
+            "metadata": snapshot.metadata.as_json(),
+            "files": self._files_json(),
+            "tombstones": {
+                "count": self.tombstones.count,
+                "expired": self.tombstones.expired,
+                **({"keysSha256": self.digests.tombstone_keys} if self.digests else {}),
+            },
+            "transactions": [
+                {
+                    "appId": t.app_id,
+                    "version": t.version,
+                    **({} if t.last_updated is None else {"lastUpdated": t.last_updated}),
+                }
+                for t in snapshot.transactions
+            ],
+            "domains": [{"domain": d.domain, "configuration": d.configuration} for d in snapshot.domains],
+            "logSegment": _segment_json(snapshot),
+        }
+
+    def _files_json(self) -> dict[str, Any]:
+        counts = self.files
+        document: dict[str, Any] = {
+            "count": counts.count,
+            "sizeBytes": counts.size_bytes,
+            "records": counts.records,
+            "filesWithoutRecords": counts.files_without_records,
+            "rows": counts.rows,
+            "deletionVectors": {"count": counts.deletion_vectors, "deletedRows": counts.deleted_rows},
+        }
+        if self.digests:
+            document |= {
+                "pathsSha256": self.digests.paths,
+                "rawPathsSha256": self.digests.raw_paths,
+                "keysSha256": self.digests.keys,
+            }
+        return document
+
+
+def _segment_json(snapshot: Snapshot) -> dict[str, Any]:
+    segment = snapshot.segment
+    document: dict[str, Any] = {}
+    if segment.checkpoint is not None:
+        document["checkpoint"] = {
+            "version": segment.checkpoint.version,
+            "layout": snapshot.checkpoint_layout,
+            "files": len(segment.checkpoint.files),
+            "sidecars": snapshot.sidecars,
+        }
+    if segment.commits:
+        document |= {"firstCommit": segment.commits[0].version, "lastCommit": segment.commits[-1].version}
+    return document | {"problems": list(snapshot.problems)}
+
+
+def summarize(
+    table: Table,
+    *,
+    version: int | None = None,
+    timestamp_ms: int | None = None,
+    digest: bool = False,
+    now_ms: int | None = None,
+) -> SnapshotSummary:
+    """Rebuild a version and count it; with `digest`, sort and hash it as well (in bounded memory, in temporary files
+    when large).
+
+    A checkpoint whose pages turn out corrupt while counting is set aside like one that can't be opened. Raises what
+    `Table.snapshot` raises.
+    """
+    now = table.clock() if now_ms is None else now_ms
+    snapshot = table.snapshot(version=version, timestamp_ms=timestamp_ms)
+    while True:
+        try:
+            if digest:
+                return count_and_digest(snapshot, now)
+            files, tombstones = snapshot.counts(now_ms=now)
+            return SnapshotSummary(snapshot, files, tombstones, None, now)
+        except CheckpointUnreadable as fault:
+            if snapshot.segment.checkpoint is None:
+                raise
+            try:
+                snapshot = snapshot.without_checkpoint(fault.code)
+            except Unreadable:
+                raise fault from None
+
+
+def count_and_digest(snapshot: Snapshot, now_ms: int) -> SnapshotSummary:
+    """Count a snapshot, and sort and hash it. Raises CheckpointUnreadable."""
+    from deltacli.work.sorted_digest import SortedDigest
+
+    files, tombstones = FileCounts(), TombstoneCounts()
+    cutoff = now_ms - deleted_file_retention_ms(snapshot.properties)
+    with ExitStack() as stack:
+        paths, raw_paths, keys, tombstone_keys = (stack.enter_context(closing(SortedDigest())) for _ in range(4))
+        for batch in _nonempty(snapshot.narrow()):
+            if batch.adds is not None:
+                files += count_adds(batch.adds)
+                raw = batch.adds.column("path")
+                raw_paths.add(raw)
+                paths.add(decode_column(raw))
+                keys.add(_key_lines(batch.adds))
+            if batch.removes is not None:
+                tombstones += count_removes(batch.removes, cutoff)
+                tombstone_keys.add(_key_lines(batch.removes))
+        parts = (paths, raw_paths, keys, tombstone_keys)
+        hexdigests = reported(
+            (part.hexdigest() for part in parts),
+            snapshot.table.progress,
+            "sorting and hashing",
+            unit="digests",
+            total=len(parts),
+        )
+        digests = StateDigests(*hexdigests)
+    return SnapshotSummary(snapshot, files, tombstones, digests, now_ms)
+
+
+def _nonempty(batches: Iterator[FileBatch]) -> Iterator[FileBatch]:
+    return (batch for batch in batches if batch.adds is not None or batch.removes is not None)
+
+
+def _key_lines(rows: pyarrow.RecordBatch) -> pyarrow.Array:
+
+    return pc.binary_join_element_wise(rows.column("path"), rows.column("dv_id"), "\t")

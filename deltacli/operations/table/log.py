@@ -1,0 +1,179 @@
+"""Finding the log of a table: the listing, the hint that says where to start it, and when each version was
+committed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import NamedTuple
+
+from deltacli.delta.checkpoint.hint import BadHint, Hint, read_hint
+from deltacli.delta.log.log_path import AFTER_VERSIONED_NAMES, HINT_NAME, LOG_DIRECTORY, version_prefix
+from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
+from deltacli.errors import (
+    DeltacliError,
+    FileMissing,
+    NotATable,
+    PathExternal,
+    PermissionRefused,
+    StorageFailed,
+    UsageError,
+)
+from deltacli.hints import CommandLine, quoted_table
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.storage import LocalStorage, PathKind, Storage
+
+_FIRST_VERSIONED_NAME = "0"
+_FILES_A_REPORT = 100
+_PARTITION = re.compile(r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)")
+_MAX_HINT_BYTES = 16 << 20
+"""A hint repeats the schema of its checkpoint at most; what is larger is no hint."""
+
+
+class Log(NamedTuple):
+    """What a table's log holds, as far as it was listed, and what was wrong with the hint."""
+
+    listing: LogListing
+    hint_problems: tuple[str, ...] = ()
+
+
+def find_log(storage: Storage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
+    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that saves something,
+    else from the start.
+
+    A stale, torn, dangling or forged hint costs one more listing, never an error. Raises NotATable where there is no
+    log.
+    """
+    hint = _hint(storage)
+    problems = (hint.rule,) if isinstance(hint, BadHint) else ()
+    start = 0
+    if (
+        isinstance(hint, Hint)
+        and not storage.capabilities.cheap_listing
+        and (version is None or hint.version <= version)
+    ):
+        start = hint.version
+    listing = list_log(storage, start_version=start, progress=progress)
+    if isinstance(hint, Hint) and not any(instance.version == hint.version for instance in listing.checkpoints):
+        problems = ("hint.checkpoint-missing",)
+        if start and not any(instance.version > hint.version for instance in listing.checkpoints):
+            listing = list_log(storage, progress=progress)
+    return Log(listing, problems)
+
+
+def require_delta(storage: Storage) -> None:
+    """Raise UsageError where the directory is a Paimon table as well: which of the two is meant is the user's to say.
+
+    Asked only where looking costs no request of a store.
+    """
+    is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
+    if is_delta and storage.kind_of("schema/schema-0") is PathKind.FILE:
+        raise UsageError(
+            "this directory is a Delta table and a Paimon table",
+            code="table.format-ambiguous",
+            facts={"found": f"{LOG_DIRECTORY}/ and schema/schema-0"},
+            hint="add --table-format delta",
+        )
+
+
+def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = SILENT) -> LogListing:
+    """List the versioned files of the log from `start_version` on, stopping before `_sidecars` and other names
+    without a version.
+    """
+    start = version_prefix(start_version) if start_version else _FIRST_VERSIONED_NAME
+    files = []
+    try:
+        found = storage.list_from(LOG_DIRECTORY, start)
+        for stat in reported(found, progress, "listing the log", unit="files", every=_FILES_A_REPORT):
+            if stat.name >= AFTER_VERSIONED_NAMES:
+                break
+            files.append(make_log_file(stat.name, stat.size_bytes, stat.modified_ms))
+    except FileMissing:
+        raise _no_log(storage) from None
+    return read_listing(files, start_version=start_version)
+
+
+def _hint(storage: Storage) -> Hint | BadHint | None:
+    """Read the hint; one that the store can't read, that leads outside the table, or that is no hint by its size, costs
+    a listing like any other.
+    """
+    try:
+        data = storage.read_range(f"{LOG_DIRECTORY}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
+    except FileMissing:
+        return None
+    except PathExternal:
+        return BadHint("hint.bad-json")
+    except StorageFailed as fault:
+        if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
+            raise  # the listing would wait for the same fault again
+        return BadHint("hint.bad-json")
+    return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
+
+
+def _no_log(storage: Storage) -> DeltacliError:
+    """Say what lies at the path instead of a log, and what to try."""
+    match storage.kind_of(""):
+        case PathKind.MISSING:
+            return NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
+        case PathKind.FILE:
+            return NotATable(
+                "this is a file; a table is a directory that holds _delta_log",
+                code="table.path-is-file",
+                facts={"path": storage.uri},
+                hint=_hint_table_around(storage),
+            )
+    directories = set(storage.list_directories(""))
+    if _is_inside_log(storage):
+        return NotATable(
+            "this is the log of a table; give the directory above it",
+            code="table.path-is-log",
+            hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
+        )
+    if "schema" in directories and _holds_paimon_schemas(storage):
+        return NotATable(
+            "this is a Paimon table, which this version of deltacli does not read",
+            code="table.format",
+            facts={"path": storage.uri},
+        )
+    nested = sorted(name for name in directories if storage.kind_of(f"{name}/{LOG_DIRECTORY}") is PathKind.DIRECTORY)[
+        :5
+    ]
+    around = table_around(storage)
+    return NotATable(
+        "this is not a Delta table: the directory holds no _delta_log",
+        facts={
+            "path": storage.uri,
+            **({"inside the table": around} if around else {}),
+            **({"tables below": ", ".join(nested)} if nested else {}),
+        },
+        hint=f"deltacli snapshot {{table}}/{nested[0]}" if nested else _hint_table_around(storage),
+    )
+
+
+def table_around(storage: Storage) -> str | None:
+    """Return the table that a directory or file belongs to: on a local disk the nearest directory above with a log,
+    elsewhere the directory above the first name that looks like a partition, `day=2026-01-01`. None without one.
+    """
+    if isinstance(storage, LocalStorage):
+        path = storage.root
+        while (above := os.path.dirname(path)) != path:
+            path = above
+            if os.path.isdir(os.path.join(path, LOG_DIRECTORY)):
+                return path
+        return None
+    found = _PARTITION.search(storage.uri)
+    return storage.uri[: found.start()] if found else None
+
+
+def _hint_table_around(storage: Storage) -> CommandLine | None:
+    around = table_around(storage)
+    return None if around is None else CommandLine(f"deltacli snapshot {quoted_table(around)}")
+
+
+def _is_inside_log(storage: Storage) -> bool:
+    return storage.uri.rstrip("/").endswith(f"/{LOG_DIRECTORY}")
+
+
+def _holds_paimon_schemas(storage: Storage) -> bool:
+    return any(stat.name.startswith("schema-") for stat in storage.list_from("schema", "schema-"))

@@ -1,0 +1,132 @@
+"""Care of the log from Python: what the commands below `deltacli log` do, as methods of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from deltacli.operations.table.arguments import optional_count, optional_version, version_number
+from deltacli.operations.table.naming import named
+
+if TYPE_CHECKING:
+    from deltacli.operations.log.compact_log import Compaction
+    from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.log_backup import BackupResult
+    from deltacli.operations.log.log_restore import RestorePlan
+    from deltacli.operations.log.version_checksum import ChecksumReport
+    from deltacli.operations.table.table import Table
+
+
+class ExpiryResult(NamedTuple):
+    """A plan, and what became of it; None where it was not executed."""
+
+    plan: ExpiryPlan
+    outcome: ExpiryOutcome | None
+
+
+class RestoreResult(NamedTuple):
+    """A plan, and whether it was executed."""
+
+    plan: RestorePlan
+    was_executed: bool
+
+
+class LogCare:
+    """The methods of a table that care for its `_delta_log`."""
+
+    name: str | None
+
+    @property
+    def _table(self) -> Table:
+        return cast("Table", self)  # which alone inherits from this
+
+    @named
+    def expire_log(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        keep_versions: Sequence[int] = (),
+        dry_run: bool = False,
+    ) -> ExpiryResult:
+        """Delete the files of the log that no kept version needs, and return the plan with what became of it.
+
+        `retention_ms` (default: the table's own) keeps younger commits; less than the table's own needs
+        `allow_retention_below_ms`, which names that. `keep_versions` stay readable, whatever their age. `dry_run` only
+        plans: the outcome is None, and refusals are in the plan.
+
+        Raises Refused, with nothing deleted, where a guard stops it (`expire.*`); PartlyDone where files could not be
+        deleted; StorageFailed; and what `snapshot` raises. Spec: Metadata Cleanup.
+        """
+        from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done
+
+        kept = tuple(version_number(version, "keep_versions") for version in keep_versions)
+        retention = optional_count(retention_ms, "retention_ms")
+        allowed = optional_count(allow_retention_below_ms, "allow_retention_below_ms")
+        plan = plan_expiry(self._table, ExpiryRequest(retention, kept, allowed))
+        if dry_run or not plan.files:
+            return ExpiryResult(plan, None)
+        outcome = execute_expiry(self._table, plan)
+        require_done(outcome)
+        return ExpiryResult(plan, outcome)
+
+    @named
+    def compact_log(self, first: int, last: int, *, dry_run: bool = False) -> Compaction:
+        """Write a log compaction of the commits `first` to `last`, both included, and return what was written.
+
+        An existing file is never replaced: `skipped` is True where the same compaction exists. `dry_run` only counts.
+
+        Raises UsageError for fewer than two commits, VersionAbsent where one is missing, Refused where the protocol or
+        the size forbids it, StorageFailed, and what `snapshot` raises. Spec: Log Compaction Files.
+        """
+        from deltacli.operations.log.compact_log import compact_log
+
+        return compact_log(self._table, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
+
+    @named
+    def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
+        """Write the checksum file of the newest version, or of `version`, where it is missing; return its state.
+
+        An existing file is compared with the log and never replaced: `status` is `agrees`, `differs` (with
+        `differences`) or `unreadable`. `dry_run` only compares.
+
+        Raises Refused where the version has no commit file or the protocol forbids writing, StorageFailed, and what
+        `snapshot` raises. Spec: Version Checksum File.
+        """
+        from deltacli.operations.log.version_checksum import check_or_write_checksum
+
+        return check_or_write_checksum(self._table, optional_version(version, "version"), dry_run=dry_run)
+
+    @named
+    def backup_log(self, destination: str, *, full: bool = False) -> BackupResult:
+        """Copy the log to a directory (a path or URI) that a later run adds to, and return what was copied.
+
+        Copies are read back and compared. `full` compares every file by its digest, not by size and time.
+
+        Raises UsageError where table and backup lie in each other, Refused where the directory holds something else,
+        StorageFailed, and NotATable.
+        """
+        from deltacli.operations.log.log_backup import execute_backup, plan_backup
+
+        table, target = self._table, self._table.open_other(destination)
+        plan = plan_backup(table.storage, target, table.engine, full=full, progress=table.progress)
+        return execute_backup(plan, table.storage, target, table.engine, clock=table.clock, progress=table.progress)
+
+    @named
+    def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
+        """Add the files of a backup that the log lacks, and return the plan with whether it was executed.
+
+        `replace` also replaces files that differ. `dry_run` only plans.
+
+        Raises Unreadable for a directory without a backup, or with a damaged one; Refused, with nothing written, where
+        it is of another table or the result would not be one log; ConflictLost where a writer was first; StorageFailed.
+        """
+        from deltacli.operations.log.log_restore import plan_restore
+        from deltacli.operations.log.restoring import execute_restore
+
+        table, origin = self._table, self._table.open_other(source)
+        plan = plan_restore(table.storage, origin, table.engine, replace=replace, progress=table.progress)
+        if dry_run or not plan.writes:
+            return RestoreResult(plan, was_executed=False)
+        execute_restore(plan, table.storage, origin, table.engine, progress=table.progress)
+        return RestoreResult(plan, was_executed=True)

@@ -1,0 +1,292 @@
+"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones line by line, large ones in
+columns.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.file_actions import NarrowRows, action_schemas, whole_actions
+from deltacli.delta.log.replay import (
+    Survivors,
+    TouchedFiles,
+    key_column,
+    reconcile_commit,
+    survivors_of_stream,
+    values_that_repeat,
+)
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.log.state import StateBuilder
+from deltacli.engine.base import Engine
+from deltacli.errors import CommitCorrupt
+from deltacli.progress import SILENT, Progress, reported
+from deltacli.storage import Storage
+from deltacli.work.checkpoints.reading import FileBatch
+from deltacli.work.commits.reading import is_large, read_commit, stream_commit
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.work.commits.blocks import NarrowBlock
+
+_ACTIONS_A_BATCH = 8_192
+_BYTES_READ_AHEAD = 64 << 20
+"""What commits that are read at the same time may hold together."""
+
+
+@dataclass(slots=True)
+class LogTail:
+    """What the commits after a checkpoint decide: the small actions, the survivors in narrow columns, and every key
+    they touched.
+    """
+
+    state: StateBuilder = field(default_factory=StateBuilder)
+    adds: list[pyarrow.RecordBatch] = field(default_factory=list)
+    removes: list[pyarrow.RecordBatch] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+    newest_commit_info: Action | None = None
+    commit_info_is_first: bool = False
+    contested: dict[int, frozenset[int]] = field(default_factory=dict)
+    """Of each large commit, the hashes of the keys that occur in it more than once."""
+
+
+def read_tail(
+    storage: Storage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    *,
+    older_follow: bool,
+    progress: Progress = SILENT,
+) -> LogTail:
+    """Read the commits after a checkpoint (ascending) once and return what they decide. Raises CommitCorrupt.
+
+    `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit count, too.
+    """
+    tail = LogTail()
+    held = _Held(tail)
+    contents = read_contents(storage, engine, commits, progress)
+    for index, (file, content) in enumerate(contents):
+        if content is not None:
+            actions = read_actions(content, file.name)
+            held.append(file, reconcile_commit(actions, tail.seen, file.name))
+            small = [(kind, action) for kind, action in actions if kind not in ("add", "remove")]
+            info_is_first = bool(actions) and actions[0][0] == "commitInfo"
+        else:
+            held.flush()
+            remember = older_follow or index < len(commits) - 1
+            small = _take_large(storage, engine, file, tail, remember=remember, progress=progress)
+            info_is_first = next((kind for kind, _ in stream_commit(storage, file)), "") == "commitInfo"
+        tail.state.take(small, file.name)
+        if index == 0:
+            tail.newest_commit_info = next((action for kind, action in reversed(small) if kind == "commitInfo"), None)
+            tail.commit_info_is_first = info_is_first
+    held.flush()
+    if not older_follow:
+        tail.seen.clear()
+    return tail
+
+
+def replay_batches(
+    storage: Storage,
+    engine: Engine,
+    commits: Sequence[LogFile],
+    contested: dict[int, frozenset[int]],
+    *,
+    older_follow: bool,
+    partitions: tuple[str, ...],
+    progress: Progress = SILENT,
+) -> Iterator[FileBatch]:
+    """Read the same commits once more and yield their survivors with all their fields, in columns.
+
+    `contested` comes from `read_tail`; `partitions` are the physical names of the partition columns. Raises
+    CommitCorrupt.
+    """
+    seen: set[str] = set()
+    held = _HeldWhole()
+    for index, (file, content) in enumerate(read_contents(storage, engine, commits, progress)):
+        if content is not None:
+            yield from held.append(file.name, reconcile_commit(read_actions(content, file.name), seen, file.name))
+            continue
+        repeated = contested.get(file.version, frozenset())
+        if repeated:
+            for survived in survivors_of_stream(stream_commit(storage, file), seen, repeated, file.name):
+                yield from held.append(file.name, survived)
+        else:
+            yield from _large_batches(storage, engine, file, seen, partitions, progress)
+        if older_follow or index < len(commits) - 1:
+            reconcile_commit(stream_commit(storage, file), seen, file.name)
+    yield from held.flush()
+
+
+def _large_batches(
+    storage: Storage,
+    engine: Engine,
+    file: LogFile,
+    seen: set[str],
+    partitions: tuple[str, ...],
+    progress: Progress,
+) -> Iterator[FileBatch]:
+    """A large commit in which no key occurs twice."""
+    from deltacli.work.commits.blocks import plan_blocks
+    from deltacli.work.commits.whole_blocks import read_whole_block
+
+    read = partial(read_whole_block, storage, touched=TouchedFiles(seen), partitions=partitions)
+    plan = plan_blocks(file)
+    with progress.step(f"reading commit {file.version} again", unit="bytes", total=file.size_bytes) as step:
+        for piece, batch in zip(plan, engine.run(read, plan), strict=True):
+            yield batch
+            step.advance(min(piece.length, file.size_bytes - piece.offset))
+
+
+class _HeldWhole:
+    """Survivors of many small commits on their way into columns together."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[str, Survivors]] = []
+        self._count = 0
+
+    def append(self, source: str, survived: Survivors) -> Iterator[FileBatch]:
+        self._held.append((source, survived))
+        self._count += len(survived.adds) + len(survived.removes)
+        if self._count >= _ACTIONS_A_BATCH:
+            yield from self.flush()
+
+    def flush(self) -> Iterator[FileBatch]:
+        if self._count:
+            yield whole_batch(self._held)
+        self._held, self._count = [], 0
+
+
+def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
+    """Survivors, each with the file that holds them. Raises CommitCorrupt, naming the file."""
+    schemas = action_schemas()
+    adds = [add for _, survived in held for add in survived.adds]
+    removes = [remove for _, survived in held for remove in survived.removes]
+    try:
+        return FileBatch(
+            whole_actions(adds, schemas.add, "") if adds else None,
+            whole_actions(removes, schemas.remove, "") if removes else None,
+        )
+    except CommitCorrupt:
+        for source, survived in held:
+            whole_actions(survived.adds, schemas.add, source)
+            whole_actions(survived.removes, schemas.remove, source)
+        raise
+
+
+def read_contents(
+    storage: Storage, engine: Engine, commits: Sequence[LogFile], progress: Progress
+) -> Iterator[tuple[LogFile, bytes | None]]:
+    """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""
+
+    def read(file: LogFile) -> tuple[LogFile, bytes | None]:
+        return file, None if is_large(file) else read_commit(storage, file)
+
+    largest = max((file.size_bytes for file in commits if not is_large(file)), default=0)
+    at_once = min(storage.capabilities.parallel_reads, max(1, _BYTES_READ_AHEAD // max(1, largest)))
+    contents = engine.run(read, reversed(commits), at_once=at_once)
+    return reported(contents, progress, "reading the log", unit="commits", total=len(commits))
+
+
+class _Held:
+    """Survivors of several small commits, turned into columns together: a batch a commit would cost more than the
+    commit.
+    """
+
+    def __init__(self, tail: LogTail) -> None:
+        self._tail = tail
+        self._rows = NarrowRows()
+        self._ends: list[tuple[LogFile, tuple[int, int]]] = []
+
+    def append(self, file: LogFile, survived: Survivors) -> None:
+        self._rows.take(survived.adds, survived.removes)
+        self._ends.append((file, self._rows.position))
+        if len(self._rows) >= _ACTIONS_A_BATCH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Append what is held to the tail; where it does not fit the columns, find and name the guilty commit."""
+        rows, ends, self._rows, self._ends = self._rows, self._ends, NarrowRows(), []
+        try:
+            adds, removes = rows.batches("")
+        except CommitCorrupt:
+            start = (0, 0)
+            for file, end in ends:
+                rows.part(start, end).batches(file.name)
+                start = end
+            raise
+        if adds.num_rows:
+            self._tail.adds.append(adds)
+        if removes.num_rows:
+            self._tail.removes.append(removes)
+
+
+def _take_large(
+    storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
+) -> list[tuple[str, Action]]:
+    """Put a large commit's survivors into the tail, in columns, and return its small actions."""
+    from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
+
+    read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
+    blocks: list[NarrowBlock] = []
+    fault: CommitCorrupt | None = None
+    try:
+        with progress.step(f"reading commit {file.version}", unit="bytes", total=file.size_bytes) as step:
+            plan = plan_blocks(file)
+            for piece, block in zip(plan, engine.run(read, plan), strict=True):
+                blocks.append(block)
+                step.advance(min(piece.length, file.size_bytes - piece.offset))
+    except CommitCorrupt as corrupt:
+        fault = corrupt.with_traceback(None)  # its frames hold what was read of a line
+    if fault is not None:
+        for _ in stream_commit(storage, file):  # once more from the start: the error then names line and byte
+            pass
+        raise fault
+    contested = values_that_repeat([hashes for block in blocks for hashes in (block.add_hashes, block.remove_hashes)])
+    tail.contested[file.version] = contested
+    if contested:
+        blocks = _settle(blocks, contested)
+    tail.adds.extend(block.adds for block in blocks if block.adds.num_rows)
+    tail.removes.extend(block.removes for block in blocks if block.removes.num_rows)
+    if remember:
+        for block in blocks:
+            for rows in (block.adds, block.removes):
+                keys = key_column(rows.column("path"), rows.column("dv_id")).to_pylist()
+                tail.seen.update(key.decode("utf-8", "surrogateescape") for key in keys)
+    return [action for block in blocks for action in block.small]
+
+
+def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:
+    """Of rows with one key keep the last add, or the last remove where there is no add (as `reconcile_commit` does)."""
+    from deltacli.work.commits.blocks import NarrowBlock
+
+    settled: set[bytes] = set()
+    adds = [_keep_last(block.adds, contested, settled) for block in reversed(blocks)][::-1]
+    removes = [_keep_last(block.removes, contested, settled) for block in reversed(blocks)][::-1]
+    return [
+        NarrowBlock(a, r, array("q"), array("q"), block.small)
+        for a, r, block in zip(adds, removes, blocks, strict=True)
+    ]
+
+
+def _keep_last(rows: Any, contested: frozenset[int], settled: set[bytes]) -> Any:  # Any: RecordBatch
+    """Drop rows whose contested key is settled already, from the end; what stays settles its key."""
+    import pyarrow as pa
+
+    from deltacli.work.commits.blocks import key_hashes
+
+    keep = [True] * rows.num_rows
+    keys = key_column(rows.column("path"), rows.column("dv_id"))
+    hashes = key_hashes(rows)
+    for index in range(rows.num_rows - 1, -1, -1):
+        if hashes[index] in contested:
+            key = keys[index].as_py()
+            keep[index] = key not in settled
+            settled.add(key)
+    return pc.filter(rows, pa.array(keep, pa.bool_()))

@@ -1,0 +1,491 @@
+"""Opening a table, and choosing from what its versions are rebuilt."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from deltacli.clock import Clock, system_clock
+from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
+from deltacli.delta.log.segment import CheckpointInstance, choose_segment, hint_readable
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.errors import (
+    CheckpointUnreadable,
+    CommitCorrupt,
+    FileMissing,
+    LogIncomplete,
+    Unreadable,
+    UsageError,
+    VersionAbsent,
+)
+from deltacli.operations.table.arguments import (
+    count_number,
+    moment_ms,
+    optional_count,
+    optional_version,
+    version_number,
+)
+from deltacli.operations.table.log import Log, find_log, list_log
+from deltacli.operations.table.log_care import LogCare
+from deltacli.operations.table.naming import name_table, named
+from deltacli.operations.table.version import Snapshot, read_state
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.storage.base import require_writable
+from deltacli.storage.secrets import without_secrets
+
+if TYPE_CHECKING:
+    from deltacli.operations.change.table_features import FeaturesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome
+    from deltacli.operations.change.widen_type import WideningOutcome
+    from deltacli.operations.checkpoint.checkpoint import CheckpointResult
+    from deltacli.operations.read.changes import Changes
+    from deltacli.operations.read.history import History
+    from deltacli.operations.table.time_travel import Moment
+    from deltacli.operations.vacuum.plan import VacuumResult
+    from deltacli.operations.validate.validate import Validation
+    from deltacli.storage.retry import Retry
+    from deltacli.work.rows.table_files import TableFiles
+
+
+def open_table(
+    uri: str | os.PathLike[str],
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    retry_budget: timedelta = timedelta(minutes=1),
+    allow_external: Sequence[str] = (),
+    clock: Clock = system_clock,
+    progress: Progress = SILENT,
+) -> Table:
+    """Return the table at a path or URI; nothing is read before it is asked for. `progress` is told how far it is.
+    `retry_budget` limits how long a request to a store is repeated; zero: never.
+
+    `allow_external`: paths and URIs below which files outside the table may be opened, as a shallow clone needs; what
+    the table names elsewhere raises PathExternal. Hints of errors name the table as it is given here. Raises UsageError
+    for an unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
+    """
+    name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
+    if not isinstance(name, str):
+        raise UsageError(f"the table is {uri!r}", facts={"expected": "a path or a URI", "type": type(uri).__name__})
+    shown = without_secrets(name)
+    try:
+        allowed = _prefixes(allow_external)
+        open_other = partial(open_storage, options=storage_options, allowed=allowed, retry=_retry(name, retry_budget))
+        storage = open_other(name)
+    except UsageError as fault:
+        name_table(fault, shown)
+        raise
+    return Table(storage, clock=clock, progress=progress, open_other=open_other, allowed=allowed, name=shown)
+
+
+def _prefixes(allow_external: Sequence[str]) -> Allowed:
+    """Where files outside the table may be opened. Raises UsageError."""
+    if not allow_external:
+        return NOTHING
+    from deltacli.work.rows.table_files import read_prefixes
+
+    return read_prefixes(allow_external)
+
+
+def _retry(uri: str, budget: timedelta) -> Retry | None:
+    """How long requests are repeated; None for a local path."""
+    if "://" not in uri:
+        return None
+    from deltacli.storage.retry import Retry
+
+    return Retry(budget.total_seconds(), is_explicit=budget != timedelta(minutes=1))
+
+
+def _end_of_range(version: int | None, timestamp: datetime | date | None, name: str) -> int | Moment | None:
+    """One end of a range of versions. Raises UsageError."""
+    from deltacli.operations.table.time_travel import Moment
+
+    if version is not None and timestamp is not None:
+        raise UsageError(f"{name}_version and {name}_timestamp exclude each other")
+    if timestamp is not None:
+        return Moment(moment_ms(timestamp, f"{name}_timestamp"))
+    return optional_version(version, f"{name}_version")
+
+
+class Table(LogCare):
+    """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
+    `allowed`.
+
+    `name` is the table as the caller wrote it, which hints of errors name; None: the caller puts it in.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        engine: Engine | None = None,
+        clock: Clock = system_clock,
+        progress: Progress = SILENT,
+        open_other: Callable[[str], Storage] = open_storage,
+        allowed: Allowed = NOTHING,
+        name: str | None = None,
+    ) -> None:
+        self.storage = storage
+        self.name = name
+        self._newest_seen: int | None = None
+        self.open_other = open_other
+        self.allowed = allowed
+        self.engine: Engine = engine or EmbeddedEngine()
+        self.clock = clock
+        self.progress = progress
+
+    def __repr__(self) -> str:
+        """The path and, once something was read, the newest version that was seen; nothing is read for it."""
+        seen = "" if self._newest_seen is None else f", newest_seen={self._newest_seen}"
+        return f"Table({without_secrets(self.uri)!r}{seen})"
+
+    @property
+    def uri(self) -> str:
+        """The absolute URI of the table directory."""
+        return self.storage.uri
+
+    def files(self) -> TableFiles:
+        """Return what finds the files that the log names."""
+        from deltacli.work.rows.table_files import TableFiles
+
+        return TableFiles(self.storage, self.open_other, self.allowed)
+
+    @named
+    def history(self, *, limit: int = 0, counts: bool = False) -> History:
+        """Return the newest `limit` commits (0: all) newest first. Raises NotATable."""
+        from deltacli.operations.read.history import read_history
+
+        most = count_number(limit, "limit")
+        found = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
+        self._see(found.items[0].version if found.items else None)
+        return found
+
+    @named
+    def snapshot(
+        self, *, version: int | None = None, timestamp: datetime | date | None = None, timestamp_ms: int | None = None
+    ) -> Snapshot:
+        """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp`: a datetime with
+        its time zone, or a date, which is midnight UTC. `timestamp_ms` is the same in epoch milliseconds.
+
+        Raises UsageError for arguments of another type and for more than one of them; NotATable, VersionAbsent,
+        LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
+        """
+        if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
+            raise UsageError("version, timestamp and timestamp_ms exclude each other")
+        version = optional_version(version, "version")
+        if timestamp is not None:
+            timestamp_ms = moment_ms(timestamp, "timestamp")
+        if timestamp_ms is not None:
+            from deltacli.operations.table.time_travel import version_at
+
+            version = version_at(self, timestamp_ms)
+        try:
+            return self.rebuild(find_log(self.storage, version, progress=self.progress), version)
+        except FileMissing:
+            # Somebody cleaned the log between the listing and now: what is there now decides.
+            return self.rebuild(Log(list_log(self.storage, progress=self.progress)), version)
+
+    @named
+    def changes(
+        self,
+        *,
+        from_version: int | None = None,
+        to_version: int | None = None,
+        from_timestamp: datetime | date | None = None,
+        to_timestamp: datetime | date | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> Changes:
+        """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
+        included, to be iterated over as Arrow batches. In their place `from_timestamp` is the first version committed
+        at or after a datetime, `to_timestamp` the last one committed at or before it.
+
+        A `from_version` one above the newest, where `to_version` is None, is an empty result: nothing is new yet.
+        The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
+        `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC); `where`
+        and `limit` are as in `Snapshot.scan`, and `where` may look at these three. Raises what `snapshot` raises, and
+        VersionAbsent where the commit of a version is gone; iterating raises DataUnreadable.
+        """
+        from deltacli.operations.read.changes import read_range
+        from deltacli.operations.table.time_travel import find_range
+
+        first = _end_of_range(from_version, from_timestamp, "from")
+        last = _end_of_range(to_version, to_timestamp, "to")
+        if first is None:
+            raise UsageError("the changes have no beginning", facts={"expected": "from_version or from_timestamp"})
+        span = find_range(self, first, last)
+        return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
+
+    @named
+    def validate(
+        self,
+        *,
+        level: str = "log",
+        select: Sequence[str] = (),
+        ignore: Sequence[str] = (),
+        profile: str = "current",
+        max_findings: int = 100,
+    ) -> Validation:
+        """Check the table against the rules of a level (`log`, `storage`); `select` and `ignore` are globs over rule
+        ids, `max_findings` is the limit for each rule (0: none).
+
+        Works on tables that can't be opened. Raises NotATable only where there is nothing at the path.
+        """
+        from deltacli.operations.validate.validate import validate_table
+
+        return validate_table(
+            self.storage,
+            self.engine,
+            level=level,
+            select=select,
+            ignore=ignore,
+            profile=profile,
+            max_findings=max_findings,
+            now_ms=self.clock(),
+            progress=self.progress,
+            open_other=self.open_other,
+            allowed=self.allowed,
+        )
+
+    @named
+    def checkpoint(
+        self,
+        *,
+        version: int | None = None,
+        layout: str | None = None,
+        parts: int | None = None,
+        rows_per_file: int | None = None,
+        v2_top: str = "json",
+        stats: str = "keep",
+        if_behind: int = 0,
+        force: bool = False,
+        dry_run: bool = False,
+    ) -> CheckpointResult:
+        """Write a checkpoint of the newest version, or of `version`, and return what was done.
+
+        `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
+        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as the table's policy says. `stats`: in which
+        columns statistics go, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing before so many commits have
+        come since the last checkpoint. `force` writes it again where it is already. `dry_run` only counts.
+
+        Of the result, `skipped` tells that nothing was to do, `files` are paths below the table with their size in
+        bytes and their rows, `actions` counts by kind, `hint_version` is the version that `_last_checkpoint` names
+        afterwards, None where it does not name this one.
+
+        Raises UsageError for arguments that contradict each other; Refused where the protocol, the state of the log or
+        the version's checksum file forbids it, among them NoAtomicCreate for a store that is read-only; StorageFailed,
+        with nothing published where the file does not read back as it was meant (`checkpoint.not-proven`); and what
+        `snapshot` raises.
+        """
+        from deltacli.operations.checkpoint.checkpoint import make_request, plan_checkpoint, write_checkpoint
+
+        self._require_writable(dry_run=dry_run)
+        request = make_request(
+            version=optional_version(version, "version"),
+            layout=layout,
+            parts=parts,
+            rows_per_file=rows_per_file,
+            v2_top=v2_top,
+            stats=stats,
+            if_behind=if_behind,
+            force=force,
+        )
+        return write_checkpoint(plan_checkpoint(self, request), dry_run=dry_run)
+
+    @named
+    def widen_type(
+        self,
+        *changes: tuple[str, str],
+        enable: bool = False,
+        upgrade_protocol: bool = False,
+        check_files: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+    ) -> WideningOutcome:
+        """Give columns wider types in one commit, and return what was done: pairs of a column path and a type.
+
+        `enable` consents to set `delta.enableTypeWidening`, `upgrade_protocol` to add the features that are missing,
+        `check_files` looks into every data file before. `commit_metadata` are keys for the commitInfo, where
+        `userMetadata` is that field. `committed_version` is None where every column has its type.
+
+        Raises UsageError for columns and types that are none; Refused, with nothing changed, where a guard stops it
+        (`widen.*`) or the protocol forbids to write; ConflictLost, OutcomeUnknown as every commit; and what `snapshot`
+        raises. Spec: Type Widening.
+        """
+        from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type
+
+        self._require_writable()
+        request = WidenRequest(
+            changes,
+            enable=enable,
+            upgrade_protocol=upgrade_protocol,
+            check_files=check_files,
+            commit_metadata=commit_metadata,
+        )
+        return execute_widen_type(self, request)
+
+    @named
+    def vacuum(
+        self,
+        *,
+        retention_ms: int | None = None,
+        allow_retention_below_ms: int | None = None,
+        mode: str = "full",
+        prefix: str | None = None,
+        where: str | None = None,
+        keep_versions: Sequence[int] = (),
+        protect_from: Sequence[str] = (),
+        inventory: str | None = None,
+        max_delete: str = "50%",
+        include_foreign: bool = False,
+        skip_nested_tables: bool = False,
+        dry_run: bool = False,
+        log_entries: bool = True,
+        threads: int | None = None,
+        rate: float | None = None,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+    ) -> VacuumResult:
+        """Delete the files that no retained version needs, and return the plan with what became of it.
+
+        `retention_ms` (default: the table's own): files that became unneeded longer ago go; less than the table's own
+        needs `allow_retention_below_ms`, which names that. `mode` is `full` (lists the table) or `lite` (reads the log
+        alone). `prefix` is a directory, `where` a condition on partition columns. `keep_versions` and what the tables
+        `protect_from` need stay. `max_delete` is a share or a size above which nothing is done, `rate` files a second
+        at most. `commit_metadata` are keys for the commitInfo of START and END. `dry_run` only plans: the outcome is
+        None, and refusals are in the plan.
+
+        Raises Refused, with nothing deleted, where a guard stops it (`vacuum.*`) or the protocol forbids to write;
+        what commits raise; PartlyDone where files could not be deleted; and what `snapshot` raises.
+        Spec: Add File and Remove File; VACUUM Protocol Check.
+        """
+        from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+        from deltacli.operations.vacuum.plan import VacuumResult
+        from deltacli.operations.vacuum.planning import plan_vacuum
+        from deltacli.operations.vacuum.request import make_request
+
+        self._require_writable(dry_run=dry_run)
+        request = make_request(
+            retention_ms=retention_ms,
+            allowed_below_ms=allow_retention_below_ms,
+            mode=mode,
+            prefix=prefix,
+            where=where,
+            keep_versions=[version_number(version, "keep_versions") for version in keep_versions],
+            protect_from=protect_from,
+            inventory=inventory,
+            max_delete=max_delete,
+            include_foreign=include_foreign,
+            skip_nested_tables=skip_nested_tables,
+        )
+        require_free(commit_metadata)
+        plan = plan_vacuum(self, request)
+        if dry_run:
+            return VacuumResult(plan, None)
+        outcome = execute_vacuum(self, plan, ExecuteOptions(threads, rate, log_entries, commit_metadata))
+        require_done(outcome)
+        return VacuumResult(plan, outcome)
+
+    @named
+    def set_properties(
+        self,
+        values: Mapping[str, str],
+        *,
+        force: bool = False,
+        commit_metadata: Mapping[str, str] = NO_METADATA,
+        dry_run: bool = False,
+    ) -> PropertiesOutcome:
+        """Commit properties and return what changed; nothing is committed where they have these values already.
+
+        `force` also sets `delta.` keys that no engine is known to know, `commit_metadata` are keys for the commitInfo,
+        where `userMetadata` is that field. `dry_run` only plans. Of the result,
+        `committed_version` is the version that was made, None where there was nothing to do.
+
+        Raises UsageError for values that are none; Refused, with nothing changed, for what the table can't have or
+        the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
+        """
+        from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
+
+        self._require_writable(dry_run=dry_run)
+        edits = PropertyEdits(put=dict(values), force=force, commit_metadata=commit_metadata)
+        return plan_properties(self, edits) if dry_run else change_properties(self, edits)
+
+    @named
+    def unset_properties(
+        self, keys: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
+    ) -> PropertiesOutcome:
+        """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
+        from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
+
+        self._require_writable(dry_run=dry_run)
+        edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
+        return plan_properties(self, edits) if dry_run else change_properties(self, edits)
+
+    @named
+    def add_features(
+        self, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA, dry_run: bool = False
+    ) -> FeaturesOutcome:
+        """Commit a protocol that supports more features, and those that they need; no later commit takes them back.
+
+        Of the result, `committed_version` is None where there was nothing to do. Raises what `set_properties` raises.
+        """
+        from deltacli.operations.change.table_features import add_features, plan_addition
+
+        self._require_writable(dry_run=dry_run)
+        change = plan_addition if dry_run else add_features
+        return change(self, names, commit_metadata=commit_metadata)
+
+    def rebuild(
+        self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})
+    ) -> Snapshot:
+        """Rebuild a version from a listing at hand, without the checkpoints found `unusable` (with the rule each
+        breaks).
+
+        Takes the newest checkpoint that can be read; each that can't is a problem, and fatal only where nothing older
+        helps. Raises what `snapshot` raises.
+        """
+        rejected = dict(unusable)
+        try:
+            return self._rebuild(log, version, rejected)
+        except (LogIncomplete, VersionAbsent, CheckpointUnreadable):
+            if log.listing.start_version == 0:
+                raise
+            # A listing that began at the hint does not show older starts, nor all that can be read.
+            listing = list_log(self.storage, progress=self.progress)
+            return self._rebuild(log._replace(listing=listing), version, rejected)
+
+    def _require_writable(self, *, dry_run: bool = False) -> None:
+        """Raise NoAtomicCreate, before anything is asked of the store, where it is known to be read-only."""
+        if not dry_run:
+            require_writable(self.storage)
+
+    def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
+        first_fault: CheckpointUnreadable | None = None
+        while True:
+            try:
+                segment = choose_segment(log.listing, version, unusable=rejected)
+            except Unreadable:
+                if first_fault is not None:
+                    raise first_fault from None
+                raise
+            try:
+                found = read_state(self, log, segment, rejected)
+                self._see(log.listing.newest_version)
+                return found
+            except CommitCorrupt as fault:
+                broken = [file.version for file in segment.commits if file.name in fault.message]
+                fault.hint = hint_readable(log.listing, broken) or "deltacli validate {table}"
+                raise
+            except CheckpointUnreadable as fault:
+                if segment.checkpoint is None:
+                    raise
+                first_fault = first_fault or fault
+                rejected[segment.checkpoint] = fault.code
+
+    def _see(self, version: int | None) -> None:
+        if version is not None:
+            self._newest_seen = max(version, self._newest_seen or 0)

@@ -1,0 +1,184 @@
+"""Which version was the newest at a moment. Spec: In-Commit Timestamps, Recommendations for Readers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.log.timestamps import file_times
+from deltacli.delta.protocol.properties import in_commit_keys, parse_integer
+from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
+from deltacli.operations.table.log import Log, list_log
+from deltacli.quantities import format_timestamp
+from deltacli.work.commits.provenance import read_provenance
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.table import Table
+
+
+def version_at(table: Table, timestamp_ms: int) -> int:
+    """Return the newest version committed at or before a moment; a moment after the newest version gives that one.
+
+    Versions from the in-commit timestamps' enablement on are judged by these, older ones by file times made monotone.
+    Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
+    """
+    return _newest_until(table, _list_dated(table), timestamp_ms)
+
+
+def last_commit_before(table: Table, listing: LogListing, timestamp_ms: int) -> int | None:
+    """Return the newest version committed before a moment, whether or not it can still be rebuilt; None where every
+    commit of the log is younger. `listing` is the whole log.
+    """
+    searched, position, _ = _search(table, listing, timestamp_ms - 1)
+    return searched[position - 1] if position else None
+
+
+def committed_at(table: Table, listing: LogListing, version: int) -> int | None:
+    """Return when a version was committed, in epoch milliseconds; None where its commit is gone. `listing` is the whole
+    log.
+    """
+    if version not in listing.commits:
+        return None
+    return _search(table, listing, 0)[2](version)
+
+
+class Moment(NamedTuple):
+    """A moment that stands for a version."""
+
+    timestamp_ms: int
+
+
+class VersionRange(NamedTuple):
+    """The first and the last version of a range; `first` is above `last` where none lies in it."""
+
+    first: int
+    last: int
+
+
+def find_range(table: Table, first: int | Moment, last: int | Moment | None) -> VersionRange:
+    """Return the versions from one end to another, or to the newest; a moment stands for the first version committed
+    at or after it, or for the last one at or before it. A range that begins one above the newest version is empty.
+
+    Raises VersionAbsent where the log does not reach back so far that the first one is certain, or not to a version
+    that was asked for; UsageError for versions in the wrong order.
+    """
+    listing = _list_dated(table)
+    newest = listing.newest_version
+    for end, highest in ((first, newest + 1 if last is None else newest), (last, newest)):
+        if isinstance(end, int) and end > highest:
+            raise VersionAbsent(
+                f"version {end} does not exist yet: the newest is {newest}", hint="deltacli history {table}"
+            )
+    if isinstance(first, int) and isinstance(last, int) and first > last:
+        raise UsageError(f"the range begins with version {first} and ends before it, with {last}")
+    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, Moment) else first
+    if last is None:
+        return VersionRange(begin, newest)
+    return VersionRange(begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, Moment) else last)
+
+
+def _oldest_since(table: Table, listing: LogListing, timestamp_ms: int) -> int:
+    """The oldest version committed at or after a moment; one above the newest where there is none."""
+    try:
+        return _newest_until(table, listing, timestamp_ms - 1) + 1
+    except VersionAbsent as fault:
+        if 0 in listing.commits:
+            return 0
+        oldest = min(listing.reconstructable, default=None)
+        moment = format_timestamp(timestamp_ms)
+        raise VersionAbsent(
+            f"the log does not reach back to {moment}: the oldest version that can be rebuilt is {oldest}",
+            code=fault.code,
+            facts=fault.facts,
+            hint="deltacli history {table}" if oldest is None else f"deltacli changes {{table}} --from {oldest}",
+        ) from fault
+
+
+def _list_dated(table: Table) -> LogListing:
+    """The log, listed from its start. Raises where there is no version, or none that has a time."""
+    listing = list_log(table.storage, progress=table.progress)
+    if listing.is_empty:
+        raise NotATable("the log holds no commit and no complete checkpoint")
+    if not listing.commits:
+        raise VersionAbsent("no commit file is left, so no version has a time", code="table.timestamp-unknown")
+    return listing
+
+
+def _newest_until(table: Table, listing: LogListing, timestamp_ms: int) -> int:
+    """The newest version committed at or before a moment."""
+    searched, position, committed_ms = _search(table, listing, timestamp_ms)
+    reconstructable = set(listing.reconstructable)
+    if position == 0 or (
+        searched[position - 1] not in reconstructable and searched[position - 1] < min(reconstructable, default=0)
+    ):
+        raise _before_start(timestamp_ms, {version: committed_ms(version) for version in _ends(listing)})
+    return searched[position - 1]
+
+
+def _search(table: Table, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
+    """The versions that a moment is looked up in, how many of them were committed until then, and when each was."""
+    enabled_at = _enablement(table, listing)
+    times = file_times(listing.commits)
+    versions = sorted(listing.commits)
+    by_file = [version for version in versions if enabled_at is None or version < enabled_at[0]]
+    by_commit = [version for version in versions if enabled_at is not None and version >= enabled_at[0]]
+
+    def committed_ms(version: int) -> int:
+        stamped = (
+            read_provenance(table.storage, listing.commits[version]).in_commit_timestamp
+            if version in stamped_versions
+            else None
+        )
+        return times[version].timestamp_ms if stamped is None else stamped
+
+    stamped_versions = set(by_commit)
+    searched = by_commit if enabled_at is not None and timestamp_ms >= enabled_at[1] else by_file or by_commit
+    low, high = 0, len(searched)
+    while low < high:
+        middle = (low + high) // 2
+        if committed_ms(searched[middle]) <= timestamp_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return searched, low, committed_ms
+
+
+def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:
+    """(version, epoch milliseconds) from which in-commit timestamps count, by the newest version that can be rebuilt;
+    None without them.
+    """
+    for version in reversed(listing.reconstructable[-8:]):
+        try:
+            snapshot = table.rebuild(Log(listing), version)
+        except Unreadable:
+            continue
+        keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)
+        if keys is None:
+            return None
+        since = parse_integer(snapshot.properties, keys.version)
+        moment = parse_integer(snapshot.properties, keys.timestamp)
+        return (0, -(2**63)) if since is None or moment is None else (since, moment)
+    return None
+
+
+def _ends(listing: LogListing) -> list[int]:
+    """The oldest and newest reconstructable version that has a commit file."""
+    dated = [version for version in listing.readable_without(()) if version in listing.commits]
+    return [dated[0], dated[-1]] if dated else []
+
+
+def _before_start(timestamp_ms: int, ends: dict[int, int]) -> VersionAbsent:
+    facts = {}
+    if ends:
+        first, last = min(ends), max(ends)
+        facts = {
+            "earliest": f"version {first}, {format_timestamp(ends[first])}",
+            "newest": f"version {last}, {format_timestamp(ends[last])}",
+        }
+    return VersionAbsent(
+        f"no version that can be rebuilt was committed at or before {format_timestamp(timestamp_ms)}",
+        code="table.timestamp-before-start",
+        facts=facts,
+        hint=f"deltacli snapshot {{table}} --version {min(ends)}" if ends else "deltacli history {table}",
+    )

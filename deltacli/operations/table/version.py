@@ -1,0 +1,450 @@
+"""The state of a table at one version: what is small as values, files streamed through the pieces of work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, TypeVar
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
+from deltacli.delta.log.file_actions import narrow_batches
+from deltacli.delta.log.log_path import LogFileKind
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.replay import Survivors, TouchedFiles, reconcile_commit
+from deltacli.delta.log.segment import CheckpointInstance, LogListing, LogSegment
+from deltacli.delta.log.state import (
+    DomainMetadata,
+    Metadata,
+    SetTransaction,
+    StateBuilder,
+    has_in_commit_timestamps,
+    plain_action,
+)
+from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
+from deltacli.delta.protocol.protocol import Protocol, require_readable
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
+from deltacli.operations.table.arguments import optional_count
+from deltacli.operations.table.log import Log, list_log
+from deltacli.operations.table.naming import named, named_items
+from deltacli.operations.table.replay import LogTail, read_tail, replay_batches, whole_batch
+from deltacli.progress import reported
+from deltacli.storage import Storage
+from deltacli.storage.secrets import without_secrets
+from deltacli.work.checkpoints.reading import (
+    CheckpointContents,
+    CheckpointPiece,
+    FileBatch,
+    open_checkpoint,
+    plan_pieces,
+    read_narrow,
+    read_whole,
+)
+from deltacli.work.commits.provenance import Provenance, read_provenance
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.schema.types import StructType
+    from deltacli.operations.read.scan import Scan
+    from deltacli.operations.table.table import Table
+
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """The state of a table at one version."""
+
+    table: Table
+    version: int
+    protocol: Protocol
+    metadata: Metadata
+    transactions: tuple[SetTransaction, ...]
+    domains: tuple[DomainMetadata, ...]
+    segment: LogSegment
+    checkpoint_layout: str | None
+    """`classic`, `multi-part` or `v2` (by content), None without a checkpoint."""
+    sidecars: int
+    raw_protocol: Action = field(repr=False)
+    raw_metadata: Action = field(repr=False)
+    """The two actions as commits have them, with what nobody here knows: a changed one keeps it."""
+    _log: Log = field(repr=False)
+    _tail: LogTail = field(repr=False)
+    _problems: frozenset[str] = field(repr=False)
+    _narrow_inline: FileBatch = field(repr=False)
+    _inline: Survivors = field(repr=False)
+    """File actions that a JSON checkpoint holds itself, less what the commits after it decided."""
+    _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
+    _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({without_secrets(self.table.uri)!r}, version={self.version})"
+
+    @property
+    def name(self) -> str | None:
+        """The table as the caller wrote it."""
+        return self.table.name
+
+    @property
+    def time(self) -> CommitTime | None:
+        """When the version was committed; None where no commit file of it is left.
+
+        Found on first use: without in-commit timestamps it depends on the times of all older commits, so where the
+        listing began at the hint, the rest is listed then.
+        """
+        return self._time_and_problem[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Rule ids of what had to be worked around."""
+        time_problem = self._time_and_problem[1]
+        return tuple(sorted(self._problems | ({time_problem} if time_problem else set())))
+
+    @cached_property
+    def _time_and_problem(self) -> tuple[CommitTime | None, str | None]:
+        return _commit_time(self)
+
+    @property
+    def newest_version(self) -> int:
+        """The newest version of the log when it was listed."""
+        return self._log.listing.newest_version
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table properties (`metaData.configuration`)."""
+        return self.metadata.configuration
+
+    @cached_property
+    def schema(self) -> StructType:
+        """The table schema, parsed; empty where the metaData has none. Raises Unreadable (`schema.bad-json`)."""
+        from deltacli.delta.schema.types import parse_schema
+
+        return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
+
+    @cached_property
+    def regime(self) -> Regime:
+        """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
+        return Regime(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
+
+    @named
+    def scan(self, *, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None) -> Scan:
+        """Return the rows of this version, to be iterated over as Arrow batches in the table's exact schema.
+
+        `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
+        at most `limit` rows are read. Raises UsageError for columns and conditions that the table does not know, and
+        Unreadable for a type nobody can read; iterating raises DataUnreadable.
+        """
+        from deltacli.operations.read.scan import Scan
+
+        return Scan(self, columns=columns, where=where, limit=optional_count(limit, "limit"))
+
+    def files(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the live files as batches of the add action's own fields, in no particular order."""
+        return named_items(self.map_actions("add", _same), self.name)
+
+    def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no
+        particular order.
+        """
+        return named_items(self.map_actions("remove", _same), self.name)
+
+    def map_file_actions(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
+        """Yield what `work` makes of each batch of live files or tombstones, expired ones too, with all their own
+        fields, in one pass. It must be safe in threads, as in `map_actions`.
+        """
+        table = self.table
+        yield from map(work, self._batches_of_commits())
+        read = partial(_read_both, table.storage, touched=self._touched)
+        yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
+
+    def _batches_of_commits(self) -> Iterator[FileBatch]:
+        """What the commits, and the lines of a JSON checkpoint, hold."""
+        table = self.table
+        yield from replay_batches(
+            table.storage,
+            table.engine,
+            self.segment.commits,
+            self._tail.contested,
+            older_follow=self.segment.checkpoint is not None,
+            partitions=self._physical_partitions,
+            progress=table.progress,
+        )
+        if self._inline.adds or self._inline.removes:
+            yield whole_batch([("checkpoint", self._inline)])
+
+    @property
+    def _physical_partitions(self) -> tuple[str, ...]:
+        """The names of the partition columns in partition values."""
+        try:
+            fields = {field.name: field for field in self.schema.fields}
+        except Unreadable:
+            fields = {}
+        found = []
+        for name in self.metadata.partition_columns:
+            physical = fields[name].metadata.get("delta.columnMapping.physicalName") if name in fields else None
+            found.append(physical if isinstance(physical, str) else name)
+        return tuple(found)
+
+    @property
+    def checkpoint_has_parsed_statistics(self) -> bool:
+        """True if the checkpoint this was rebuilt from holds `stats_parsed`."""
+        return any(
+            piece.metadata.schema.column(index).path.startswith("add.stats_parsed.")
+            for piece in self._pieces[:1]
+            for index in range(len(piece.metadata.schema))
+        )
+
+    @property
+    def listing(self) -> LogListing:
+        """The log as it was listed."""
+        return self._log.listing
+
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]:
+        """Yield what `work` makes of each batch of live files (`kind` "add") or tombstones ("remove"); where it looks
+        at some `fields` only, others are not read and may be null.
+
+        Batches of a checkpoint are worked on by the threads that read them, so `work` must be safe in threads.
+        """
+        return self._whole(kind, work, fields)
+
+    @named
+    def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
+        """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the
+        table's retention.
+        """
+        cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
+        files, tombstones = FileCounts(), TombstoneCounts()
+        for batch in self._tail_batches():
+            files, tombstones = _count_batch(batch, cutoff, files, tombstones)
+        count = partial(_count_piece, self.table.storage, touched=self._touched, cutoff=cutoff)
+        rows = sum(piece.group.rows for piece in self._pieces)
+        with self.table.progress.step("counting files", unit="rows", total=rows) as step:
+            for piece, counted in zip(self._pieces, self.table.engine.run(count, self._pieces), strict=True):
+                files, tombstones = files + counted[0], tombstones + counted[1]
+                step.advance(piece.group.rows)
+        return files, tombstones
+
+    def narrow(self, *, with_records: bool = True) -> Iterator[FileBatch]:
+        """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`); without
+        `with_records` the numbers of rows of a checkpoint's files are not read, and null.
+        """
+        yield from self._tail_batches()
+        read = partial(
+            read_narrow, self.table.storage, touched=self._touched, with_paths=True, with_records=with_records
+        )
+        yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
+
+    @property
+    def set_aside(self) -> Mapping[str, str]:
+        """Checkpoint files that could not be used -> the rule that each breaks."""
+        return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
+
+    def without_checkpoint(self, rule: str) -> Snapshot:
+        """Rebuild the same version as if its checkpoint, which breaks `rule`, were not there.
+
+        Raises where nothing older helps.
+        """
+        if self.segment.checkpoint is None:
+            return self
+        unusable = {**self._unusable, self.segment.checkpoint: rule}
+        return self.table.rebuild(self._log, self.version, unusable=unusable)
+
+    @cached_property
+    def _touched(self) -> TouchedFiles:
+        return TouchedFiles(self._tail.seen)
+
+    def _tail_batches(self) -> Iterator[FileBatch]:
+        yield from (FileBatch(adds=batch) for batch in self._tail.adds)
+        yield from (FileBatch(removes=batch) for batch in self._tail.removes)
+        if self._inline.adds or self._inline.removes:
+            yield self._narrow_inline
+
+    def _whole(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], fields: Sequence[str] | None
+    ) -> Iterator[Result]:
+        table = self.table
+        for batch in self._batches_of_commits():
+            rows = batch.adds if kind == "add" else batch.removes
+            if rows is not None and rows.num_rows:
+                yield work(rows)
+        read = partial(read_whole, table.storage, touched=self._touched, kind=kind, fields=fields)
+        yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
+
+    def _of_pieces(
+        self,
+        read: Callable[[CheckpointPiece], Iterator[Batch]],
+        rows_of: Callable[[Batch], int],
+        work: Callable[[Batch], Result],
+        *,
+        several_at_once: bool,
+    ) -> Iterator[Result]:
+        """Yield what `work` makes of the batches of every row group, telling the rows that its footer counts."""
+        total = sum(piece.group.rows for piece in self._pieces)
+        with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
+
+            def tell(piece: CheckpointPiece) -> Iterator[Result]:
+                left = piece.group.rows
+                for batch in read(piece):
+                    yield work(batch)
+                    step.advance(rows_of(batch))
+                    left -= rows_of(batch)
+                step.advance(left)  # rows of other actions, and those that newer commits decided
+
+            if several_at_once:
+                yield from self.table.engine.stream(tell, self._pieces)
+            else:
+                for piece in self._pieces:
+                    yield from tell(piece)
+
+
+def _same(batch: Batch) -> Batch:
+    return batch
+
+
+def _rows_of_batch(batch: FileBatch) -> int:
+    return sum(rows.num_rows for rows in (batch.adds, batch.removes) if rows is not None)
+
+
+def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
+    rows: int = batch.num_rows
+    return rows
+
+
+def _read_both(storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles) -> Iterator[FileBatch]:
+    for removes in read_whole(storage, piece, touched, "remove"):
+        yield FileBatch(removes=removes)
+    for adds in read_whole(storage, piece, touched, "add"):
+        yield FileBatch(adds=adds)
+
+
+def _count_batch(
+    batch: FileBatch, cutoff: int, files: FileCounts, tombstones: TombstoneCounts
+) -> tuple[FileCounts, TombstoneCounts]:
+    if batch.adds is not None:
+        files += count_adds(batch.adds)
+    if batch.removes is not None:
+        tombstones += count_removes(batch.removes, cutoff)
+    return files, tombstones
+
+
+def _count_piece(
+    storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles, cutoff: int
+) -> tuple[FileCounts, TombstoneCounts]:
+    files, tombstones = FileCounts(), TombstoneCounts()
+    for batch in read_narrow(storage, piece, touched, with_paths=False):
+        files, tombstones = _count_batch(batch, cutoff, files, tombstones)
+    return files, tombstones
+
+
+def read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]) -> Snapshot:
+    """Read the small actions of a segment, check that the version may be read, and plan the reading of its file
+    actions.
+    """
+    older_follow = segment.checkpoint is not None
+    tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
+    contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
+    state = tail.state
+    survived, inline = Survivors([], []), FileBatch()
+    if contents is not None and segment.checkpoint is not None:
+        name = segment.checkpoint.files[0].name
+        try:
+            state.take(contents.small, name)
+            survived = reconcile_commit(contents.json_actions, set(tail.seen), name)
+            inline = FileBatch(*narrow_batches(survived.adds, survived.removes, name))
+        except CommitCorrupt as fault:
+            raise CheckpointUnreadable(fault.message, code=fault.code, facts=fault.facts) from fault
+    if state.protocol is None:
+        raise _nothing_says(segment, "protocol", "protocol.missing")
+    require_readable(state.protocol, segment.version)
+    if state.metadata is None:
+        raise _nothing_says(segment, "metaData", "metadata.missing")
+    plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
+    sidecars = contents.sidecars if contents else ()
+    reads = table.storage.capabilities.parallel_reads  # a footer is small: on a far store reading it is waiting
+    planned = reported(
+        table.engine.run(plan, sidecars, at_once=reads if reads > 1 else None),
+        table.progress,
+        "opening sidecars",
+        unit="files",
+        total=len(sidecars),
+    )
+    pieces = [*(contents.pieces if contents else ()), *(piece for found in planned for piece in found)]
+    return Snapshot(
+        table=table,
+        version=segment.version,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        transactions=state.live_transactions,
+        domains=state.live_domains,
+        segment=segment,
+        checkpoint_layout=_layout(segment.checkpoint, contents),
+        sidecars=len(sidecars),
+        raw_protocol=plain_action(state.raw_protocol or {}),
+        raw_metadata=plain_action(state.raw_metadata or {}),
+        _problems=_problems(log, segment, state, rejected),
+        _log=log,
+        _tail=tail,
+        _inline=survived,
+        _narrow_inline=inline,
+        _pieces=tuple(pieces),
+        _unusable=dict(rejected),
+    )
+
+
+def _nothing_says(segment: LogSegment, action: str, code: str) -> Unreadable:
+    return Unreadable(
+        f"version {segment.version} has no {action} action",
+        code=code,
+        facts={
+            "replayed": f"commits {segment.commits[0].version}-{segment.commits[-1].version}"
+            if segment.commits
+            else "no commit"
+        },
+        hint="deltacli history {table}",
+    )
+
+
+def _layout(checkpoint: CheckpointInstance | None, contents: CheckpointContents | None) -> str | None:
+    if checkpoint is None or contents is None:
+        return None
+    if contents.is_v2 or checkpoint.kind is LogFileKind.UUID_CHECKPOINT:
+        return "v2"
+    return "multi-part" if checkpoint.kind is LogFileKind.MULTI_PART_CHECKPOINT else "classic"
+
+
+def _problems(
+    log: Log, segment: LogSegment, state: StateBuilder, rejected: Mapping[CheckpointInstance, str]
+) -> frozenset[str]:
+    found = {*log.hint_problems, *segment.problems, *rejected.values()}
+    if state.protocol is not None and state.protocol.is_catalog_managed:
+        found.add("catalog.unpublished-possible")
+    if state.metadata is not None and state.metadata.schema_string is None:
+        found.add("action.missing-required")  # metaData without schemaString, read as an empty schema
+    return frozenset(found)
+
+
+def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
+    """When the version was committed: its in-commit timestamp where the version has them, else its file's time."""
+    storage, listing, tail = snapshot.table.storage, snapshot._log.listing, snapshot._tail
+    file = listing.commits.get(snapshot.version)
+    if file is None:
+        return None, None
+    is_stamped = has_in_commit_timestamps(snapshot.protocol, snapshot.metadata)
+    if is_stamped:
+        if snapshot.segment.commits:
+            provenance = Provenance(tail.newest_commit_info, is_first=tail.commit_info_is_first)
+        else:
+            provenance = read_provenance(storage, file)
+        if provenance.in_commit_timestamp is not None:
+            return CommitTime(provenance.in_commit_timestamp, TimestampSource.IN_COMMIT), None
+    commits = (
+        listing.commits if listing.start_version == 0 else list_log(storage, progress=snapshot.table.progress).commits
+    )
+    return file_times(commits)[snapshot.version], "ict.missing" if is_stamped else None

@@ -1,0 +1,1 @@
+"""Saved plans: their files, whether they may still be applied, and their progress."""

@@ -1,0 +1,138 @@
+"""Whether a plan made earlier may still be executed.
+
+Only commits that came after the plan are read again when it is executed, so what the plan knows must still hold: the
+same table with the same past, a log that shows everything since, and a retention that has not grown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, deleted_file_retention_ms
+from deltacli.errors import FileMissing, Refused
+from deltacli.operations.log.log_files import digest, log_location
+from deltacli.operations.table.log import list_log
+from deltacli.operations.vacuum.plan import VacuumPlan
+from deltacli.quantities import format_duration, format_ranges, format_timestamp
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.table import Table
+    from deltacli.operations.table.version import Snapshot
+
+_AGAIN = "deltacli vacuum {table} --save-plan FILE"
+
+
+def digest_commit(table: Table, listing: LogListing, version: int) -> str | None:
+    """SHA-256 of a commit file; None where there is none. It tells one past of a table from another."""
+    file = listing.commits.get(version)
+    if file is None:
+        return None
+    try:
+        return digest(table.storage.read(log_location(file.name)))
+    except FileMissing:
+        return None
+
+
+def with_past(table: Table, plan: VacuumPlan) -> VacuumPlan:
+    """The plan with the digest of the commit that it was made of, to be saved."""
+    version = plan.snapshot_version
+    listing = list_log(table.storage, start_version=version, progress=table.progress)
+    return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
+
+
+def require_applicable(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> None:
+    """Raise Refused, with nothing changed, where a plan can't be executed on the newest version of a table.
+
+    Commits after the plan's version may have made some of its candidates live again: who executes it drops these.
+    """
+    _require_same_table(plan, snapshot)
+    _require_not_newer(plan, snapshot)
+    now_ms = table.clock()
+    _require_later(plan, now_ms)
+    _require_retention(plan, snapshot, now_ms)
+    _require_log_since(table, plan, snapshot)
+
+
+def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
+    if snapshot.metadata.id != plan.table_id:
+        raise Refused(
+            "the plan is of another table",
+            code="vacuum.plan-other-table",
+            facts={"planned for": plan.table, "its table id": plan.table_id, "this table's id": snapshot.metadata.id},
+            hint=_AGAIN,
+        )
+
+
+def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
+    if plan.snapshot_version > snapshot.version:
+        raise Refused(
+            f"the plan is of version {plan.snapshot_version}, and the newest of the table is {snapshot.version}",
+            code="vacuum.plan-newer",
+            facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
+            hint=_AGAIN,
+        )
+
+
+def _require_later(plan: VacuumPlan, now_ms: int) -> None:
+    if now_ms < plan.now_ms:
+        raise Refused(
+            "the clock shows a time before the plan was made",
+            code="vacuum.clock-skew",
+            facts={
+                "planned at": format_timestamp(plan.now_ms),
+                "now": format_timestamp(now_ms),
+                "next": "set the clock, or make a new plan",
+            },
+            hint=_AGAIN,
+        )
+
+
+def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> None:
+    """A consent to go below the table's own retention holds for the retention that was named, not for a longer one."""
+    own_ms = deleted_file_retention_ms(snapshot.properties)
+    is_consented = plan.allows_below and own_ms <= plan.own_retention_ms
+    if plan.cutoff_ms > now_ms - own_ms and not is_consented:
+        raise Refused(
+            "the plan deletes files that the table's retention now protects",
+            code="vacuum.plan-retention",
+            facts={
+                "planned up to": format_timestamp(plan.cutoff_ms),
+                "allowed up to": format_timestamp(now_ms - own_ms),
+                DELETED_FILE_RETENTION: f"{format_duration(own_ms)}, was {format_duration(plan.own_retention_ms)}",
+                "next": "make a new plan",
+            },
+            hint=_AGAIN,
+        )
+
+
+def _require_log_since(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> None:
+    """Raise Refused unless every commit since the plan is there, and the plan's own is the one that it saw."""
+    version = plan.snapshot_version
+    listing = snapshot.listing
+    if listing.start_version > version:
+        listing = list_log(table.storage, start_version=version, progress=table.progress)
+    missing = [one for one in range(version + 1, snapshot.version + 1) if one not in listing.commits]
+    found = digest_commit(table, listing, version)
+    if found is None and plan.snapshot_sha256 is not None:
+        missing.insert(0, version)
+    if missing:
+        raise Refused(
+            "commits since the plan are no longer in the log: what they need can't be known",
+            code="vacuum.plan-too-old",
+            facts={
+                "planned at": f"version {version}, {format_timestamp(plan.now_ms)}",
+                "newest": str(snapshot.version),
+                "missing commits": format_ranges(missing),
+                "next": "make a new plan",
+            },
+            hint=_AGAIN,
+        )
+    if plan.snapshot_sha256 not in (None, found):
+        raise Refused(
+            f"commit {version} is another than when the plan was made: the table has another past",
+            code="vacuum.plan-other-past",
+            facts={"why": "the log was restored from a backup and written on", "next": "make a new plan"},
+            hint=_AGAIN,
+        )

@@ -1,0 +1,236 @@
+"""How far the execution of a saved plan got: lines of JSON beside the plan, each on the disk before the next batch.
+
+`begin` names the plan and the table that it is executed on, `resume` begins one more run, `done` says that every row
+before `upTo` was decided, with the counts so far and the rows that failed since the last line, `end` that the run came
+to its end. A line that a crash cut is as if it had never been written: its batch is done again, which is harmless.
+
+Rows that failed are not decided: the next run tries them again, before it goes on.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Self
+
+from deltacli.errors import Refused, UsageError
+from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
+from deltacli.operations.vacuum.saved.record_lines import RecordState, counts_as_json, read_record
+from deltacli.quantities import plural, ranges_of
+from deltacli.storage.replacement import unwritable
+
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
+
+
+def record_path(plan_path: str) -> str:
+    """Where the record of a plan in a file lies."""
+    return f"{plan_path}.progress"
+
+
+class ProgressRecord:
+    """The record of one plan on the table at a URI, open for one run; `with` closes it. Two runs at a time are refused.
+
+    Raises Refused (`vacuum.plan-progress`) where the file is another plan's, unless that one was completed, or another
+    table's, a copy say, or is no record at all; StorageFailed where it can't be written.
+    """
+
+    def __init__(self, plan_path: str, plan: VacuumPlan, *, table: str | None = None) -> None:
+        self.path = record_path(plan_path)
+        self._plan = plan
+        self._table = plan.table if table is None else table
+        self._descriptor = self._open()
+        try:
+            self._lock()
+            self._begin(plan)
+        except BaseException:  # a signal as well: without an object nobody closes the file, and it stays locked
+            self.close()
+            raise
+
+    def _begin(self, plan: VacuumPlan) -> None:
+        data = self._read()
+        try:
+            state, self._end = read_record(data)
+            if state.plan_id == plan.plan_id:
+                state.require_rows(plan.files)
+        except (ValueError, LookupError, TypeError, RecursionError) as fault:
+            raise self._refused("the record of the plan can't be read", {"reason": str(fault)[:200]}) from fault
+        if state.plan_id not in (None, plan.plan_id):
+            if not state.is_completed:
+                facts = {"begun with plan": str(state.plan_id), "this plan": plan.plan_id}
+                raise self._refused("the record beside the plan is another plan's, which was not completed", facts)
+            state, self._end = RecordState(), 0
+        if state.table not in (None, self._table):
+            facts = {"executed on": str(state.table), "this table": self._table}
+            raise self._refused("the record beside the plan is of another table, on which it was executed", facts)
+        self._start = state
+        self._outcome = state.outcome()
+        self._up_to = 0
+        self._has_failed = False
+        if not state.is_completed:
+            self._cut()
+            if state.plan_id is None:
+                begin = {"type": "begin", "formatVersion": 1, "planId": plan.plan_id, "files": plan.files}
+                self._append({**begin, "table": self._table})
+            else:
+                self._append({"type": "resume", "upTo": state.resume_at})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def is_completed(self) -> bool:
+        """True if an earlier run decided everything: there is nothing to do."""
+        return self._start.is_completed
+
+    @property
+    def resume_at(self) -> int:
+        """Every row before this one was tried by earlier runs."""
+        return self._start.resume_at
+
+    @property
+    def retry(self) -> tuple[range, ...]:
+        """Rows before `resume_at` that failed, ascending."""
+        return self._start.failed_rows
+
+    @property
+    def pending(self) -> tuple[range, ...]:
+        """The rows of the plan that this run has to decide, in the order in which it must: ascending."""
+        rest = range(self.resume_at, self._plan.files)
+        return (*self.retry, *([rest] if rest else []))
+
+    @property
+    def failed_before(self) -> tuple[tuple[str, str], ...]:
+        """Path and reason of the first thousand rows of `retry`."""
+        return self._start.failures
+
+    @property
+    def counts(self) -> VacuumOutcome:
+        """What earlier runs are done with, for the outcome of this run to go on from. What failed is not in it: this
+        run tries it again.
+        """
+        return self._start.outcome()
+
+    def advance(self, up_to: int, outcome: VacuumOutcome) -> None:
+        """Note, durably, that every pending row before `up_to` was decided.
+
+        `outcome` began as `counts` and counts everything since. Raises StorageFailed, and ValueError for a row that is
+        before the last one.
+        """
+        if not self._up_to <= up_to <= self._plan.files:
+            raise ValueError(f"row {up_to} does not follow row {self._up_to} of {self._plan.files}")
+        failures = outcome.failed[len(self._outcome.failed) :]
+        failed = self._failed_rows(up_to, [path for path, _ in failures], outcome.failures - self._outcome.failures)
+        self._append({"type": "done", "upTo": up_to, **counts_as_json(outcome), "failed": failed, "failures": failures})
+        self._up_to = up_to
+        self._has_failed = self._has_failed or bool(failed)
+        self._outcome = replace(outcome, failed=list(outcome.failed))  # the caller goes on counting in its own
+
+    def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
+        """Note that the run came to its end: completed only where no row is left to decide."""
+        last = self.pending[-1].stop if self.pending else 0
+        is_whole = completed and self._up_to >= last and not self._has_failed
+        status = "COMPLETED" if is_whole else "FAILED"
+        self._append({"type": "end", "status": status, **counts_as_json(outcome)})
+
+    def _failed_rows(self, up_to: int, paths: Sequence[str], count: int) -> list[tuple[int, int]]:
+        """The rows that failed since the last line; every row that was tried, where there are more than were named."""
+        if count == 0:
+            return []
+        tried = [
+            range(max(rows.start, self._up_to), min(rows.stop, up_to))
+            for rows in self.pending
+            if rows.start < up_to and rows.stop > self._up_to
+        ]
+        if len(paths) == count:
+            wanted = {os.fsencode(path) for path in paths}
+            found = [row for rows in tried for row, path in zip(rows, self._paths(rows), strict=True) if path in wanted]
+            if len(found) == count:
+                return ranges_of(found)
+        return [(rows.start, rows.stop - 1) for rows in tried]
+
+    def _paths(self, rows: range) -> list[bytes]:
+        paths: list[bytes] = self._plan.candidates.column("path").slice(rows.start, len(rows)).to_pylist()
+        return paths
+
+    def close(self) -> None:
+        """Let another run have it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _open(self) -> int:
+        try:
+            return os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        except OSError as fault:
+            raise unwritable(self.path, fault) from fault
+        except ValueError as fault:
+            raise UsageError(f"{self.path!r} is no name of a file", code="usage.plan") from fault
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as fault:
+            raise Refused(
+                "another run executes this plan",
+                code="vacuum.plan-progress",
+                facts={"record": self.path},
+                hint="wait for it to end",
+            ) from fault
+        except OSError as fault:
+            if fault.errno not in _NO_LOCKS:  # without locks two runs do no harm: their counts are wrong
+                raise unwritable(self.path, fault) from fault
+
+    def _read(self) -> bytes:
+        try:
+            with open(os.dup(self._descriptor), "rb") as file:
+                file.seek(0)
+                return file.read()
+        except OSError as fault:
+            raise unwritable(self.path, fault) from fault
+
+    def _cut(self) -> None:
+        """Drop a torn line, and what was written for another plan."""
+        try:
+            os.ftruncate(self._descriptor, self._end)
+        except OSError as fault:
+            raise unwritable(self.path, fault) from fault
+
+    def _append(self, line: dict[str, Any]) -> None:
+        # Names that are no UTF-8 hold half characters, which only the standard library writes.
+        data = json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            os.fsync(self._descriptor)
+        except OSError as fault:
+            with suppress(OSError):  # half a line would be glued to the next one
+                os.ftruncate(self._descriptor, self._end)
+            raise unwritable(self.path, fault) from fault
+        self._end += len(data)
+
+    def _refused(self, message: str, facts: dict[str, str]) -> Refused:
+        return Refused(
+            message,
+            code="vacuum.plan-progress",
+            facts={"record": self.path, **facts, "next": "delete the record to begin with the first file"},
+            hint=f"rm {shlex.quote(self.path)}",
+        )
+
+
+def describe(record: ProgressRecord) -> str:
+    """Where a run begins, for people."""
+    if record.is_completed:
+        return "this plan was executed already: nothing to do"
+    again = sum(map(len, record.retry))
+    text = f"goes on after {plural(record.resume_at, 'file')}"
+    return f"{text}, {plural(again, 'file')} that failed tried again" if again else text

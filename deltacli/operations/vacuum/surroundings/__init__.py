@@ -1,0 +1,1 @@
+"""What lies in and around a table: listings, links, other tables."""

@@ -1,0 +1,49 @@
+"""A listing that the store made, in place of our own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.operations.vacuum.candidates import ListedFiles
+from deltacli.quantities import format_timestamp, plural
+from deltacli.work.inventory.files import split_place
+from deltacli.work.inventory.inventory import open_inventory
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.table import Table
+
+
+class InventoryListing:
+    """The files of an inventory that lie below a table.
+
+    `made_ms` is when it was begun, or, where it does not say, when it was written: what came later is not in it.
+    """
+
+    def __init__(self, table: Table, place: str) -> None:
+        self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
+        directory, name = split_place(place)
+        created = self._inventory.created_ms
+        self.made_ms = table.open_other(directory).stat(name).modified_ms if created is None else created
+        self._outside = self._without_time = 0
+
+    def files(self, directory: str = "") -> Iterator[ListedFiles]:
+        """Yield the files below a directory. Raises Unreadable (`vacuum.inventory`)."""
+        below = directory.encode("utf-8", "surrogateescape") + b"/"
+        for batch in self._inventory.batches():
+            self._outside += batch.outside
+            self._without_time += batch.without_time
+            is_wanted = pc.invert(pc.starts_with(batch.paths, pattern=f"{LOG_DIRECTORY}/"))
+            if directory:
+                is_wanted = pc.and_(is_wanted, pc.starts_with(batch.paths, pattern=below))
+            yield ListedFiles(*(pc.filter(column, is_wanted) for column in batch[:3]))
+
+    def notes(self) -> Iterator[str]:
+        """What is to be said after the files were read."""
+        yield f"the inventory is of {format_timestamp(self.made_ms)}: what was written since stays"
+        if self._outside:
+            yield f"{plural(self._outside, 'row')} of the inventory lie outside of the table"
+        if self._without_time:
+            yield f"{plural(self._without_time, 'row')} of the inventory tell no time or size: these files stay"

@@ -1,0 +1,74 @@
+"""Other tables below a table, where no listing shows all that lies there, and around it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.vacuum.keys import binary_paths
+from deltacli.delta.vacuum.names import find_table_roots, kind_of_directories
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.table import Table
+    from deltacli.storage import Storage
+
+TELLING = ("metadata", "schema", "snapshot", "manifest")
+"""Directories whose files tell of a table; others do by their name alone."""
+
+
+def kind_at(storage: Storage, directory: str) -> str | None:
+    """The format of the table that lies in a directory, None for none; the root's own log says nothing.
+
+    Raises FileMissing where there is no such directory.
+    """
+    names = [name for name in storage.list_directories(directory) if directory or name != LOG_DIRECTORY]
+    kind = kind_of_directories(names)
+    if kind is not None:
+        return kind
+    below = f"{directory}/" if directory else ""
+    telling = [name for name in TELLING if name in names]
+    paths = [f"{name}/{stat.name}" for name in telling for stat in storage.list_from(f"{below}{name}")]
+    return find_table_roots(binary_paths(paths)).get("")
+
+
+def tables_above(table: Table, paths: pyarrow.Array) -> dict[str, str]:
+    """The directories above some files (binary array), the root among them, that are tables of their own: directory ->
+    format. Each directory on the way is looked at once.
+    """
+    above = {""}
+    for parent in pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist():
+        parts = parent.decode("utf-8", "surrogateescape").split("/")
+        above |= {"/".join(parts[:length]) for length in range(1, len(parts) + 1)}
+    directories, storage = sorted(above), table.storage
+    look = partial(_kind_if_there, storage)
+    kinds = table.engine.run(look, directories, at_once=storage.capabilities.parallel_reads)
+    return {directory: kind for directory, kind in zip(directories, kinds, strict=True) if kind is not None}
+
+
+def _kind_if_there(storage: Storage, directory: str) -> str | None:
+    try:
+        return kind_at(storage, directory)
+    except FileMissing:
+        return None
+
+
+def tables_around(table: Table) -> Iterator[str]:
+    """The URIs of the Delta tables that a table lies in, the nearest first; what nobody may look at is passed over."""
+    for root in dict.fromkeys((table.uri, *table.storage.aliases)):
+        scheme, separator, path = root.partition("://")
+        place = path.rstrip("/")
+        while separator and "/" in place:
+            place = place.rpartition("/")[0]
+            if not place:
+                break
+            storage = table.open_other(f"{scheme}://{place}")
+            with suppress(FileMissing, PermissionRefused, CredentialsMissing):
+                if any(file.name.endswith((".json", ".parquet")) for file in storage.list_from(LOG_DIRECTORY)):
+                    yield storage.uri

@@ -1,0 +1,70 @@
+"""Other tables whose files stay: clones may name files of a table by absolute paths. Spec: Add File and Remove File."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.paths.paths import canonical
+from deltacli.delta.protocol.protocol import require_committable
+from deltacli.errors import DeltacliError, Refused
+from deltacli.operations.table.table import Table
+from deltacli.operations.vacuum.plan import ProtectedTable
+
+if TYPE_CHECKING:
+    from deltacli.operations.table.version import Snapshot
+
+
+def open_protected(table: Table, uri: str) -> Snapshot:
+    """The newest version of another table. Raises also Refused where the protocol keeps deltacli from knowing all that
+    it needs.
+    """
+    storage = table.open_other(uri)
+    other = Table(
+        storage, clock=table.clock, progress=table.progress, open_other=table.open_other, allowed=table.allowed
+    )
+    with of_protected(other.uri):
+        snapshot = other.snapshot()
+        require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
+    return snapshot
+
+
+def protected_table(snapshot: Snapshot) -> ProtectedTable:
+    """What a plan remembers of it."""
+    return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version)
+
+
+def open_kept(table: Table, kept: ProtectedTable) -> Table:
+    """The table that a plan spared the files of. Raises as `open_protected`, and Refused where it is another one."""
+    snapshot = open_protected(table, kept.uri)
+    if snapshot.metadata.id != kept.table_id or snapshot.version < kept.version:
+        raise Refused(
+            "the protected table was replaced after the plan was made: which files it needs can't be told",
+            code="vacuum.plan-other-table",
+            facts={"protected table": kept.uri, "plan": f"{kept.table_id}, version {kept.version}"},
+            hint="deltacli vacuum {table} --dry-run",
+        )
+    return snapshot.table
+
+
+@contextmanager
+def of_protected(uri: str) -> Iterator[None]:
+    """Let faults name the other table, not the one that is vacuumed."""
+    try:
+        yield
+    except DeltacliError as fault:
+        fault.table = fault.table or uri
+        fault.facts.setdefault("protected table", uri)
+        if fault.hint and not fault.code.startswith("vacuum."):
+            fault.hint = fault.hint.replace("{table}", shlex.quote(uri))
+        raise
+
+
+def made_absolute(paths: Any, uri: str) -> Any:  # Any: string arrays
+    """Paths as the log of another table has them, so that they mean the same everywhere."""
+    root = f"{canonical(uri).rstrip('/')}/"
+    is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
+    return pc.if_else(is_relative, pc.binary_join_element_wise(root.replace("%", "%25"), paths, ""), paths)

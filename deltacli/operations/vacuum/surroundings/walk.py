@@ -1,0 +1,140 @@
+"""Listing a table for a vacuum: directory by directory, past what is hidden or another table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
+from deltacli.errors import FileMissing, UsageError
+from deltacli.operations.vacuum.candidates import ListedFiles
+from deltacli.operations.vacuum.surroundings.other_tables import TELLING, kind_at
+from deltacli.storage import PathKind, Storage, Walked, link_targets
+
+_FILES_A_BATCH = 131_072
+
+
+@dataclass
+class TableWalk:
+    """Walks over the files of a table once, noting what is met on the way."""
+
+    storage: Storage
+    names: HiddenNames
+    """Those that are known when the walk begins: a directory `key=value` is entered, whatever they say of it."""
+    directory: str = ""
+    tables: dict[str, str] = field(default_factory=dict)
+    """Directories that are tables of their own, '' where the root is another one as well -> the format."""
+    links: list[str] = field(default_factory=list)
+    """Whatever is neither a file nor a directory, by its path: links, and a few rarities."""
+    hidden_directories: list[str] = field(default_factory=list)
+    """Those that were not entered."""
+    empty_directories: list[tuple[str, int]] = field(default_factory=list)
+    """With their times in epoch milliseconds."""
+
+    def files(self) -> Iterator[ListedFiles]:
+        """Yield the files. Raises UsageError where the directory to begin with is no part of the table."""
+        if self.directory:
+            self.require_part()
+        held = _Held()
+        for walked in self.storage.walk(self.directory, self._enter):
+            self.links += links_in(walked)
+            self._note_table(walked.directory, walked.odd)  # its log may be a link
+            if walked.is_empty and walked.directory and walked.directory_modified_ms is not None:
+                self.empty_directories.append((walked.directory, walked.directory_modified_ms))
+            held.take(walked)
+            if len(held) >= _FILES_A_BATCH:
+                yield held.flush()
+        if len(held):
+            yield held.flush()
+
+    def _enter(self, path: str, directories: Sequence[str]) -> Iterable[str]:
+        found = [name for name in directories if path or name != LOG_DIRECTORY]
+        if self._note_table(path, found) and path:
+            return ()
+        below = f"{path}/" if path else ""
+        visible = [name for name in found if "=" in name or not self.names.hides_directory(below + name)]
+        self.hidden_directories += [below + name for name in set(found).difference(visible)]
+        return visible
+
+    def _note_table(self, directory: str, names: Sequence[str]) -> bool:
+        """Note a table that lies in a directory, if what is in it has such a name."""
+        kind = kind_of_directories([name for name in names if directory or name != LOG_DIRECTORY])
+        if kind is not None:
+            self.tables[directory] = kind
+        return kind is not None
+
+    def require_part(self) -> None:
+        """The directory to begin with is there, and neither hidden nor inside another table; of the root it is noted
+        what else it is.
+        """
+        shared = kind_at(self.storage, "")
+        if shared is not None:
+            self.tables[""] = shared
+        parts = self.directory.split("/")
+        for length in range(1, len(parts) + 1):
+            above = "/".join(parts[:length])
+            if self.names.hides_directory(above):
+                raise UsageError(
+                    f"--prefix {self.directory}: {parts[length - 1]} is hidden, vacuum does not look there"
+                )
+            if self._is_link(above):
+                raise UsageError(f"--prefix {self.directory}: {above} is a link, and vacuum does not follow links")
+            kind = self._kind_at(above)
+            if kind is not None:
+                raise UsageError(f"--prefix {self.directory}: {above} is a {kind} table of its own")
+
+    def _is_link(self, path: str) -> bool:
+        return self.storage.capabilities.has_directories and [*link_targets(self.storage, [path])] != [(path, path)]
+
+    def _kind_at(self, path: str) -> str | None:
+        try:
+            return kind_at(self.storage, path)
+        except FileMissing:
+            if self.storage.kind_of(path) is PathKind.FILE:
+                raise UsageError(f"--prefix {self.directory}: this is a file, not a directory") from None
+            raise UsageError(
+                f"--prefix {self.directory}: the table has no such directory", facts={"looked for": path}
+            ) from None
+
+
+def links_in(walked: Walked) -> list[str]:
+    """Whatever is neither a file nor a directory in a directory, by its path: links, and a few rarities."""
+    below = f"{walked.directory}/" if walked.directory else ""
+    return [below + name for name in walked.odd if name and not name.endswith("/")]
+
+
+class _Held:
+    """Files of several directories on their way into columns."""
+
+    def __init__(self) -> None:
+        self._paths: list[str] = []
+        self._sizes: list[int] | None = []
+        self._times: list[int] | None = []
+        self._is_plain = True
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    def take(self, walked: Walked) -> None:
+        prefix = f"{walked.directory}/" if walked.directory else ""
+        if walked.sizes is not None or walked.directory.rpartition("/")[2] in TELLING:
+            self._is_plain = False
+        self._paths += [prefix + name for name in walked.names] if prefix else walked.names
+        if walked.sizes is None or walked.modified_ms is None:
+            self._sizes = self._times = None
+        elif self._sizes is not None and self._times is not None:
+            self._sizes += walked.sizes
+            self._times += walked.modified_ms
+
+    def flush(self) -> ListedFiles:
+        import pyarrow as pa
+
+        found = ListedFiles(
+            self._paths,
+            None if self._sizes is None else pa.array(self._sizes, pa.int64()),
+            None if self._times is None else pa.array(self._times, pa.int64()),
+            self._is_plain,
+        )
+        self._paths, self._sizes, self._times, self._is_plain = [], [], [], True
+        return found

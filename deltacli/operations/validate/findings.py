@@ -1,0 +1,167 @@
+"""Collecting what checks find: which rules run, how many findings are kept, and what becomes of a check that fails."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Place, Rule, Severity
+from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.memory import stop_if_exhausted
+
+MOST_COUNTED = 10_000
+"""So many findings above the limit are counted; from then on `10,000 or more` is all that is said of a rule."""
+
+CHECK_CRASHED = Rule(
+    "validate.check-crashed",
+    Severity.ERROR,
+    Level.LOG,
+    "A check of deltacli failed: what it looks for is not known.",
+    "",
+    "deltacli",
+    Fix(
+        broken="deltacli, not the table",
+        mend="report it with the message; the other checks ran all the same",
+        loss="nothing",
+    ),
+    "",
+)
+"""Not in the catalogue: no table is at fault."""
+
+FILE_UNREADABLE = Rule(
+    "validate.file-unreadable",
+    Severity.ERROR,
+    Level.LOG,
+    "A file of the log is there and could not be read: what it holds is not known.",
+    "",
+    "deltacli",
+    Fix(
+        broken="what this file would tell is not checked",
+        mend="grant the right to read it, or see to the disk or store that holds it, and run the same command again",
+        loss="nothing",
+    ),
+    "a commit that only its owner may read",
+)
+"""Not in the catalogue either."""
+
+LEVELS: Mapping[str, frozenset[Level]] = {
+    "log": frozenset({Level.LOG, Level.CHECKPOINT}),
+    "storage": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING}),
+    "footers": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING, Level.FOOTERS}),
+    "data": frozenset(Level),
+}
+"""What the command line calls a level -> the levels of the catalogue it covers."""
+
+
+OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id})
+"""Ids that are in no catalogue: no table is at fault."""
+
+
+class Choice(NamedTuple):
+    """Which rules a run asks for: globs over ids, and the profile (`draft`: only what the old draft demands)."""
+
+    level: str = "log"
+    select: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    profile: str = "current"
+
+    def takes(self, rule: Rule) -> bool:
+        """True if the rule is asked for."""
+        if rule in (CHECK_CRASHED, FILE_UNREADABLE):
+            return True
+        if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
+            return False
+        if self.select and not any(fnmatchcase(rule.id, pattern) for pattern in self.select):
+            return False
+        return not any(fnmatchcase(rule.id, pattern) for pattern in self.ignore)
+
+
+class Collector:
+    """Runs the checks of a choice over views, and keeps their findings: `most` for each rule (0: all)."""
+
+    def __init__(self, choice: Choice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
+        self._most = most
+        self._on_finding = on_finding
+        self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | OWN_RULES
+        self._checks: defaultdict[type, list[Check]] = defaultdict(list)
+        for check in catalogue().checks:
+            if any(rule.id in self._taken for rule in check.rules):
+                self._checks[check.view].append(check)
+        self._kept: Counter[str] = Counter()
+        self._crashed: set[Check] = set()
+        self._done: set[str] = set()
+        self.findings: list[Finding] = []
+        self.suppressed: Counter[str] = Counter()
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """The ids of the rules that are asked for."""
+        return frozenset(self._taken - OWN_RULES)
+
+    def looks_at(self, view: type) -> bool:
+        """True if a check of this run looks at such views, so that it is worth making one."""
+        return bool(self._checks[view])
+
+    def look(self, view: object, place: Place) -> None:
+        """Run every check for such a view. One that fails is reported, and never hides the others."""
+        self.take(self.findings_of(view, place))
+
+    def findings_of(self, view: object, place: Place) -> list[Finding]:
+        """What every check for such a view finds, not yet taken: this may be asked in several threads."""
+        found: list[Finding] = []
+        for check in self._checks[type(view)]:
+            if self._is_done(check):
+                continue
+            try:
+                found.extend(self._heard(check, view))
+            except Exception as fault:  # noqa: BLE001  (a check is a guest: whatever it does, the others run)
+                stop_if_exhausted(fault)
+                found.extend(self._crash(check, fault, place))
+        return found
+
+    def _heard(self, check: Check, view: object) -> Iterator[Finding]:
+        """What a check finds of rules that are asked for, until enough was heard of each of them."""
+        heard: Counter[str] = Counter()
+        enough = MOST_COUNTED + self._most if self._most else 0
+        wanted = [rule.id for rule in check.rules if rule.id in self._taken]
+        for finding in check.run(view):
+            rule = finding.rule.id
+            if rule not in self._taken:
+                continue
+            heard[rule] += 1
+            if enough and heard[rule] > enough:
+                if all(heard[name] > enough for name in wanted):
+                    return
+                continue
+            yield finding
+
+    def take(self, findings: Iterable[Finding]) -> None:
+        """Keep findings of rules that are asked for, up to the limit."""
+        for finding in findings:
+            rule = finding.rule.id
+            if rule not in self._taken:
+                continue
+            if self._most and self._kept[rule] >= self._most:
+                self.suppressed[rule] += 1
+                if self.suppressed[rule] >= MOST_COUNTED:
+                    self._done.add(rule)
+                continue
+            self._kept[rule] += 1
+            self.findings.append(finding)
+            if self._on_finding is not None:
+                self._on_finding(finding)
+
+    def _is_done(self, check: Check) -> bool:
+        """True if enough was heard of every rule of a check: a million more findings would tell nothing new."""
+        return bool(self._done) and all(rule.id in self._done or rule.id not in self._taken for rule in check.rules)
+
+    def _crash(self, check: Check, fault: Exception, place: Place) -> list[Finding]:
+        if check in self._crashed:
+            return []
+        self._crashed.add(check)
+        name = getattr(check.run, "__name__", "a check")
+        ids = ", ".join(rule.id for rule in check.rules)
+        message = f"the check {name} failed with {type(fault).__name__}: {fault}; not checked: {ids}"
+        return [CHECK_CRASHED.at(place, message)]

@@ -1,0 +1,125 @@
+"""Files of change data: their footers, and at level `data` what each of their rows says it is.
+
+Those that are not there are told by the listing. Spec: Add CDC File; Change Data Files.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from deltacli.delta.footers.schema import FileSchema, read_schema
+from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.rules.framework.file_views import (
+    ChangedVersionView,
+    ChangeFileView,
+    ChangeTypes,
+    FileFault,
+    FileFaultView,
+)
+from deltacli.delta.rules.framework.views import Placed
+from deltacli.engine.base import Engine
+from deltacli.errors import PathExternal
+from deltacli.memory import stop_if_exhausted
+from deltacli.operations.read.file_selection import FileSelection
+from deltacli.operations.validate.findings import Collector
+from deltacli.progress import Progress
+from deltacli.quantities import plural
+from deltacli.work.change_facts import ChangeFacts, ChangeFiles
+from deltacli.work.file_facts import FooterFiles
+from deltacli.work.rows.table_files import TableFiles
+
+_VIEWS = (ChangeFileView, ChangedVersionView, FileFaultView)
+_NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 64, 8
+_MOST_SCHEMAS = 256
+_NO_SCHEMA = FileFault("data.not-parquet", "its schema can't be read")
+
+
+@dataclass
+class ChangeInspector:
+    """Looks into files of change data and shows the checks what is there."""
+
+    files: TableFiles
+    footers: FooterFiles
+    engine: Engine
+    collector: Collector
+    is_near: bool
+    with_rows: bool
+
+    def __post_init__(self) -> None:
+        self._schemas: dict[bytes, FileSchema | None] = {}
+
+    def run(
+        self,
+        changes: Sequence[tuple[Placed, int]],
+        rows_added: Mapping[int, int],
+        selection: FileSelection,
+        progress: Progress,
+    ) -> Iterator[str]:
+        """Look into the files, which are in the order of versions; yields what is not checked, and why."""
+        named = [(placed, version) for placed, version in changes if isinstance(placed.action.get("path"), str)]
+        if not named or not any(map(self.collector.looks_at, _VIEWS)):
+            return
+        if selection.predicate is not None:
+            yield f"{plural(len(named), 'file')} of change data: a condition is about the rows of the newest version"
+            return
+        chosen = named
+        if selection.share < 1:
+            chosen = [named[place] for place in selection.sample([placed.action["path"] for placed, _ in named])]
+            left = f"{len(named) - len(chosen):,} of {plural(len(named), 'file')}"
+            yield f"{left} of change data, which a sample leaves out"
+        of_version = Counter(version for _, version in named)
+        with progress.step("reading change data", unit="files", total=len(chosen)) as step:
+            facts = zip(chosen, self._read(chosen), strict=True)
+            for version, group in groupby(facts, key=lambda one: one[0][1]):
+                types = []
+                for (placed, _), fact in group:
+                    types.append(self._show(placed, version, fact))
+                    step.advance(1)
+                known = [each for each in types if each is not None]
+                if len(known) == of_version[version]:
+                    place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
+                    self.collector.look(ChangedVersionView(place, version, _sum(known), rows_added.get(version)), place)
+
+    def _read(self, changes: Sequence[tuple[Placed, int]]) -> Iterator[ChangeFacts]:
+        reader = ChangeFiles(self.files, self.footers, self.with_rows)
+        each = _NEAR_FILES_A_PIECE if self.is_near else _FAR_FILES_A_PIECE
+        paths = [placed.action["path"] for placed, _ in changes]
+        pieces = (paths[start : start + each] for start in range(0, len(paths), each))
+        for part in self.engine.run(reader.read, pieces):
+            yield from part
+
+    def _show(self, placed: Placed, version: int, facts: ChangeFacts) -> ChangeTypes | None:
+        """Show one file; the kinds of changes it has, where they are known."""
+        place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
+        schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
+        fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
+        if fault is not None and fault.code not in ("data.file-missing", PathExternal.code):
+            self.collector.look(FileFaultView(place, fault), place)
+        if facts.footer is None or schema is None:
+            return None
+        self.collector.look(ChangeFileView(place, version, schema, facts.footer.rows, facts.types), place)
+        return facts.types
+
+    def _schema(self, key: bytes) -> FileSchema | None:
+        import pyarrow
+
+        if key not in self._schemas:
+            if len(self._schemas) >= _MOST_SCHEMAS:
+                self._schemas.clear()
+            try:
+                self._schemas[key] = read_schema(key)
+            except (pyarrow.ArrowException, OSError, ValueError) as fault:
+                stop_if_exhausted(fault)
+                self._schemas[key] = None
+        return self._schemas[key]
+
+
+def _sum(types: Sequence[ChangeTypes]) -> ChangeTypes:
+    counts: Counter[str] = Counter()
+    for each in types:
+        counts.update(each.counts)
+    return ChangeTypes(counts, sum(each.bad for each in types))

@@ -1,0 +1,256 @@
+"""One checkpoint, judged: by itself, and against what replay makes of its version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint import comparison
+from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import CheckpointInstance
+from deltacli.delta.protocol.properties import deleted_file_retention_ms
+from deltacli.delta.rules.checkpoints import rows as rules
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.known_files import KnownFiles
+from deltacli.delta.rules.framework.raw_lines import LineScanner
+from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.operations.read.file_rows import FileRows
+from deltacli.operations.table.regimes import with_metadata, with_protocol
+from deltacli.storage import Storage
+from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class CheckpointInspector:
+    """Reads a checkpoint once and keeps what judging it needs. Without an `expected` state its own files are judged
+    instead, and later commits go on from it; with their statistics only if these are kept.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        instance: CheckpointInstance,
+        expected: ExpectedState | None,
+        scanner: LineScanner,
+        now_ms: int,
+        sidecar_sizes: Mapping[str, int],
+        *,
+        keeps_statistics: bool = False,
+    ) -> None:
+        self._keeps_statistics = keeps_statistics
+        self.findings: list[Finding] = []
+        self.is_readable = True
+        self._instance = instance
+        self._expected = expected
+        self._now_ms = now_ms
+        self._regime = Regime()
+        self._clustering: str | None = None
+        self._judge: FileRows | None = None
+        self._kept: list[pyarrow.RecordBatch] = []
+        self._comparable: list[pyarrow.Table] = []
+        self._removes: list[pyarrow.RecordBatch] = []
+        self._shared_nulls = _SharedNulls()
+        self._duplicates = comparison.DuplicateFinder()
+        self._remove_keys: list[Any] = []  # Any: binary arrays
+        self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes)
+
+    def judge_files_with(self, rows: FileRows) -> None:
+        """Show the adds to the checks of files: no commit will."""
+        self._judge = rows
+
+    def run(self) -> CheckpointView:
+        """Read everything, and return the view; `findings` are those that need the rows."""
+        opened = self._reader.read(self._know_regime)
+        self.is_readable = opened.is_readable
+        self.findings.extend(opened.findings)
+        self._report_duplicates()
+        if self._expected is not None and opened.is_readable:
+            self._compare(self._expected)
+        return CheckpointView(
+            self._instance,
+            self._instance.version,
+            opened.small,
+            opened.schemas,
+            opened.file_sizes,
+            opened.rows,
+            opened.counts,
+            opened.inline_file_actions,
+            opened.missing_sidecars,
+            self._regime,
+            self._expected,
+            max(file.modified_ms for file in self._instance.files),
+            self._now_ms,
+            opened.small_is_whole,
+        )
+
+    def known_files(self) -> KnownFiles:
+        """The files that later commits go on from."""
+        import pyarrow as pa
+
+        schemas = action_schemas()
+        kept = [field for field in schemas.add if self._keeps_statistics or field.name != "stats"]
+        schema = pa.schema([*kept, pa.field("num_records", pa.int64())])
+        adds = pa.Table.from_batches(self._kept, schema)
+        removes = pa.Table.from_batches(self._removes, schemas.remove)
+        return KnownFiles.of_checkpoint(adds, removes, self._place().path)
+
+    def _place(self, key: str | None = None) -> Place:
+        return Place(f"_delta_log/{self._instance.files[0].name}", None, self._instance.version, key)
+
+    def _know_regime(self, opened: OpenedCheckpoint) -> None:
+        for kind, action, path in opened.small:
+            place = Place(path, None, self._instance.version)
+            if kind == "protocol":
+                self._regime = with_protocol(self._regime, action, place, self._instance.version)
+            elif kind == "metaData":
+                self._regime = with_metadata(self._regime, action, place, self._instance.version)
+            elif kind == "domainMetadata" and action.get("domain") == "delta.clustering" and not action.get("removed"):
+                self._clustering = action.get("configuration")
+
+    def _take_adds(self, batch: CheckpointAdds) -> None:
+        adds = batch.adds
+        self._duplicates.take(adds)
+        self._report_parsed(batch)
+        if self._expected is not None:
+            self._comparable.append(comparison.comparable(adds))
+            return
+        if self._judge is not None:
+            self._judge.show(adds, self._regime, batch.path, self._instance.version, self._clustering)
+        records = num_records_column(adds.column("stats"))
+        if batch.parsed_stats is not None and adds.column("stats").null_count == adds.num_rows:
+            records = _parsed_records(batch.parsed_stats, records)
+        narrow = adds if self._keeps_statistics else adds.drop_columns(["stats"])
+        narrow = narrow.append_column("num_records", records)
+        self._kept.append(self._shared_nulls.replace(narrow))
+
+    def _take_removes(self, removes: pyarrow.RecordBatch) -> None:
+        self._duplicates.take(removes)
+        if self._expected is not None:
+            self._remove_keys.append(comparison.keys_of(removes))
+        self._removes.append(removes)
+        for name in ("stats", "tags"):
+            filled = removes.num_rows - removes.column(name).null_count
+            if filled:
+                message = f"{filled} removes of the checkpoint carry {name}, which no reader uses"
+                self.findings.append(
+                    rules.STATS_IN_CHECKPOINTED_REMOVE.at(self._place(f"remove.{name}"), message, seen=filled)
+                )
+
+    def _report_duplicates(self) -> None:
+        for path in self._duplicates.paths():
+            message = f"{path} stands in the checkpoint more than once; each file is one add or one remove"
+            self.findings.append(rules.DUPLICATE_KEY.at(self._place(path), message, seen=path))
+
+    def _report_parsed(self, batch: CheckpointAdds) -> None:
+        """Report parsed partition values and statistics that say other than the texts beside them."""
+        paths = batch.adds.column("path")
+        if batch.parsed_partitions is not None:
+            names = list(self._regime.partition_columns)
+            values = batch.adds.column("partitionValues")
+            differences = comparison.parsed_partition_differences(values, batch.parsed_partitions, paths, names)
+            for found in differences:
+                message = f"partitionValues_parsed.{found.field} of {found.path} differs from its partition value"
+                place = self._place(found.path)
+                self.findings.append(
+                    rules.PARSED_PARTITION_DIFFERS.at(place, message, seen=found.seen, expected=found.expected)
+                )
+        if batch.parsed_stats is not None:
+            stats = batch.adds.column("stats")
+            for found in comparison.parsed_record_differences(stats, batch.parsed_stats, paths):
+                message = f"stats_parsed.{found.field} of {found.path} differs from its statistics"
+                place = self._place(found.path)
+                self.findings.append(
+                    rules.PARSED_STATS_DIFFERS.at(place, message, seen=found.seen, expected=found.expected)
+                )
+
+    def _compare(self, expected: ExpectedState) -> None:
+        import pyarrow as pa
+
+        if expected.whole_adds is None:
+            return
+        ours = pa.concat_tables(self._comparable) if self._comparable else None
+        theirs_parts = [comparison.comparable(batch) for batch in expected.whole_adds()]
+        if ours is None and not theirs_parts:
+            self._compare_tombstones(expected)
+            return
+        schema = (ours if ours is not None else theirs_parts[0]).schema
+        ours = ours if ours is not None else schema.empty_table()
+        theirs = pa.concat_tables(theirs_parts) if theirs_parts else schema.empty_table()
+        found = comparison.compare(ours, theirs)
+        version = self._instance.version
+        for path in found.missing:
+            message = f"{path} is live at version {version}, and the checkpoint lacks it: its rows are lost to readers"
+            self.findings.append(rules.MISSING_ADD.at(self._place(path), message, expected=path))
+        for path in found.extra:
+            message = f"{path} is not live at version {version}, and the checkpoint has it: its rows come back"
+            self.findings.append(rules.EXTRA_ADD.at(self._place(path), message, seen=path))
+        for difference in found.different:
+            message = f"{difference.field} of {difference.path} differs from the log"
+            place = self._place(difference.path)
+            self.findings.append(
+                rules.ADD_DIFFERS.at(place, message, seen=difference.seen, expected=difference.expected)
+            )
+        self._compare_tombstones(expected)
+
+    def _compare_tombstones(self, expected: ExpectedState) -> None:
+        """Report unexpired removes that the checkpoint lacks: judged by the clock of its writer, its file's time."""
+        retention = deleted_file_retention_ms(expected.regime.properties)
+        written = max(file.modified_ms for file in self._instance.files)
+        cutoff = min(written, self._now_ms) - retention
+        unexpired = list(expected.tombstones(cutoff))
+        if not unexpired:
+            return
+        import pyarrow as pa
+
+        wanted = whole_actions_leniently([_without_tags(remove) for remove in unexpired], action_schemas().remove)
+        have = pa.chunked_array(self._remove_keys, pa.binary()).combine_chunks()
+        keys = comparison.keys_of(wanted)
+        lacking = pc.filter(wanted.column("path"), pc.invert(pc.is_in(keys, value_set=have)))
+        for path in lacking.to_pylist():
+            message = f"the checkpoint lacks the unexpired tombstone of {path}: a vacuum may delete the file too early"
+            self.findings.append(rules.MISSING_TOMBSTONE.at(self._place(path), message, expected=path))
+
+
+class _SharedNulls:
+    """Columns without any value share one piece of memory: a million rows have several such columns."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, Any] = {}  # Any: pyarrow has no types
+
+    def replace(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
+        """The same batch, its empty columns exchanged."""
+        import pyarrow as pa
+
+        columns = []
+        for column in batch.columns:
+            if column.null_count < len(column):
+                columns.append(column)
+                continue
+            made = self._made.get(column.type)
+            if made is None or len(made) < len(column):
+                made = self._made[column.type] = pa.nulls(len(column), column.type)
+            columns.append(made.slice(0, len(column)))
+        return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def _without_tags(remove: dict[str, Any]) -> dict[str, Any]:  # Any: an action
+    return {name: value for name, value in remove.items() if name != "tags"}
+
+
+def _parsed_records(parsed: Any, records: Any) -> Any:  # Any: columns
+    import pyarrow as pa
+
+    names = {parsed.type.field(index).name for index in range(parsed.type.num_fields)}
+    if "numRecords" not in names:
+        return records
+    try:
+        return pc.cast(pc.struct_field(parsed, ["numRecords"]), pa.int64())
+    except MemoryError:
+        raise
+    except pa.ArrowException:
+        return records  # `checkpoint.schema-type` tells

@@ -1,0 +1,304 @@
+"""The data files of the newest version: their footers, their deletion vectors, and at level `data` their rows.
+
+Each file is opened once. Footers are read some hundred at a time, rows file by file; what is learned is shown to the
+checks in columns (`rules/file_views.py`), so that memory does not grow with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from time import monotonic
+from typing import Any, NamedTuple
+
+from deltacli.delta.footers.parse import Footer
+from deltacli.delta.footers.schema import FileSchema, read_schema
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.rules.framework.file_views import (
+    AllFootersView,
+    AllRowsView,
+    AnswersView,
+    ChangedVersionView,
+    ChangeFileView,
+    FileFault,
+    FileFaultView,
+    FileSchemaView,
+    FootersView,
+    LiveAdds,
+    VectorsView,
+)
+from deltacli.delta.rules.framework.views import Placed
+from deltacli.engine.base import Engine
+from deltacli.errors import Unreadable
+from deltacli.memory import stop_if_exhausted
+from deltacli.operations.read.file_selection import FileSelection
+from deltacli.operations.validate.findings import Collector
+from deltacli.operations.validate.inspect_changes import ChangeInspector
+from deltacli.operations.validate.inspect_vectors import VectorInspector
+from deltacli.operations.validate.row_questions import AtHand, OnlyFooter, RowQuestions, repeated_name
+from deltacli.progress import Progress
+from deltacli.quantities import plural
+from deltacli.storage import Storage
+from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_file
+from deltacli.work.rows.table_files import TableFiles
+from deltacli.work.vector_facts import VectorRead
+
+FILE_VIEWS = (
+    FootersView,
+    FileSchemaView,
+    AllFootersView,
+    FileFaultView,
+    VectorsView,
+    ChangeFileView,
+    ChangedVersionView,
+    AnswersView,
+    AllRowsView,
+)
+_FILES_A_VIEW = 4_096
+_NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 256, 8
+_QUICK_SECONDS = 0.0002
+"""A file, to read a footer that need not be waited for: then threads only wait for each other."""
+
+
+class FilesChecked(NamedTuple):
+    """How far a run looked into data files: `checked` of `live` ones, and `rows` of them (None: none were read)."""
+
+    checked: int = 0
+    live: int = 0
+    rows: int | None = None
+
+
+class TableAtHand(NamedTuple):
+    """The table whose files are looked at. `sizes`: path of every file below it, not encoded -> bytes."""
+
+    storage: Storage
+    files: TableFiles
+    regime: Regime
+    sizes: Mapping[str, int]
+    place: Place
+    """That of the newest version."""
+
+
+@dataclass
+class _KnownSchema:
+    """A schema that files have: the first of them, and how many."""
+
+    schema: FileSchema | None
+    place: Place
+    files: int = 0
+    rows: int = 0
+
+
+@dataclass
+class FileInspector:
+    """Looks into data files and shows the checks what is there."""
+
+    table: TableAtHand
+    engine: Engine
+    collector: Collector
+    selection: FileSelection
+    progress: Progress
+    with_rows: bool
+    checked: FilesChecked = field(default_factory=FilesChecked)
+    not_checked: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        table = self.table
+        self._files = table.files
+        self._pool = FooterPool()
+        self._footers = FooterFiles(self._files, table.storage, table.sizes, self._pool)
+        self._unread = 0
+        self.refused = 0
+        self._schemas: dict[bytes, _KnownSchema] = {}
+        self._memory: dict[str, Any] = {}  # Any: what checks remember
+        self._footer_memory: dict[str, Any] = {}  # Any: as above
+        self._is_near = table.storage.capabilities.cheap_listing
+        self._questions = self._row_questions() if self.with_rows else None
+        self.with_rows = self._questions is not None
+        self._vectors = VectorInspector(table, self._files, self.engine, self.collector, self.with_rows)
+        if self._questions is not None:
+            self._memory |= self._questions.memory
+
+    def _row_questions(self) -> RowQuestions | None:
+        """What is asked of rows; None, and said, where the schema keeps these from being read."""
+        regime = self.table.regime
+        try:
+            twice = repeated_name(regime.schema.fields if regime.schema else ())
+            if twice is not None:
+                raise Unreadable(f"the schema has two columns {twice}")
+            return RowQuestions.make(regime)
+        except Unreadable as fault:
+            self.not_checked.append(f"the rows of all files, which can't be read: {fault.message}")
+            return None
+
+    def run(self, live: Iterable[LiveAdds], total: int) -> None:
+        """Look into the live files, of which there are `total`."""
+        self.checked = FilesChecked(0, total, 0 if self.with_rows else None)
+        what = "reading rows" if self.with_rows else "reading footers"
+        with self.progress.step(what, unit="files", total=total) as step:
+            for part in live:
+                chosen = self.selection.of(part, self.table.regime)
+                step.advance(part.adds.num_rows - chosen.adds.num_rows)
+                for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
+                    self._look_at(chosen.take(rows), step.advance)
+        if self._unread:
+            self.not_checked.append(f"the rows of {plural(self._unread, 'file')} that can't be read")
+        self.not_checked.extend(self._vectors.not_checked())
+        self._show_schemas()
+        if self._questions is not None:
+            self.not_checked.extend(self._questions.more.not_checked())
+            view_of_all = AllRowsView(self.table.place, self.table.regime, self._memory, self.selection.limits)
+            self.collector.look(view_of_all, self.table.place)
+
+    def run_changes(self, changes: Sequence[tuple[Placed, int]], rows_added: Mapping[int, int]) -> None:
+        """Look into the files of change data that are there: of a sample so many, of a condition none. `rows_added`:
+        version -> how many rows its other files add.
+        """
+        inspector = ChangeInspector(
+            self._files, self._footers, self.engine, self.collector, self._is_near, self.with_rows
+        )
+        self.not_checked.extend(inspector.run(changes, rows_added, self.selection, self.progress))
+
+    def _look_at(self, live: LiveAdds, advance: Callable[[int], None]) -> None:
+        vectors = self._vectors.read(live)
+        facts = self._rows_of(live, vectors, advance) if self.with_rows else self._footers_of(live, advance)
+        checked, live_files, rows = self.checked
+        if rows is not None:
+            rows += sum(fact.rows for fact in facts)
+            self._unread += sum(fact.is_unread or fact.footer is None for fact in facts if not fact.is_refused)
+        refused = sum(fact.is_refused for fact in facts)
+        self.refused += refused
+        self.checked = FilesChecked(checked + live.adds.num_rows - refused, live_files, rows)
+        for fact in facts:
+            if fact.fault is not None and not fact.is_refused:
+                place = live.place(fact.row)
+                self.collector.look(FileFaultView(place, fact.fault), place)
+        footers = [fact.footer for fact in facts]
+        self._show_footers(live, footers)
+        self._vectors.show(live, vectors, footers)
+        if self._questions is not None:
+            schemas = {key: known.schema for key, known in self._schemas.items() if known.schema is not None}
+            view = AnswersView(
+                live,
+                footers,
+                [fact.answers for fact in facts],
+                self.table.regime,
+                schemas,
+                self._memory,
+                self.selection.limits,
+            )
+            self.collector.look(view, self.table.place)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _footers_of(self, live: LiveAdds, advance: Callable[[int], None]) -> list[FileFacts]:
+        paths: list[str] = live.adds.column("path").to_pylist()
+        each = _NEAR_FILES_A_PIECE if self._is_near else _FAR_FILES_A_PIECE
+        pieces = [paths[start : start + each] for start in range(0, len(paths), each)]
+        found: list[FileFacts] = []
+        for part in self._parts_of(pieces):
+            found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
+            advance(len(part))
+        return found
+
+    def _parts_of(self, pieces: Sequence[Sequence[str]]) -> Iterator[list[tuple[Footer | None, FileFault | None]]]:
+        """Read footers in order: one after the other as long as each piece is quick, else several at once."""
+        if not self._is_near:
+            yield from self.engine.run(
+                self._footers.read, pieces, at_once=self.table.storage.capabilities.parallel_reads
+            )
+            return
+        for number, piece in enumerate(pieces):
+            begun = monotonic()
+            found = self._footers.read(piece)
+            is_quick = monotonic() - begun <= _QUICK_SECONDS * len(piece)
+            yield found
+            if not is_quick:
+                yield from self.engine.run(self._footers.read, pieces[number + 1 :])
+                return
+
+    def _rows_of(
+        self, live: LiveAdds, vectors: Mapping[int, VectorRead], advance: Callable[[int], None]
+    ) -> list[FileFacts]:
+        assert self._questions is not None
+        found: list[FileFacts] = []
+        for fact in self.engine.run(partial(self._read, vectors), self._questions.files(live, self._footers)):
+            found.append(self._questions.settled(fact))
+            advance(1)
+        return found
+
+    def _read(
+        self,
+        vectors: Mapping[int, VectorRead],
+        piece: tuple[int, Mapping[str, Any], AtHand],  # Any: values of the columns
+    ) -> FileFacts:
+        row, add, data_file = piece
+        if data_file is None or isinstance(data_file, FileFault):
+            return FileFacts(row, None, data_file)
+        if isinstance(data_file, OnlyFooter):
+            return FileFacts(row, *self._footers.read([data_file.path])[0], is_unread=True)
+        assert self._questions is not None
+        if row in vectors:
+            deleted = vectors[row].rows
+            if deleted is None:  # which rows are live is not known
+                return FileFacts(row, *self._footers.read([data_file.path])[0])
+            data_file = replace(data_file, deleted=deleted)
+        return read_file(
+            self._files, self._questions.wanted, row, add, data_file, self._questions.questions, self._pool
+        )
+
+    # -- showing ------------------------------------------------------------------------------------------------------
+
+    def _show_footers(self, live: LiveAdds, footers: Sequence[Footer | None]) -> None:
+        by_schema: dict[bytes, list[int]] = {}
+        for row, footer in enumerate(footers):
+            if footer is not None:
+                by_schema.setdefault(footer.schema, []).append(row)
+        for key, rows in by_schema.items():
+            known = self._schemas.get(key)
+            if known is None:
+                known = self._schemas[key] = self._know(key, live.place(rows[0]))
+            of_schema = [footer for footer in (footers[row] for row in rows) if footer is not None]
+            known.files += len(rows)
+            known.rows += sum(footer.rows for footer in of_schema)
+            if known.schema is None:
+                for row in rows:
+                    place = live.place(row)
+                    fault = FileFault("data.not-parquet", "its schema can't be read")
+                    self.collector.look(FileFaultView(place, fault), place)
+                continue
+            chosen = live if len(rows) == len(footers) else live.take(rows)
+            view = FootersView(
+                chosen,
+                of_schema,
+                known.schema,
+                self.table.regime,
+                run_memory=self._footer_memory,
+                rows_follow=self.with_rows,
+            )
+            self.collector.look(view, view.place(0))
+
+    def _show_schemas(self) -> None:
+        """Show what can only be told when all footers were read."""
+        regime, place = self.table.regime, self.table.place
+        views = [
+            FileSchemaView(known.schema, regime, known.place, known.files, known.rows)
+            for known in self._schemas.values()
+            if known.schema is not None
+        ]
+        for view in views:
+            self.collector.look(view, view.place)
+        complete = sum(view.files for view in views) == self.checked.live
+        view_of_all = AllFootersView(place, regime, views, complete, self._footer_memory)
+        self.collector.look(view_of_all, place)
+
+    def _know(self, key: bytes, place: Place) -> _KnownSchema:
+        import pyarrow
+
+        try:
+            return _KnownSchema(read_schema(key), place)
+        except (pyarrow.ArrowException, OSError, ValueError) as fault:
+            stop_if_exhausted(fault)
+            return _KnownSchema(None, place)

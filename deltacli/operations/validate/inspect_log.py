@@ -1,0 +1,467 @@
+"""The walk of `validate` through a log: commits ascending, and at each version what claims to know its state."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.delta.rules.framework.base import Place, Severity
+from deltacli.delta.rules.framework.known_files import KnownFiles
+from deltacli.delta.rules.framework.raw_lines import ScannedLines
+from deltacli.delta.rules.framework.row_change import rows_added
+from deltacli.delta.rules.framework.views import (
+    ChecksumView,
+    CommitView,
+    CompactionView,
+    ExpectedState,
+    HintView,
+    MetadataView,
+    Placed,
+    ProtocolView,
+    RegimeView,
+    StateView,
+)
+from deltacli.delta.rules.log.commit_lines import EMPTY
+from deltacli.engine.base import Engine
+from deltacli.errors import FileMissing, PathExternal
+from deltacli.memory import stop_if_exhausted
+from deltacli.operations.read.file_rows import FileRows
+from deltacli.operations.table.log_reader import FAULTS, Fault, LogReader, Scan
+from deltacli.operations.table.regimes import next_regime
+from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
+from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
+from deltacli.operations.validate.inspect_storage import WholeLog
+from deltacli.progress import Progress
+from deltacli.storage import Storage
+from deltacli.work.checkpoints.reading import sidecar_location
+
+if TYPE_CHECKING:
+    from deltacli.delta.rules.framework.views import CheckpointView
+
+_WINDOW_BYTES = 16 << 20
+_WINDOW_COMMITS = 500
+_MOST_COMPACTED = 100_000
+_MOST_ROWS_COMPARED = 20_000_000
+"""Live files that the histograms of all checksums together may count: a million take a tenth of a second."""
+
+
+class LogInspector:
+    """Walks through one log and shows the checks what it meets. Afterwards `newest`, `files` and `commits` tell the
+    state that could be rebuilt; the files of a checkpoint with their statistics if these are kept.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        engine: Engine,
+        collector: Collector,
+        log: WholeLog,
+        now_ms: int,
+        progress: Progress,
+        *,
+        keeps_statistics: bool = False,
+    ) -> None:
+        self._keeps_statistics = keeps_statistics
+        self.newest = Regime()
+        self.last_known = Regime()
+        self.version = -1
+        self.files = KnownFiles(is_known=False)
+        self.commits: list[CommitView] = []
+        self.counts: dict[int, Counter[str]] = {}
+        self.cdc: list[tuple[Placed, int]] = []
+        self.rows_added: dict[int, int] = {}
+        """Version -> how many rows it adds, of those with change data for which the log can tell."""
+        self.not_checked: list[str] = []
+        self.transactions: dict[str, tuple[int, int | None]] = {}
+        self.domains: dict[str, str] = {}
+        self._storage = storage
+        self._engine = engine
+        self._collector = collector
+        self._log = log
+        self._now_ms = now_ms
+        self._progress = progress
+        self._reader = LogReader(storage, engine)
+        self._memory: dict[str, Any] = {}  # Any: what checks remember
+        self._rows = FileRows(engine, collector, now_ms, storage.uri)
+        self._checkpoints: dict[int, list[CheckpointView]] = {}
+        self._rows_compared = 0
+        self._sidecar_sizes = {file.path: file.size_bytes for file in log.sidecars}
+
+    def run(self) -> None:
+        """Walk through the whole log, oldest version first."""
+        by_version: dict[int, list[Any]] = defaultdict(list)
+        for instance in self._log.listing.checkpoints:
+            by_version[instance.version].append(instance)
+        checksums = {file.version: file for file in self._log.files if file.path.kind is LogFileKind.CHECKSUM}
+        versions = sorted(set(self._log.listing.commits) | set(by_version) | set(checksums))
+        if 0 in self._log.listing.commits:
+            self.files = KnownFiles(is_known=True)
+        total = len(self._log.listing.commits)
+        with self._progress.step("checking the log", unit="commits", total=total) as step:
+            scanned: dict[str, Scan] = {}
+            claims: dict[str, bytes | Fault] = {}
+            for position, version in enumerate(versions):
+                file = self._log.listing.commits.get(version)
+                if file is not None:
+                    if file.name not in scanned:
+                        scanned = self._scan_window(versions[position:])
+                    with self._guarded(file.name, version):
+                        self._take_commit(file, scanned.pop(file.name))
+                    step.advance()
+                for instance in by_version.get(version, ()):
+                    with self._guarded(instance.files[0].name, version):
+                        self._take_checkpoint(version, instance, scanned)
+                if version in checksums and self._collector.looks_at(ChecksumView):
+                    checksum = checksums[version]
+                    if checksum.name not in claims:
+                        claims = self._read_claims(checksums, versions[position:])
+                    with self._guarded(checksum.name, version):
+                        self._take_checksum(checksum, claims.pop(checksum.name))
+        with self._guarded("", self.version):
+            self._rows.flush()
+        self._take_compactions()
+        self._take_hint()
+
+    @contextmanager
+    def _guarded(self, name: str, version: int) -> Iterator[None]:
+        """Report what goes wrong with one file, forget what it would have told, and go on with the others."""
+        try:
+            yield
+        except FAULTS as fault:
+            self._reader.require_tolerable(fault)
+            self._report_unread(name, version, fault)
+        except Exception as fault:  # noqa: BLE001  (one file must not take the findings of all others)
+            stop_if_exhausted(fault)
+            place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
+            message = f"deltacli failed on {name or 'the log'} with {type(fault).__name__}: {str(fault)[:300]}"
+            self._collector.take([CHECK_CRASHED.at(place, message)])
+        else:
+            return
+        self._forget(f"what follows from {name or 'the log'}, which could not be judged whole")
+
+    def state_view(self) -> StateView | None:
+        """The newest state, None where none could be rebuilt."""
+        if not self.files.is_known or self.version < 0:
+            return None
+        return StateView(
+            self.version,
+            self.newest,
+            self.transactions,
+            self.domains,
+            self.files.live_columns(),
+            self._now_ms,
+            self._memory,
+            uri=self._storage.uri,
+        )
+
+    def all_removes(self) -> list[Action]:
+        """Every remove of a visible commit, and the tombstones that a checkpoint had before, each once."""
+        visible = [placed.action for commit in self.commits for placed in commit.removes]
+        seen = {id(action) for action in visible}
+        return [*visible, *(action for action in self.files.tombstones() if id(action) not in seen)]
+
+    def named_sidecars(self) -> frozenset[str] | None:
+        """The names of the sidecars that complete checkpoints name; None where one of these could not be read."""
+        views = [view for of_version in self._checkpoints.values() for view in of_version]
+        if not all(view.small_is_whole for view in views):
+            return None
+        return frozenset(
+            sidecar_location(action).rsplit("/", 1)[-1]
+            for view in views
+            for kind, action, _ in view.small
+            if kind == "sidecar" and isinstance(action.get("path"), str)
+        )
+
+    # -- commits --------------------------------------------------------------------------------------------------
+
+    def _scan_window(self, versions: Sequence[int]) -> dict[str, Scan]:
+        """Read and scan the next commits, and take what they touch out of the checkpoint's columns at one go."""
+        chosen: list[LogFile] = []
+        size = 0
+        for version in versions:
+            file = self._log.listing.commits.get(version)
+            if file is None:
+                continue
+            chosen.append(file)
+            size += file.size_bytes
+            if size >= _WINDOW_BYTES or len(chosen) >= _WINDOW_COMMITS:
+                break
+        scanned = self._reader.scan(chosen)
+        self._prefetch(scanned)
+        return scanned
+
+    def _read_claims(self, checksums: Mapping[int, LogFile], versions: Sequence[int]) -> dict[str, bytes | Fault]:
+        chosen = [checksums[version] for version in versions if version in checksums][:_WINDOW_COMMITS]
+        return dict(zip([file.name for file in chosen], self._reader.read(chosen), strict=True))
+
+    def _prefetch(self, scanned: Mapping[str, Scan]) -> None:
+        self.files.prefetch(
+            placed.action["path"]
+            for lines in scanned.values()
+            if not isinstance(lines, FAULTS)
+            for placed in lines.actions
+            if placed.kind in ("add", "remove")
+        )
+
+    def _take_commit(self, file: LogFile, lines: Scan) -> None:
+        version = file.version
+        if self.version >= 0 and version - 1 > self.version:
+            self._forget(f"what follows from the commits {self.version + 1} to {version - 1}, which are missing")
+        if isinstance(lines, FAULTS):
+            self.version = version
+            raise lines
+        self._collector.take(lines.findings)
+        if file.size_bytes == 0:
+            self._report_empty(file)
+        commit = self._make_commit(file, lines)
+        self._show_regime(commit, lines)
+        self._collector.look(commit, commit.place())
+        self._take_small(commit)
+        self._rows.take(commit, self.domains.get("delta.clustering"))
+        self.files.apply(version, commit.added, commit.removed)
+        self.counts[version] = Counter(placed.kind for placed in lines.actions)
+        self._take_changes(commit)
+        self.newest, self.version = commit.after, version
+        if self.newest != Regime():
+            self.last_known = self.newest
+        self.commits.append(replace(commit, adds=[], previous=None))
+        if not commit.is_readable:
+            self._forget(f"what follows from {file.name}, which can't be read whole")
+        elif lines.broken:
+            self._forget_files(f"which files are live after {file.name}, which has faulty actions")
+
+    def _take_changes(self, commit: CommitView) -> None:
+        changes = commit.of_kind("cdc")
+        self.cdc.extend((placed, commit.version) for placed in changes)
+        rows = rows_added(commit.added, commit.removed) if changes and commit.is_readable else None
+        if rows is not None:
+            self.rows_added[commit.version] = rows
+
+    def _make_commit(self, file: LogFile, lines: ScannedLines) -> CommitView:
+        by_kind: dict[str, list[Placed]] = {"add": [], "remove": []}
+        others: list[Placed] = []
+        for placed in lines.actions:
+            by_kind.get(placed.kind, others).append(placed)
+        previous = self.commits[-1] if self.commits and self.commits[-1].version == file.version - 1 else None
+        return CommitView(
+            file.version,
+            file.size_bytes,
+            file.modified_ms,
+            others,
+            by_kind["add"],
+            by_kind["remove"],
+            lines.actions[0].kind if lines.actions else None,
+            self.newest,
+            next_regime(self.newest, [*others, *lines.broken], file.version),
+            self.files.live_of,
+            previous,
+            self._now_ms,
+            lines.is_readable and file.size_bytes > 0,
+            self.files.totals.files if self.files.is_known else None,
+            self.files.tombstone_of,
+        )
+
+    def _show_regime(self, commit: CommitView, lines: ScannedLines) -> None:
+        """Show the metaData and protocol actions of a commit, faulty ones too, and the pair that is in force then."""
+        brought = sorted((*commit.others, *lines.broken), key=lambda placed: placed.line)
+        previous = commit.before if commit.before != Regime() else None
+        for placed in brought:
+            place = commit.place(placed.line)
+            if placed.kind == "protocol":
+                view = ProtocolView(place, commit.version, placed.action, commit.after, previous, commit)
+                self._collector.look(view, place)
+            elif placed.kind == "metaData":
+                self._show_metadata(place, commit.version, placed.action, commit.after, previous, commit)
+        if commit.after is not commit.before:
+            self._show_pair(commit.after, commit.version)
+
+    def _show_metadata(
+        self,
+        place: Place,
+        version: int,
+        raw: Action,
+        regime: Regime,
+        previous: Regime | None,
+        commit: CommitView | None,
+    ) -> None:
+        view = MetadataView(place, version, raw, regime, previous, commit, self._memory)
+        self._collector.look(view, place)
+
+    def _show_pair(self, regime: Regime, version: int) -> None:
+        from_metadata = regime.metadata_version == version or regime.protocol_place is None
+        place = (regime.metadata_place if from_metadata else regime.protocol_place) or Place(LOG_DIRECTORY)
+        self._collector.look(RegimeView(place, version, regime, self._memory), place)
+
+    def _take_small(self, commit: CommitView) -> None:
+        """Keep transactions and domains up to date."""
+        for placed in commit.others:
+            self._take_small_action(placed.kind, placed.action)
+
+    def _take_small_action(self, kind: str, action: Action) -> None:
+        if kind == "txn" and action.get("appId") is not None and action.get("version") is not None:
+            self.transactions[action["appId"]] = (action["version"], action.get("lastUpdated"))
+        elif kind == "domainMetadata" and action.get("domain") is not None:
+            if action.get("removed"):
+                self.domains.pop(action["domain"], None)
+            else:
+                self.domains[action["domain"]] = action.get("configuration") or ""
+
+    def _report_empty(self, file: LogFile) -> None:
+        """An empty commit is an error where replay needs it, a warning where a checkpoint covers it."""
+        newest = max((found.version for found in self._log.listing.checkpoints), default=-1)
+        is_covered = newest >= file.version
+        message = "the commit is empty: a torn write; " + (
+            "a checkpoint covers it, so only older versions suffer" if is_covered else "rows are lost or come back"
+        )
+        severity = Severity.WARNING if is_covered else None
+        place = Place(f"{LOG_DIRECTORY}/{file.name}", None, file.version)
+        self._collector.take([EMPTY.at(place, message, seen="0 bytes", severity=severity)])
+
+    def _forget(self, what: str) -> None:
+        """A commit is missing or torn: nothing is known of the state until the next checkpoint."""
+        self._forget_files(what)
+        self.newest = Regime()
+        self.transactions, self.domains = {}, {}
+
+    def _forget_files(self, what: str) -> None:
+        self._note(f"{what}, up to the next checkpoint")
+        self.files = KnownFiles(is_known=False)
+
+    # -- files that claim to know a state -------------------------------------------------------------------------
+
+    def expected(self, version: int) -> ExpectedState | None:
+        """What replay made of a version, if it got there."""
+        if not self.files.is_known or self.version != version:
+            return None
+        last = self.commits[-1] if self.commits and self.commits[-1].version == version else None
+        return ExpectedState(
+            version,
+            self.newest,
+            dict(self.transactions),
+            dict(self.domains),
+            self.files.totals,
+            self.files.live,
+            self.files.tombstones,
+            last.in_commit_timestamp if last and self.newest.has_ict else None,
+            self.files.whole_adds,
+            self.files.live_columns,
+        )
+
+    def _take_checkpoint(self, version: int, instance: CheckpointInstance, scanned: Mapping[str, Scan]) -> None:
+        expected = self.expected(version)
+        self._rows.flush()
+        inspector = CheckpointInspector(
+            self._storage,
+            instance,
+            expected,
+            self._reader.scanner,
+            self._now_ms,
+            self._sidecar_sizes,
+            keeps_statistics=self._keeps_statistics,
+        )
+        if expected is None:
+            inspector.judge_files_with(self._rows)
+        view = inspector.run()
+        self._rows.settle()
+        self._collector.take(inspector.findings)
+        if expected is None and inspector.is_readable:
+            self._begin_with(inspector, view, scanned)
+        self._collector.look(view, view.place())
+        self._checkpoints.setdefault(version, []).append(view)
+
+    def _begin_with(self, inspector: CheckpointInspector, view: CheckpointView, scanned: Mapping[str, Scan]) -> None:
+        """Go on from a checkpoint: the log that would tell more is gone, or can't be read."""
+        self.files = inspector.known_files()
+        self._prefetch(scanned)
+        before, regime, place = self.newest, view.regime, view.place()
+        previous = before if before != Regime() else None
+        if self.version != view.version or regime.metadata != before.metadata or regime.protocol != before.protocol:
+            self.newest = self.last_known = regime
+            if regime.raw_metadata is not None and regime.metadata != before.metadata:
+                self._show_metadata(place, view.version, regime.raw_metadata, regime, previous, None)
+            if regime.raw_protocol is not None and regime.protocol != before.protocol:
+                shown = ProtocolView(place, view.version, regime.raw_protocol, regime, previous, None)
+                self._collector.look(shown, place)
+            self._show_pair(regime, view.version)
+        self.version = view.version
+        self.transactions, self.domains = {}, {}
+        for kind, action, _ in view.small:
+            self._take_small_action(kind, action)
+
+    def _take_checksum(self, file: LogFile, data: bytes | Fault) -> None:
+        if isinstance(data, FAULTS):
+            self._report_unread(file.name, None, data)
+            return
+        expected = self.expected(file.version)
+        if expected is not None:
+            self._rows_compared += expected.totals.files
+            if self._rows_compared > _MOST_ROWS_COMPARED and file.version != max(self._log.listing.commits, default=-1):
+                expected = replace(expected, columns=None)
+                self._note(
+                    "the histograms of checksums but the newest: they count millions of files, version by version"
+                )
+        view = ChecksumView(file.version, data, expected, file.version in self._log.listing.commits)
+        self._collector.look(view, view.place())
+
+    def _note(self, sentence: str) -> None:
+        """Say what is not checked, once."""
+        if sentence not in self.not_checked:
+            self.not_checked.append(sentence)
+
+    def _report_unread(self, name: str, version: int | None, fault: Fault) -> None:
+        """Report a file that could not be read. One that was deleted meanwhile is not a fault; one that lies outside
+        the table is not checked.
+        """
+        if isinstance(fault, PathExternal):
+            self._note(f"{name}: {fault.message}; to open it add --allow-external PREFIX")
+        elif not isinstance(fault, FileMissing):
+            place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
+            self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])
+
+    def _take_compactions(self) -> None:
+        if not self._collector.looks_at(CompactionView):
+            return
+        for file in self._log.files:
+            if file.path.kind is not LogFileKind.COMPACTED_COMMIT:
+                continue
+            with self._guarded(file.name, file.path.last_version):
+                scanned = self._reader.scan([file])[file.name]
+                if isinstance(scanned, FAULTS):
+                    self._report_unread(file.name, None, scanned)
+                    continue
+                self._collector.take(scanned.findings)
+                is_readable = scanned.is_readable and not scanned.broken
+                view = CompactionView(file, scanned.actions, self._commits_of(file), is_readable)
+                self._collector.look(view, view.place())
+
+    def _commits_of(self, file: LogFile) -> list[list[Placed]] | None:
+        """The actions of the commits that a compaction stands for."""
+        versions = range(file.version, min(file.path.last_version, file.version + _MOST_COMPACTED) + 1)
+        files = [self._log.listing.commits.get(version) for version in versions]
+        present = [found for found in files if found is not None]
+        if len(present) < len(files):
+            return None
+        scanned = self._reader.scan(present).values()
+        sound = [lines for lines in scanned if not isinstance(lines, FAULTS)]
+        if len(sound) < len(files) or not all(lines.is_readable and not lines.broken for lines in sound):
+            return None
+        return [lines.actions for lines in sound] or None
+
+    def _take_hint(self) -> None:
+        if not self._log.has_hint or not self._collector.looks_at(HintView):
+            return
+        file = next(file for file in self._log.files if file.name == HINT_NAME)
+        with self._guarded(file.name, self.version):
+            (data,) = self._reader.read([file])
+            if isinstance(data, FAULTS):
+                self._report_unread(file.name, None, data)
+                return
+            view = HintView(data, self._log.listing, self._checkpoints, self._now_ms)
+            self._collector.look(view, view.place())

@@ -1,0 +1,224 @@
+"""`validate`: every file of the log read once, in the order of versions, and judged by the rules of the catalogue.
+
+Replay stops at the first fault; this goes on. What can't be read is a finding, and what follows from it is judged as
+far as it is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.protocol.features import FEATURES
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
+from deltacli.engine.base import Engine
+from deltacli.operations.read.file_selection import FileSelection
+from deltacli.operations.validate.findings import Choice, Collector
+from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked, TableAtHand
+from deltacli.operations.validate.inspect_log import LogInspector
+from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
+from deltacli.progress import SILENT, Progress
+from deltacli.quantities import plural
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.work.rows.table_files import TableFiles
+
+DEFAULT_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What was found in one table. `version` is the newest that its log names, whole or not; `findings` are in the
+    order of files and lines; `suppressed` tells for each rule how many findings above the limit were left out;
+    `not_checked` says what could not be judged, and why.
+    """
+
+    table: str
+    version: int | None
+    level: str
+    findings: tuple[Finding, ...]
+    suppressed: Mapping[str, int]
+    not_checked: tuple[str, ...]
+    rules: frozenset[str] = frozenset()
+    """The ids of the rules that were asked for."""
+    files: FilesChecked | None = None
+    """How far data files were looked into; None at the levels that don't."""
+    is_rebuilt: bool = True
+    """Whether the newest version could be rebuilt from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """Which data files are looked into: a `share` of them (1: all), or those that may hold rows which `where` keeps."""
+
+    share: float = 1.0
+    where: str | None = None
+
+    @property
+    def options(self) -> list[str]:
+        """The limits as a command line has them."""
+        sample = [] if self.share == 1 else [f"--sample {100 * self.share:g}%"]
+        return sample if self.where is None else [*sample, f"--where {self.where!r}"]
+
+
+def validate_table(
+    storage: Storage,
+    engine: Engine,
+    *,
+    level: str = "log",
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    profile: str = "current",
+    max_findings: int = DEFAULT_MOST,
+    now_ms: int,
+    progress: Progress = SILENT,
+    on_finding: Callable[[Finding], None] | None = None,
+    limits: FileLimits | None = None,
+    open_other: Callable[[str], Storage] = open_storage,
+    allowed: Allowed = NOTHING,
+) -> Validation:
+    """Check a table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are globs
+    over rule ids, `limits` say which data files are looked into, `allowed` which of those outside the table.
+
+    Works on tables that can't be opened. Raises NotATable only where there is nothing at the path, StorageFailed, and
+    UsageError for a condition that is none for this table (`usage.where`).
+    """
+    collector = Collector(Choice(level, select, ignore, profile), max_findings, on_finding)
+    log = list_log_whole(storage, progress)
+    looks_into_files = level in ("footers", "data")
+    inspector = LogInspector(storage, engine, collector, log, now_ms, progress, keeps_statistics=looks_into_files)
+    inspector.run()
+    state = inspector.state_view()
+    _look_at_log(collector, log, inspector, state, now_ms)
+    files = None
+    if level != "log":
+        at_hand = TableFiles(storage, open_other, allowed)
+        listed = _look_at_storage(storage, at_hand, collector, inspector, state, now_ms, progress)
+        if looks_into_files and state is not None and listed is not None:
+            sizes = {path: file.size_bytes for path, file in listed.files.items()}
+            table = TableAtHand(storage, at_hand, state.regime, sizes, state.place())
+            chosen, with_rows = limits or FileLimits(), level == "data"
+            files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
+        inspector.not_checked.extend(at_hand.not_checked())
+    return Validation(
+        storage.uri,
+        inspector.version if inspector.version >= 0 else None,
+        level,
+        tuple(sorted(collector.findings, key=_order)),
+        dict(sorted(collector.suppressed.items())),
+        (*inspector.not_checked, *_unknown_features(inspector.last_known)),
+        collector.rules,
+        files,
+        is_rebuilt=state is not None,
+    )
+
+
+def _look_at_log(
+    collector: Collector, log: WholeLog, inspector: LogInspector, state: StateView | None, now_ms: int
+) -> None:
+    """Show what the walk through the log came to: its listing, its history, its newest state."""
+    regime = inspector.last_known
+    view = ListingView(
+        log.files,
+        log.directories,
+        log.sidecars,
+        log.staged,
+        log.listing,
+        regime,
+        now_ms,
+        log.has_hint,
+        log.exists,
+        inspector.named_sidecars(),
+    )
+    collector.look(view, view.place())
+    history = HistoryView(inspector.commits, log.listing, regime, now_ms, inspector.counts)
+    collector.look(history, view.place())
+    if state is not None:
+        collector.look(state, state.place())
+
+
+def _look_at_storage(
+    storage: Storage,
+    at_hand: TableFiles,
+    collector: Collector,
+    inspector: LogInspector,
+    state: StateView | None,
+    now_ms: int,
+    progress: Progress,
+) -> WholeTable | None:
+    """List the table and compare it with its newest state; None where nobody asks, or there is no state."""
+    if not any(map(collector.looks_at, (StorageView, *FILE_VIEWS))):
+        return None
+    if state is None:
+        inspector.not_checked.append("the table's files were not compared: no version of it can be rebuilt")
+        return None
+    listed = list_table(storage, progress)
+    inspector.not_checked.extend(
+        f"the files below {directory}, a link that leads outside the table; to list them add --allow-external PREFIX"
+        for directory in listed.unlisted
+    )
+    view = StorageView(
+        listed.files,
+        listed.nested_logs,
+        state,
+        inspector.files.live_adds(),
+        inspector.all_removes(),
+        inspector.cdc,
+        inspector.commits,
+        storage.uri,
+        now_ms,
+        make_exists(storage, at_hand),
+        listed.unlisted,
+    )
+    collector.look(view, Place(""))
+    return listed
+
+
+def _look_into_files(
+    table: TableAtHand,
+    engine: Engine,
+    collector: Collector,
+    inspector: LogInspector,
+    limits: FileLimits,
+    progress: Progress,
+    *,
+    with_rows: bool,
+) -> FilesChecked | None:
+    """Look into the data files of the newest version, as far as anybody asks."""
+    if not any(map(collector.looks_at, FILE_VIEWS)):
+        return None
+    if table.regime.schema is None:
+        inspector.not_checked.append("the data files: the table has no schema that could be read")
+        return None
+    predicate = None
+    if limits.where is not None:
+        from deltacli.delta.predicate import parse_predicate
+
+        predicate = parse_predicate(limits.where, table.regime.schema)
+    selection = FileSelection(limits.share, str(inspector.version), predicate)
+    files = FileInspector(table, engine, collector, selection, progress, with_rows)
+    files.run(inspector.files.placed_adds(), inspector.files.totals.files)
+    files.run_changes(inspector.cdc, inspector.rows_added)
+    inspector.not_checked.extend(files.not_checked)
+    checked = files.checked
+    left_out = checked.live - checked.checked - files.refused
+    if selection.limits and left_out:
+        left = f"{left_out:,} of {plural(checked.live, 'data file')}"
+        inspector.not_checked.append(f"{left}, which {' and '.join(limits.options)} left out")
+    return checked
+
+
+def _unknown_features(regime: Regime) -> list[str]:
+    """What features that nobody here knows keep from being checked."""
+    unknown = sorted(regime.features - FEATURES.keys())
+    if not unknown:
+        return []
+    names = ", ".join(unknown)
+    word = "features" if len(unknown) > 1 else "feature"
+    return [f"what the unknown {word} {names} may ask of the log and the files"]
+
+
+def _order(finding: Finding) -> tuple[str, int, str, str, str]:
+    place = finding.place
+    return (place.path, place.line or 0, finding.rule.id, place.key or "", finding.message)

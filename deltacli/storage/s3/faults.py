@@ -1,0 +1,298 @@
+"""What S3 and its library say when something fails, in our words: whether it was done, why not, and what to do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from enum import Enum, auto
+from typing import Any
+
+from botocore import exceptions as boto
+from botocore.parsers import ResponseParserError
+from urllib3.exceptions import HTTPError
+
+from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused, StorageFailed, UsageError
+from deltacli.storage.retry import tried
+from deltacli.storage.s3.answers import unexpected
+from deltacli.storage.s3.options import S3Options
+from deltacli.storage.secrets import StoreFault
+
+_OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
+"""What the library raises where an answer is not one that its parsers expect."""
+
+FAULTS: tuple[type[Exception], ...] = (
+    boto.BotoCoreError,
+    boto.ClientError,
+    ResponseParserError,
+    OSError,
+    *_OF_THE_ANSWER,
+)
+"""Everything that a call of the library may raise."""
+
+_PASSING_STATUS = {429, 500, 502, 503, 504}
+_BREAKS = (
+    boto.ConnectionClosedError,
+    boto.ReadTimeoutError,
+    boto.ConnectTimeoutError,
+    boto.ResponseStreamingError,
+    boto.IncompleteReadError,
+)
+_NEVER_SENT = (boto.EndpointConnectionError, boto.ConnectTimeoutError, boto.ProxyConnectionError)
+_BROKEN_OFF = (
+    boto.HTTPClientError,
+    boto.SSLError,
+    boto.IncompleteReadError,
+    ResponseParserError,
+)
+_NO_CREDENTIALS = (
+    boto.NoCredentialsError,
+    boto.PartialCredentialsError,
+    boto.CredentialRetrievalError,
+    boto.ProfileNotFound,
+    boto.ConfigNotFound,
+    boto.ConfigParseError,
+    boto.TokenRetrievalError,
+    boto.SSOError,
+    boto.UnauthorizedSSOTokenError,
+    boto.MetadataRetrievalError,
+    boto.RefreshWithMFAUnsupportedError,
+    boto.InvalidConfigError,
+    boto.InfiniteLoopConfigError,
+)
+_THROTTLED = {
+    "SlowDown",
+    "Throttling",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "TooManyRequests",
+    "RequestTimeout",
+}
+_DENIED = {
+    "AccessDenied",
+    "AllAccessDisabled",
+    "AccountProblem",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "ExpiredToken",
+    "InvalidToken",
+    "TokenRefreshRequired",
+    "RequestTimeTooSkewed",
+    "UnauthorizedAccess",
+    "401",
+    "403",
+}
+_ABSENT = {"NoSuchKey", "404", "NotFound"}
+_ELSEWHERE = {
+    "PermanentRedirect",
+    "TemporaryRedirect",
+    "AuthorizationHeaderMalformed",
+    "IllegalLocationConstraintException",
+    "301",
+    "307",
+}
+
+
+_CAUSES = {
+    boto.ConnectionClosedError: "connection closed without an answer",
+    boto.ReadTimeoutError: "no answer in time",
+    boto.ConnectTimeoutError: "no connection in time",
+    boto.ResponseStreamingError: "connection closed within the answer",
+    boto.IncompleteReadError: "connection closed within the answer",
+}
+
+
+_NO_RETRIES = " (reached max retries: 0)"
+"""What the library adds, which repeats nothing: its caller does."""
+
+
+class Sent(Enum):
+    """What became of a request to create an object if nobody else has."""
+
+    REFUSED_EXISTS = auto()
+    REFUSED_AGAIN = auto()
+    """Nothing was done, and asking again is right."""
+    REFUSED = auto()
+    UNSUPPORTED = auto()
+    UNKNOWN = auto()
+
+
+def fate_of_create(fault: BaseException) -> Sent:
+    """Return what a fault says about a request that was sent once."""
+    if isinstance(fault, boto.ClientError):
+        status, code = _status(fault), code_of(fault)
+        if status == 412:
+            return Sent.REFUSED_EXISTS
+        if status == 409 or code in _THROTTLED:
+            return Sent.REFUSED_AGAIN
+        if status == 501 or code == "NotImplemented":
+            return Sent.UNSUPPORTED
+        return Sent.UNKNOWN if status >= 500 or status == 0 else Sent.REFUSED
+    if isinstance(fault, _NEVER_SENT):
+        return Sent.REFUSED
+    return Sent.UNKNOWN if isinstance(fault, (*_BROKEN_OFF, *_OF_THE_ANSWER)) else Sent.REFUSED
+
+
+def passing(fault: Exception) -> str | None:
+    """Return the cause of a fault that may be over soon; None for one that repeating the call does not end.
+
+    A name that is not found and a connection that is refused are not over soon: the endpoint is wrong, or down.
+    """
+    if isinstance(fault, boto.ClientError):
+        status, code = _status(fault), code_of(fault)
+        is_busy = status in _PASSING_STATUS or code in _THROTTLED
+        return f"HTTP {status} {code}".removesuffix(f" {status}") if is_busy else None
+    return _CAUSES.get(type(fault), "connection broken") if is_broken_off(fault) else None
+
+
+def is_broken_off(fault: BaseException) -> bool:
+    """Return True where the connection broke or fell silent."""
+    return isinstance(fault, _BREAKS) or (isinstance(fault, boto.SSLError) and "EOF occurred" in str(fault))
+
+
+def code_of(fault: BaseException | None) -> str:
+    """Return S3's word for a fault, or the name of the library's class."""
+    if isinstance(fault, boto.ClientError):
+        return str(fault.response.get("Error", {}).get("Code", ""))
+    return type(fault).__name__ if fault is not None else ""
+
+
+def is_absent(fault: BaseException) -> bool:
+    """True where the fault says that there is no such object."""
+    return code_of(fault) in _ABSENT
+
+
+def translate(
+    fault: BaseException, place: str, what: str, options: S3Options, client: Any = None
+) -> StorageFailed | UsageError:  # Any: a botocore client
+    """Return our error for a fault; `what` is what couldn't be done to `place`. Secrets stay out of it."""
+    said = StoreFault.of(fault, options.secrets)
+    error = _judge(fault, place, what, options, client, said)
+    error.facts |= tried(fault)
+    error.__cause__ = said
+    return error
+
+
+def translate_options(fault: BaseException, place: str, options: S3Options) -> StorageFailed | UsageError:
+    """Return our error for a fault that came before anything was sent: the options are wrong, or the credentials."""
+    if not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
+        return translate(fault, place, "read", options)
+    said = StoreFault.of(fault, options.secrets)
+    error = UsageError(
+        f"S3 can't be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+    )
+    error.__cause__ = said
+    return error
+
+
+def _judge(
+    fault: BaseException, place: str, what: str, options: S3Options, client: Any, said: StoreFault
+) -> StorageFailed | UsageError:
+    failed, code, bucket = f"{place} can't be {what}", code_of(fault), place.split("/")[2]
+    facts = {"store says": str(said).replace(_NO_RETRIES, ""), **_where(client)}
+    if is_absent(fault):
+        return FileMissing(f"{place} does not exist")
+    if isinstance(fault, _NO_CREDENTIALS):
+        return CredentialsMissing(
+            f"{failed}: no usable AWS credentials",
+            facts={"store says": str(said), **chain(options)},
+            hint="export AWS_PROFILE=NAME, or for a public bucket add --storage-option anon=true",
+        )
+    if code in _DENIED:
+        used = {"credentials": _used(client, options)}
+        return PermissionRefused(f"{failed}: access is denied", facts={**facts, **used}, hint=_ask_who(options))
+    if code == "NoSuchBucket":
+        return StorageFailed(
+            f"there is no bucket {bucket}", code="storage.bucket-missing", facts=facts, hint="aws s3api list-buckets"
+        )
+    if code in _ELSEWHERE:
+        region = _region_of(fault)
+        return StorageFailed(
+            f"{failed}: the bucket {bucket} is in another region",
+            code="storage.region",
+            facts={**facts, **({"its region": region} if region else {})},
+            hint=f"add --storage-option region={region or 'REGION'}, or export AWS_REGION={region or 'REGION'}",
+        )
+    if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
+        return StorageFailed(
+            f"{failed}: the endpoint can't be reached",
+            code="storage.unreachable",
+            facts=facts,
+            hint="check AWS_ENDPOINT_URL and AWS_REGION, or --storage-option endpoint_url=URL",
+        )
+    if isinstance(fault, boto.ParamValidationError):
+        return UsageError(
+            f"S3 can't be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+        )
+    if isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER)) and not isinstance(fault, boto.BotoCoreError):
+        return unexpected(place, what, str(said)[:200], facts.get("endpoint", ""))
+    return StorageFailed(failed, facts=facts)
+
+
+def _where(client: Any) -> dict[str, str]:  # Any: a botocore client
+    if client is None:
+        return {}
+    from deltacli.storage.secrets import without_secrets
+
+    return {"endpoint": without_secrets(str(client.meta.endpoint_url)), "region": str(client.meta.region_name)}
+
+
+def _status(fault: boto.ClientError) -> int:
+    return int(fault.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
+
+
+def _region_of(fault: BaseException) -> str | None:
+    if not isinstance(fault, boto.ClientError):
+        return None
+    headers: Mapping[str, str] = fault.response.get("ResponseMetadata", {}).get("HTTPHeaders", {})
+    error: Mapping[str, str] = fault.response.get("Error", {})
+    return headers.get("x-amz-bucket-region") or error.get("Region")
+
+
+def _used(client: Any, options: S3Options) -> str:  # Any: a botocore client
+    """Where the credentials came from, in botocore's word for it."""
+    if options.anonymous:
+        return "none (anon=true)"
+    credentials = getattr(getattr(client, "_request_signer", None), "_credentials", None)
+    return {
+        None: "unknown",
+        "explicit": "--storage-option key, secret",
+        "env": "environment (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY)",
+        "iam-role": "instance metadata",
+        "container-role": "container metadata",
+    }.get(method := getattr(credentials, "method", None), str(method))
+
+
+def _ask_who(options: S3Options) -> str:
+    profile = f" --profile {options.profile}" if options.profile else ""
+    return "drop --storage-option anon=true" if options.anonymous else f"aws sts get-caller-identity{profile}"
+
+
+def chain(options: S3Options) -> dict[str, str]:
+    """Return what was tried, in botocore's order, by name: never a value that could be secret."""
+    profile = options.profile or os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
+    files = (
+        os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
+        os.environ.get("AWS_CONFIG_FILE", "~/.aws/config"),
+    )
+    metadata_off = os.environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true"
+    return {
+        "options": _set_or_not(
+            {"key": options.client.get("aws_access_key_id"), "secret": options.client.get("aws_secret_access_key")}
+        ),
+        "environment": _variables("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+        "web identity": _variables("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ROLE_ARN"),
+        "profile": profile,
+        "files": ", ".join(
+            f"{name} ({'there' if os.path.exists(os.path.expanduser(name)) else 'absent'})" for name in files
+        ),
+        "container": _variables("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
+        "instance metadata": "switched off by AWS_EC2_METADATA_DISABLED" if metadata_off else "no answer",
+    }
+
+
+def _variables(*names: str) -> str:
+    return _set_or_not({name: os.environ.get(name) for name in names})
+
+
+def _set_or_not(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name} {'set' if value else 'unset'}" for name, value in values.items())

@@ -1,0 +1,486 @@
+"""S3, and stores that speak its language.
+
+On botocore, the library beneath s3fs and boto3, and not on s3fs itself: its asynchronous transport sends a PUT again by
+itself when a connection breaks, and a conditional PUT that is sent twice finds its own first attempt and takes it for
+somebody else's.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from threading import Lock
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from deltacli.errors import FileMissing, StorageFailed, UsageError
+from deltacli.storage.base import (
+    MANY_READS,
+    Capabilities,
+    Created,
+    Creation,
+    Deleted,
+    Deletion,
+    Draft,
+    Enter,
+    Existed,
+    Failed,
+    FileStat,
+    Missing,
+    PathKind,
+    Unknown,
+    Walked,
+    no_atomic_create,
+)
+from deltacli.storage.object_reader import ObjectReader
+from deltacli.storage.retry import Retry
+from deltacli.storage.s3.answers import (
+    ListedPage,
+    is_stored,
+    just_below,
+    page_of,
+    part_of,
+    require_object,
+    size_by_tail,
+    stat_of,
+    unexpected,
+)
+from deltacli.storage.s3.body import Body, require_one_put
+from deltacli.storage.s3.options import make_client, read_options
+
+Answer = TypeVar("Answer")
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+_AWS = re.compile(r"\.(?:amazonaws\.com(?:\.cn)?|api\.aws|c2s\.ic\.gov|sc2s\.sgov\.gov)$")
+_DELETES_A_REQUEST = 1_000
+_ATTEMPTS = 5
+_AGAIN = {"SlowDown", "InternalError", "ServiceUnavailable", "OperationAborted"}
+_BODY_ATTEMPTS = 3
+_NO_CONTENT = 204
+_TAIL_BYTES = 64 << 10
+_READ_AHEAD_BYTES = 1 << 20
+_NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+
+
+class S3Storage:
+    """Objects below a prefix of a bucket. Nothing is asked of the store, nor of the credential chain, before it is
+    needed.
+
+    Calls that are harmless to repeat are repeated by `retry`; a conditional create is sent again only after an answer
+    that nothing was done.
+    """
+
+    def __init__(self, uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> None:
+        try:
+            import botocore.session  # noqa: F401
+        except ImportError as fault:
+            from deltacli.storage.remote import scheme_unavailable
+
+            raise scheme_unavailable(uri.partition("://")[0]) from fault
+        self._uri = uri.rstrip("/")
+        self._bucket, _, self._root = self._uri.partition("://")[2].partition("/")
+        if "@" in self._bucket:
+            raise UsageError(
+                "a bucket's name holds no @: credentials don't belong into the URI",
+                code="usage.secret",
+                facts={"instead": "AWS_PROFILE, or the environment variables of AWS"},
+            )
+        if not _BUCKET.fullmatch(self._bucket):
+            raise UsageError(f"{self._uri} names no bucket", code="usage.table", hint="s3://BUCKET/PATH")
+        self._options = read_options(options)
+        self._payer = {"RequestPayer": "requester"} if self._options.requester_pays else {}
+        self._retry = retry or Retry()
+        self._lock = Lock()
+        self._made: Any = None  # Any: botocore makes its classes at run time
+        self._honours_condition: bool | None = None
+
+    @property
+    def uri(self) -> str:
+        return self._uri
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """`atomic_create` is believed until the store, asked before the first write, shows that it lacks it."""
+        return Capabilities(
+            cheap_listing=False, parallel_reads=MANY_READS, atomic_create=self._honours_condition is not False
+        )
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        return ()
+
+    def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
+        prefix = self._prefix(directory)
+        is_there, last, recent = not prefix, "", frozenset[str]()
+        for page in self._pages(prefix, just_below(start)):
+            is_there = is_there or bool(page.entries or page.prefixes)
+            names = [entry.key.removeprefix(prefix) for entry in page.entries]
+            for name, entry in zip(names, page.entries, strict=True):
+                if name <= last and name not in recent and name:
+                    raise StorageFailed(
+                        f"{self._place(directory)} is listed out of order, as directory buckets are",
+                        code="storage.listing-disorder",
+                        facts={"seen": f"{name} after {last}"},
+                    )
+                if name > last and name >= start:
+                    yield FileStat(name, entry.size_bytes, entry.modified_ms)
+                last = max(last, name)
+            recent = frozenset(names)
+        if not is_there and not (start and self._holds_any(prefix)):
+            raise FileMissing(f"{self._place(directory)} does not exist")
+
+    def list_directories(self, directory: str) -> list[str]:
+        prefix, found, is_there = self._prefix(directory), set[str](), False
+        for page in self._pages(prefix, ""):
+            is_there = is_there or bool(page.entries or page.prefixes)
+            found.update(below.removeprefix(prefix).rstrip("/") for below in page.prefixes)
+        if prefix and not is_there:
+            raise FileMissing(f"{self._place(directory)} does not exist")
+        return sorted(found - {""})
+
+    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+        from deltacli.storage.s3.walk import walk
+
+        is_there = yield from walk(self._page, self._prefix, directory, enter)
+        if not is_there and self._prefix(directory):
+            raise FileMissing(f"{self._place(directory)} does not exist")
+
+    def read(self, path: str) -> bytes:
+        return self._get(path)[0]
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._range(path, offset, length)
+
+    def _range(self, path: str, offset: int, length: int, tag: str = "") -> bytes:
+        """A range of a file; of the content with that tag, where one is given."""
+        if length <= 0:
+            return b""
+        data, answer = self._get(path, f"bytes={offset}-{offset + length - 1}", tag)
+        return part_of(data, answer, self._place(path), offset, length) if answer else b""
+
+    def open(self, path: str) -> Any:  # Any: as in the port
+        """One request brings the end of the file, where Parquet keeps its footer, and the size with it."""
+        tail, answer = self._get(path, f"bytes=-{_TAIL_BYTES}")
+        size = size_by_tail(tail, answer, self._place(path))
+        tag = str(answer.get("ETag", ""))
+        reader = ObjectReader(lambda offset, length: self._range(path, offset, length, tag), size, tail, tag)
+        return io.BufferedReader(reader, _READ_AHEAD_BYTES)
+
+    def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
+        """The entity tag that came with the first bytes; every later request of that file insists on it."""
+        return str(opened.raw.tag)
+
+    def kind_of(self, path: str) -> PathKind:
+        if self._key(path):
+            try:
+                self.stat(path)
+            except FileMissing:
+                pass
+            else:
+                return PathKind.FILE
+        prefix = self._prefix(path)
+        return PathKind.DIRECTORY if self._holds_any(prefix) or not prefix else PathKind.MISSING
+
+    def stat(self, path: str) -> FileStat:
+        answer = self._ask(
+            lambda client: client.head_object(Bucket=self._bucket, Key=self._key(path), **self._payer), path, "read"
+        )
+        return stat_of(answer, self._place(path))
+
+    def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
+        from concurrent.futures import ThreadPoolExecutor
+
+        def look(path: str) -> tuple[int, int]:
+            try:
+                found = self.stat(path)
+            except FileMissing:
+                return -1, -1
+            return found.size_bytes, found.modified_ms
+
+        with ThreadPoolExecutor(MANY_READS) as pool:
+            found = list(pool.map(look, paths))
+        return [size for size, _ in found], [modified_ms for _, modified_ms in found]
+
+    def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:  # noqa: ARG002
+        self._require_condition(path)
+        return self._create(path, Body(data))
+
+    def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:  # noqa: ARG002
+        self._require_condition(path)
+        self._replace(path, Body(data))
+
+    def draft(self, path: str) -> Draft:
+        from deltacli.storage.scratch import ScratchDraft
+
+        self._require_condition(path)
+
+        def send(place: str, replace: bool) -> Creation:
+            if not replace:
+                return self._create(path, Body(place))
+            self._replace(path, Body(place))
+            return Created()
+
+        return ScratchDraft(send)
+
+    def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
+        """A thousand a request. S3 does not tell whether an object was there: Deleted then means that it is not."""
+        if self._honours_condition is False:
+            raise self._read_only()
+        remaining = iter(paths)
+        while batch := list(islice(remaining, _DELETES_A_REQUEST)):
+            odd = {path for path in batch if _NOT_IN_XML.search(path)}
+            outcomes = self._delete([path for path in dict.fromkeys(batch) if path not in odd])
+            outcomes |= {path: self._delete_one(path) for path in sorted(odd)}
+            yield from ((path, outcomes[path]) for path in batch)
+
+    def remove_directory(self, path: str) -> Deletion:  # noqa: ARG002  (of the port)
+        return Missing()
+
+    def _replace(self, path: str, body: Body) -> None:
+        require_one_put(self._place(path), body.size)
+
+        def send(client: Any) -> Any:  # Any: botocore has no types
+            with body.opened() as content:
+                return client.put_object(Bucket=self._bucket, Key=self._key(path), Body=content, **self._payer)
+
+        require_object(self._ask(send, path, "written"), self._place(path), "written")
+
+    def _create(self, path: str, body: Body) -> Creation:
+        """Send one conditional PUT, and again only after an answer that nothing was done."""
+        from deltacli.storage.s3.faults import FAULTS, Sent, fate_of_create, translate
+
+        require_one_put(self._place(path), body.size)
+        client = self._client()
+        fault: BaseException | None = None
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self._retry.pause(0.05 * 2**attempt)
+            try:
+                with body.opened() as content, self._retry.watched(self._host):
+                    answer = client.put_object(
+                        Bucket=self._bucket, Key=self._key(path), Body=content, IfNoneMatch="*", **self._payer
+                    )
+                if is_stored(answer):
+                    return Created()
+                return Unknown("the answer has no tag of an object, so it may not be one of the store")
+            except FAULTS as caught:
+                fault = caught
+            match fate_of_create(fault):
+                case Sent.REFUSED_EXISTS:
+                    return Existed()
+                case Sent.UNKNOWN:
+                    said = translate(fault, self._place(path), "written", self._options, client)
+                    return Unknown(said.facts.get("store says", said.message))
+                case Sent.UNSUPPORTED:
+                    self._honours_condition = False
+                    raise self._read_only()
+                case Sent.REFUSED:
+                    break
+                case Sent.REFUSED_AGAIN:
+                    continue
+        assert fault is not None
+        raise translate(fault, self._place(path), "written", self._options, client)
+
+    def _require_condition(self, path: str) -> None:
+        """Raise NoAtomicCreate where the store takes no notice of the condition; asked once, and not of AWS."""
+        client = self._client()
+        with self._lock:
+            if self._honours_condition is None:
+                host = urlsplit(str(client.meta.endpoint_url)).hostname or ""
+                self._honours_condition = bool(_AWS.search(host)) or self._proves_condition(path)
+        if not self._honours_condition:
+            raise self._read_only()
+
+    def _proves_condition(self, path: str) -> bool:
+        """Create an object of a random name twice: the second time must fail."""
+        directory = path.rpartition("/")[0]
+        probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
+        try:
+            outcomes = (self._create(probe, Body(b"")), self._create(probe, Body(b"")))
+        finally:
+            self._delete_one(probe)
+        match outcomes:
+            case (Created(), Existed()):
+                return True
+            case (Created(), Created()):
+                return False
+            case (first, second):
+                causes = [outcome.cause for outcome in (first, second) if isinstance(outcome, Unknown)]
+                raise StorageFailed(
+                    f"{self._uri} does not answer whether it can create atomically",
+                    facts={"store says": "; ".join(causes) or "the name of a probe was taken"},
+                )
+
+    def _read_only(self) -> Exception:
+        return no_atomic_create(self._uri, "the store takes no notice of If-None-Match: two writers would both win")
+
+    def _delete(self, paths: list[str]) -> dict[str, Deletion]:
+        """Delete up to a thousand objects in one request, and those the store was too busy for in more."""
+        outcomes: dict[str, Deletion] = {}
+        for attempt in range(_ATTEMPTS):
+            if attempt:
+                self._retry.pause(0.1 * 2**attempt)
+            found, again = self._delete_at_once(paths)
+            outcomes |= found
+            if not (paths := again):
+                break
+        return outcomes
+
+    def _delete_at_once(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:
+        """Return what became of the objects, and for which of them asking again is right."""
+        if not paths:
+            return {}, []
+        by_key = {self._key(path): path for path in paths}
+        objects = [{"Key": key} for key in by_key]
+        try:
+            answer = self._ask(
+                lambda client: client.delete_objects(Bucket=self._bucket, Delete={"Objects": objects}, **self._payer),
+                paths[0],
+                "deleted",
+            )
+        except StorageFailed as failed:
+            return dict.fromkeys(paths, Failed(failed.facts.get("store says", failed.message))), []
+        outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not say what became of it"))
+        told = [entry.get("Key") for entry in answer.get("Deleted", [])]
+        outcomes |= {by_key[key]: Deleted() for key in told if key in by_key}
+        for entry in answer.get("Errors", []):
+            gone = entry.get("Code") == "NoSuchKey"
+            if entry.get("Key") in by_key:
+                outcomes[by_key[entry["Key"]]] = (
+                    Missing() if gone else Failed(f"{entry.get('Code')}: {entry.get('Message')}")
+                )
+        busy = {entry.get("Key") for entry in answer.get("Errors", []) if entry.get("Code") in _AGAIN}
+        return outcomes, [path for key, path in by_key.items() if key in busy]
+
+    def _delete_one(self, path: str) -> Deletion:
+        try:
+            answer = self._ask(
+                lambda client: client.delete_object(Bucket=self._bucket, Key=self._key(path), **self._payer),
+                path,
+                "deleted",
+            )
+            if (status := answer["ResponseMetadata"]["HTTPStatusCode"]) != _NO_CONTENT:
+                return Failed(f"the store answers {status} where S3 answers {_NO_CONTENT}")
+        except FileMissing:
+            return Missing()
+        except StorageFailed as failed:
+            return Failed(failed.facts.get("store says", failed.message))
+        return Deleted()
+
+    def _get(self, path: str, span: str | None = None, tag: str = "") -> tuple[bytes, dict[str, Any]]:
+        """Return the bytes of a file, or of a range, and the answer they came with; nothing and no answer behind the
+        end.
+
+        Raises StorageFailed where a tag is asked for and the file has another one.
+        """
+        from deltacli.storage.s3.faults import FAULTS, code_of, is_broken_off
+
+        asked = {"Bucket": self._bucket, "Key": self._key(path), **self._payer}
+        asked |= ({"Range": span} if span else {}) | ({"IfMatch": tag} if tag else {})
+
+        def send(client: Any) -> tuple[bytes, dict[str, Any]]:  # Any: botocore has no types
+            for left in reversed(range(_BODY_ATTEMPTS)):
+                answer: dict[str, Any] = client.get_object(**asked)
+                try:
+                    return answer["Body"].read(), answer
+                except FAULTS as fault:
+                    if not left or not is_broken_off(fault):
+                        raise
+            raise AssertionError("unreachable")
+
+        try:
+            data, answer = self._ask(send, path, "read")
+        except StorageFailed as failed:
+            match code_of(failed.__context__):
+                case "InvalidRange" | "416" if span:
+                    return b"", {}
+                case "PreconditionFailed" | "412" if tag:
+                    raise self._written_again(path) from None
+            raise
+        require_object(answer, self._place(path), "read")
+        return data, answer
+
+    def _written_again(self, path: str) -> StorageFailed:
+        return StorageFailed(
+            f"{self._place(path)} was written again while it was read",
+            facts={"next": "run the same command again"},
+            hint="deltacli snapshot {table}",
+        )
+
+    def _pages(self, prefix: str, after: str) -> Iterator[ListedPage]:
+        """Yield the pages of a listing, each when it is needed."""
+        token = ""
+        while True:
+            page = self._page(prefix, "/", token, after)
+            yield page
+            if not (token := page.token):
+                return
+
+    def _page(self, prefix: str, delimiter: str, token: str, after: str = "") -> ListedPage:
+        """Return the page of a listing that a token stands for, or the first."""
+        asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._payer}
+        asked |= {"Delimiter": delimiter} if delimiter else {}
+        asked |= {"StartAfter": prefix + after} if after else {}
+        asked |= {"ContinuationToken": token} if token else {}
+        page = self._list(asked, prefix)
+        if token and page.token == token:
+            raise unexpected(self._listed(prefix), "listed", "the same page twice")
+        return page
+
+    def _holds_any(self, prefix: str) -> bool:
+        page = self._list({"Bucket": self._bucket, "Prefix": prefix, "MaxKeys": 1, **self._payer}, prefix)
+        return bool(page.entries)
+
+    def _list(self, asked: dict[str, Any], prefix: str) -> ListedPage:
+        place = self._listed(prefix)
+        return page_of(self._ask(lambda client: client.list_objects_v2(**asked), "", "listed", place), place, prefix)
+
+    def _listed(self, prefix: str) -> str:
+        return f"{self._uri.partition('://')[0]}://{self._bucket}/{prefix}"
+
+    def _ask(self, call: Callable[[Any], Answer], path: str, what: str, place: str | None = None) -> Answer:
+        """Make a call that may be repeated and turn its faults into ours."""
+        from deltacli.storage.s3.faults import FAULTS, passing, translate
+
+        client = self._client()
+        try:
+            return self._retry.call(
+                lambda: call(client),
+                host=self._host,
+                faults=FAULTS,
+                passing=passing,
+                max_attempts=None if self._retry.is_explicit else self._options.max_attempts,
+            )
+        except FAULTS as fault:
+            error = translate(fault, place or self._place(path), what, self._options, client)
+            raise error from error.__cause__
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(str(self._client().meta.endpoint_url)).netloc.rpartition("@")[2]
+
+    def _client(self) -> Any:  # Any: botocore makes its classes at run time
+        """The client, made on first use."""
+        if self._made is None:
+            from deltacli.storage.s3.faults import FAULTS, translate_options
+
+            with self._lock:
+                if self._made is None:
+                    try:
+                        self._made = make_client(self._options)
+                    except FAULTS as fault:
+                        error = translate_options(fault, self._uri, self._options)
+                        raise error from error.__cause__
+        return self._made
+
+    def _key(self, path: str) -> str:
+        return f"{self._root}/{path}" if self._root and path else self._root or path
+
+    def _prefix(self, directory: str) -> str:
+        return f"{key}/" if (key := self._key(directory)) else ""
+
+    def _place(self, path: str) -> str:
+        return f"{self._uri}/{path}" if path else self._uri

@@ -1,0 +1,124 @@
+"""Listing everything below a prefix of S3: a few levels one by one, to find parts that are listed at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import NamedTuple
+
+from deltacli.storage.base import MANY_READS, Enter, Walked
+from deltacli.storage.s3.answers import Entry, ListedPage
+
+Ask = Callable[[str, str, str], ListedPage]
+"""Gets the page of a prefix, a delimiter and a token ('' for the first)."""
+
+_LEVELS = 2
+
+
+class _Part(NamedTuple):
+    """A prefix to list. Names are told relative to `directory`, whose own prefix is `base`."""
+
+    prefix: str
+    directory: str
+    base: str
+
+
+class _Listed(NamedTuple):
+    """A page of a part."""
+
+    part: _Part
+    objects: list[Entry]
+    directories: list[str]
+    is_last: bool
+
+
+def walk(ask: Ask, prefix_of: Callable[[str], str], directory: str, enter: Enter) -> Generator[Walked, None, bool]:
+    """Yield what is below a directory, and return whether there is anything at all."""
+    pool = ThreadPoolExecutor(MANY_READS, thread_name_prefix="deltacli-list")
+    try:
+        return (yield from _walk(pool, ask, _Part(prefix_of(directory), directory, prefix_of(directory)), enter))
+    finally:
+        # Whoever stops early waits for the requests under way, so that no thread outlives the walk.
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: Enter) -> Generator[Walked, None, bool]:
+    level, flat, is_there = [root], list[_Part](), False
+    for _ in range(_LEVELS):
+        below: list[_Part] = []
+        found: dict[_Part, set[str]] = {part: set() for part in level}
+        for listed in _list(pool, ask, level, "/"):
+            part = listed.part
+            found[part].update(listed.directories)
+            is_there = is_there or bool(listed.objects or listed.directories)
+            yield from _tell(listed)
+            if not listed.is_last:
+                continue
+            names = sorted(found.pop(part))
+            if "" in names:  # two slashes in a row: no directory that a path could name
+                flat.append(_Part(f"{part.prefix}/", part.directory, part.base))
+            entered = enter(part.directory, [name for name in names if name])
+            below += [_below(part, name) for name in entered]
+        level = below
+        if len(level) >= MANY_READS:
+            break
+    for listed in _list(pool, ask, level + flat, ""):
+        yield from _tell(listed)
+    return is_there
+
+
+def _below(part: _Part, name: str) -> _Part:
+    prefix = f"{part.prefix}{name}/"
+    return _Part(prefix, f"{part.directory}/{name}" if part.directory else name, prefix)
+
+
+def _list(pool: ThreadPoolExecutor, ask: Ask, parts: Iterable[_Part], delimiter: str) -> Iterator[_Listed]:
+    """Yield the pages of several parts as they come, those of one in order. The next are asked for meanwhile."""
+    waiting = iter(parts)
+    running: dict[Future[ListedPage], _Part] = {}
+    before: dict[_Part, list[Entry]] = {}
+
+    def begin(part: _Part, token: str = "") -> None:
+        running[pool.submit(ask, part.prefix, delimiter, token)] = part
+
+    for part in islice(waiting, MANY_READS):
+        begin(part)
+    while running:
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in done:
+            part = running.pop(future)
+            page = future.result()
+            if page.token:
+                begin(part, page.token)
+            elif (following := next(waiting, None)) is not None:
+                begin(following)
+            objects = _without(page.entries, before.pop(part, []))
+            if page.token:
+                before[part] = page.entries
+            directories = [below[len(part.prefix) : -1] for below in page.prefixes]
+            yield _Listed(part, objects, directories, is_last=not page.token)
+
+
+def _without(objects: list[Entry], before: list[Entry]) -> list[Entry]:
+    """Return the objects that were not on the page before: some stores' pages overlap."""
+    if not before or not objects or objects[0].key > before[-1].key:
+        return objects
+    known = {entry.key for entry in before}
+    return [entry for entry in objects if entry.key not in known]
+
+
+def _tell(listed: _Listed) -> Iterator[Walked]:
+    """Yield what the page says, unless it says nothing of files."""
+    if not listed.objects:
+        return
+    start = len(listed.part.base)
+    files = [entry for entry in listed.objects if not entry.key.endswith("/")]
+    odd = [entry.key[start:] for entry in listed.objects if entry.key.endswith("/")]
+    yield Walked(
+        listed.part.directory,
+        [entry.key[start:] for entry in files],
+        [entry.size_bytes for entry in files],
+        [entry.modified_ms for entry in files],
+        odd,
+    )

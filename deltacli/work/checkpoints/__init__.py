@@ -1,0 +1,1 @@
+"""Reading and writing the Parquet files of checkpoints."""

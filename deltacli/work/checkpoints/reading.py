@@ -1,0 +1,479 @@
+"""Reading checkpoints: the small actions as values, the file actions as a stream of columns, row group by row group."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
+
+from deltacli.arrow import compute as pc
+from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
+from deltacli.delta.checkpoint.instants import with_utc
+from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY
+from deltacli.delta.log.replay import TouchedFiles
+from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vectors.descriptor import no_vector_ids, unique_id_column
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt, FileMissing
+from deltacli.memory import stop_if_exhausted
+from deltacli.storage import Storage
+from deltacli.work.checkpoints.limits import (
+    BUFFER_BYTES,
+    ROWS_A_BATCH,
+    read_footer,
+    require_sound,
+    rows_a_batch,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+_WHOLE_ROWS_A_BATCH = 8_192
+"""All fields of 8,192 adds are some 3 MB, which a processor's cache holds while they are read and encoded."""
+
+_FEW_DROPPED = 4
+MAX_JSON_BYTES = 256 << 20
+"""A JSON checkpoint is held as values, at six times its size and more; writers put file actions into sidecars."""
+
+
+class FileBatch(NamedTuple):
+    """Live adds and tombstones, each None where a batch has none: both narrow, or both whole, as asked for."""
+
+    adds: pyarrow.RecordBatch | None = None
+    removes: pyarrow.RecordBatch | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPiece:
+    """One row group of one Parquet file of a checkpoint. `metadata` spares a second read of the footer, which is that
+    of the content `tag`.
+    """
+
+    path: str
+    group: RowGroup
+    tag: str
+    metadata: pyarrow.parquet.FileMetaData = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointContents:
+    """A checkpoint opened: its small actions, its file actions where they came as JSON, the row groups of its own
+    Parquet files that
+    hold file actions, and the sidecars that hold the rest.
+    """
+
+    small: list[tuple[str, Action]]
+    json_actions: list[tuple[str, Action]]
+    pieces: list[CheckpointPiece]
+    sidecars: tuple[str, ...]
+
+    @property
+    def is_v2(self) -> bool:
+        return any(kind in ("checkpointMetadata", "sidecar") for kind, _ in self.small)
+
+
+@contextmanager
+def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iterator[None]:
+    """Turn every fault of a checkpoint file's bytes into CheckpointUnreadable, naming the file."""
+    import pyarrow
+
+    try:
+        yield
+    except FileMissing as fault:
+        missing_rule = "sidecar.missing" if SIDECAR_DIRECTORY in path else rule
+        raise CheckpointUnreadable(f"{path} does not exist", code=missing_rule, facts={"file": path}) from fault
+    except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
+        stop_if_exhausted(fault)
+        reason = " ".join(str(fault).split())[:200]
+        raise CheckpointUnreadable(
+            f"{path} can't be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}
+        ) from fault
+
+
+def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> CheckpointContents:
+    """Open a checkpoint, but not its sidecars, and read its small actions.
+
+    Raises CheckpointUnreadable, naming the file and what it lacks.
+    """
+    contents = CheckpointContents([], [], [], ())
+    for file in instance.files:
+        path = f"{LOG_DIRECTORY}/{file.name}"
+        if file.path.is_json:
+            actions = _read_json_checkpoint(storage, path, file)
+            contents.small.extend((kind, action) for kind, action in actions if kind in SMALL_ACTIONS)
+            contents.json_actions.extend((kind, action) for kind, action in actions if kind in ("add", "remove"))
+        else:
+            with open_parquet(storage, path) as parquet:
+                contents.small.extend(small_actions(parquet))
+                contents.pieces.extend(_pieces(parquet))
+    kinds = {kind for kind, _ in contents.small}
+    for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
+        if needed not in kinds:
+            first = f"{LOG_DIRECTORY}/{instance.files[0].name}"
+            raise CheckpointUnreadable(f"{first} holds no {needed} action", code=rule, facts={"file": first})
+    return replace(
+        contents, sidecars=tuple(sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
+    )
+
+
+def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tuple[str, Action]]:
+    if file.size_bytes > MAX_JSON_BYTES:
+        raise CheckpointUnreadable(
+            f"{path} is a JSON checkpoint of more than {MAX_JSON_BYTES >> 20} MiB",
+            facts={"file": path, "size": f"{file.size_bytes} bytes"},
+        )
+    with checkpoint_faults(path):
+        try:
+            return read_actions(storage.read(path), file.name)
+        except CommitCorrupt as corrupt:
+            raise CheckpointUnreadable(corrupt.message, facts=corrupt.facts) from corrupt
+
+
+def sidecar_location(action: Action) -> str:
+    """Sidecars always lie in `_delta_log/_sidecars`; only the last segment of the path counts.
+
+    Spec: Sidecar File Information.
+    """
+    return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
+
+
+class OpenParquet(NamedTuple):
+    """A Parquet file of a checkpoint that is open."""
+
+    path: str
+    file: ParquetReader
+    source: Any  # Any: as in the storage port
+    is_near: bool
+    tag: str
+    columns: CheckpointColumns
+
+    def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[Any]:  # Any: RecordBatch
+        """Yield the named columns of a row group, `rows` at a time, fewer where that many would not fit into memory."""
+        if self.is_near:
+            require_sound(self.file.metadata, group, columns)
+            rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
+        found, expected = 0, self.file.metadata.row_group(group).num_rows
+        for batch in self.file.read_columns(rows, group, columns):
+            found += batch.num_rows
+            yield with_utc(batch, self.file.int96_paths)
+        if found != expected:  # Arrow stops where the pages end, and says nothing
+            raise CheckpointUnreadable(
+                f"{self.path} can't be read as a checkpoint",
+                facts={
+                    "file": self.path,
+                    "reason": f"row group {group} has {expected} rows, and its pages hold {found}",
+                },
+            )
+
+
+@contextmanager
+def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = None) -> Iterator[OpenParquet]:
+    """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable.
+
+    For a `piece` the file must be the one it was planned from: with the rows of another writer of the same version
+    some would be read twice and others never.
+    """
+    with checkpoint_faults(path), storage.open(path) as source:
+        tag = storage.tag(path, source)
+        if piece is not None and piece.tag != tag:
+            raise CheckpointUnreadable(
+                f"{path} was written again while it was read",
+                facts={"file": path, "next": "run the same command again"},
+                hint="deltacli snapshot {table}",
+            )
+        metadata = piece.metadata if piece else None
+        file = ParquetReader(source, metadata=metadata, buffer_size=BUFFER_BYTES)
+        columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
+        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+
+
+def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
+    """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
+    none cost nothing.
+    """
+    columns = parquet.columns
+    for group in range(parquet.file.metadata.num_row_groups):
+        for kind in kinds:
+            leaf = SMALL_ACTIONS[kind]
+            if columns.holds(group, f"{kind}.{leaf}"):
+                yield from _rows_of(parquet, group, kind, leaf)
+
+
+def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:
+    """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there
+    are some.
+    """
+    present = any(
+        _struct(batch.column(0), parquet.path).flatten()[0].null_count < batch.num_rows
+        for batch in parquet.batches(group, [f"{kind}.{leaf}"])
+    )
+    if present:
+        for batch in parquet.batches(group, [kind]):
+            column = batch.column(0)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # a key that a map holds twice: the last one counts
+                rows = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
+            for row in rows:
+                yield kind, row
+
+
+def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
+    """The column, if it holds actions. Raises CheckpointUnreadable."""
+    import pyarrow.types
+
+    if not pyarrow.types.is_struct(column.type):
+        raise CheckpointUnreadable(
+            f"{path} can't be read as a checkpoint",
+            facts={"file": path, "reason": f"an action is {str(column.type)[:80]}, expected a struct"},
+        )
+    return pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
+
+
+def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
+    """A type with plain text for views of it: writers may ask for them, and few of Arrow's functions take them."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        return pa.struct([field.with_type(without_views(field.type)) for field in fields])
+    if pa.types.is_map(kind):
+        return pa.map_(without_views(kind.key_type), without_views(kind.item_type))
+    return pa.list_(without_views(kind.value_type)) if pa.types.is_list(kind) else kind
+
+
+def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
+    """Return the row groups of a Parquet file that may hold file actions.
+
+    Raises CheckpointUnreadable (`sidecar.missing`).
+    """
+    with open_parquet(storage, path) as parquet:
+        return _pieces(parquet)
+
+
+def _pieces(parquet: OpenParquet) -> list[CheckpointPiece]:
+    found = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
+    return [CheckpointPiece(parquet.path, group, parquet.tag, parquet.file.metadata) for group in found]
+
+
+def read_narrow(
+    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool, with_records: bool = True
+) -> Iterator[FileBatch]:
+    """Yield the live adds and tombstones of a row group in narrow columns, without what newer commits decided.
+
+    Without `with_paths` the path columns are read only where `touched` needs them, and come back null; without
+    `with_records` the numbers of rows do.
+    """
+    need_paths = with_paths or len(touched) > 0
+    with open_parquet(storage, piece.path, piece) as parquet:
+        columns = parquet.columns
+        wanted = []
+        if piece.group.has_adds:
+            wanted += columns.narrow_add(piece.group, with_paths=need_paths, with_records=with_records)
+        if piece.group.has_removes:
+            wanted += columns.narrow_remove(piece.group, with_paths=need_paths)
+        for batch in parquet.batches(piece.group.index, wanted):
+            yield FileBatch(
+                adds=_narrow_rows(batch, "add", touched, piece.path, need_paths=need_paths),
+                removes=_narrow_rows(batch, "remove", touched, piece.path, need_paths=need_paths),
+            )
+
+
+def _narrow_rows(
+    batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool
+) -> Any:  # Any: pyarrow has no types
+    """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
+    import pyarrow as pa
+
+    actions = valid_rows(batch, kind, source)
+    if actions is None:
+        return None
+    names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
+
+    def column(name: str, data_type: Any) -> Any:
+        return pc.cast(actions.field(name), data_type) if name in names else pa.nulls(len(actions), data_type)
+
+    vectors = actions.field("deletionVector") if "deletionVector" in names else None
+    if vectors is not None and _lacks_id(vectors):
+        raise _missing(f"{source}: a deletion vector has no id", source)
+    dv_ids = unique_id_column(vectors) if vectors is not None and need_paths else no_vector_ids(len(actions))
+    paths = column("path", pa.string())
+    if paths.null_count and (need_paths or "path" in names):
+        raise _missing(f"{source}: {kind}.path is missing", source)
+    schemas = action_schemas()
+    if kind == "remove":
+        rows = pa.RecordBatch.from_arrays(
+            [paths, dv_ids, column("deletionTimestamp", pa.int64())], schema=schemas.narrow_remove
+        )
+    else:
+        sizes = column("size", pa.int64())
+        if sizes.null_count:
+            raise _missing(f"{source}: add.size is missing", source)
+        cardinality = (
+            pc.cast(pc.struct_field(vectors, ["cardinality"]), pa.int64())
+            if vectors is not None
+            else pa.nulls(len(actions), pa.int64())
+        )
+        rows = pa.RecordBatch.from_arrays(
+            [paths, dv_ids, sizes, _records(actions, names), cardinality], schema=schemas.narrow_add
+        )
+    kept = touched.untouched(paths, dv_ids) if need_paths else None
+    return rows if kept is None else pc.filter(rows, kept)
+
+
+def _lacks_id(vectors: Any) -> bool:  # Any: struct array of descriptors
+    """True if a vector lacks its storage type or its place."""
+
+    parts = ("storageType", "pathOrInlineDv")
+    return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
+
+
+def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
+    """`numRecords` of every add: the parsed statistics where the checkpoint has them, else the JSON text."""
+    import pyarrow as pa
+
+    parsed = (
+        pc.cast(pc.struct_field(actions, ["stats_parsed", "numRecords"]), pa.int64())
+        if "stats_parsed" in names
+        else None
+    )
+    if "stats" not in names or (parsed is not None and parsed.null_count == 0):
+        return parsed if parsed is not None else pa.nulls(len(actions), pa.int64())
+    from_text = num_records_column(pc.cast(actions.field("stats"), pa.string()))
+    return from_text if parsed is None else pc.coalesce(parsed, from_text)
+
+
+def read_whole(
+    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
+) -> Iterator[Any]:  # Any: RecordBatch
+    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their own fields; where only
+    some `fields` are asked for, the others, but for what makes a key, come back null.
+    """
+    if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
+        return
+    schema = action_schemas().add if kind == "add" else action_schemas().remove
+    with open_parquet(storage, piece.path, piece) as parquet:
+        columns = parquet.columns
+        names = [name for name in schema.names if fields is None or name in fields or name in _NEEDED]
+        wanted = columns.whole(kind, names)
+        if kind == "add" and piece.group.needs_parsed_stats and "stats" in names:
+            wanted.append("add.stats_parsed")
+        for batch in parquet.batches(piece.group.index, wanted, rows=_WHOLE_ROWS_A_BATCH):
+            rows = whole_rows(batch, kind, schema, piece.path)
+            if rows is not None:
+                rows.validate(full=True)  # text that is no UTF-8 would reach the output
+                _require_whole(rows, kind, piece.path)
+                if len(touched):
+                    kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
+                    yield from _kept_runs(rows, kept)
+                else:
+                    yield rows
+
+
+_NEEDED = ("path", "size", "deletionVector")
+
+
+def _require_whole(rows: Any, kind: str, source: str) -> None:  # Any: pyarrow has no types
+    """Raise CheckpointUnreadable where an action lacks what its key or its file needs."""
+    for name in ("path", "size") if kind == "add" else ("path",):
+        if rows.column(name).null_count:
+            raise _missing(f"{source}: {kind}.{name} is missing", source)
+    vectors = rows.column("deletionVector")
+    if vectors.null_count < len(vectors) and _lacks_id(vectors):
+        raise _missing(f"{source}: a deletion vector has no id", source)
+
+
+def _missing(message: str, source: str) -> CheckpointUnreadable:
+    return CheckpointUnreadable(message, code="action.missing-required", facts={"file": source})
+
+
+def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
+    """The rows that `kept` names (None: all): slices between the few that it drops, a copy where it drops many."""
+    if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
+        yield pc.filter(rows, kept)
+        return
+    dropped = [] if kept is None else pc.indices_nonzero(pc.invert(kept)).to_pylist()
+    for before, after in pairwise([-1, *dropped, rows.num_rows]):
+        if after - before > 1:
+            yield rows.slice(before + 1, after - before - 1)
+
+
+def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    actions = valid_rows(batch, kind, source)
+    if actions is None:
+        return None
+    names = {actions.type.field(index).name for index in range(actions.type.num_fields)}
+    columns = []
+    for wanted in schema:
+        if wanted.name == "stats" and "stats_parsed" in names:
+            columns.append(_statistics(actions, names, wanted.type))
+        elif wanted.name in names:
+            columns.append(_fit(actions.field(wanted.name), wanted.type))
+        else:
+            columns.append(pa.nulls(len(actions), wanted.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
+    """Cast a column of a checkpoint to the type of the checkpoint schema; struct fields are matched by name."""
+    import pyarrow as pa
+
+    if column.type.equals(wanted):
+        return column
+    if (
+        pa.types.is_map(wanted)
+        and pa.types.is_map(column.type)
+        and column.type.item_type.equals(wanted.item_type)
+        and column.type.key_type.equals(wanted.key_type)
+    ):
+        # Only the names of the inner fields differ; a cast would copy every entry.
+        mask = pc.is_null(column) if column.null_count else None
+        return pa.MapArray.from_arrays(column.offsets, column.keys, column.items, type=wanted, mask=mask)
+    if pa.types.is_struct(wanted) and pa.types.is_struct(column.type):
+        present = {column.type.field(index).name for index in range(column.type.num_fields)}
+        fields = [
+            _fit(pc.struct_field(column, [part.name]), part.type)
+            if part.name in present
+            else pa.nulls(len(column), part.type)
+            for part in wanted
+        ]
+        return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=pc.is_null(column))
+    return pc.cast(column, wanted)
+
+
+def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
+    """The JSON text of statistics; where there is none, that for which struct statistics stand.
+
+    Spec: Checkpoint Schema (writeStatsAsJson=false).
+    """
+    from deltacli.delta.encoding.arrow_json import json_column
+
+    texts = _fit(actions.field("stats"), wanted) if "stats" in names else None
+    if texts is not None and not texts.null_count:
+        return texts
+    from_parsed = json_column(actions.field("stats_parsed"))
+    return from_parsed if texts is None else pc.coalesce(texts, pc.cast(from_parsed, wanted))
+
+
+def valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
+    """The struct array of one action kind without the rows of others; None where there are none."""
+    index = batch.schema.get_field_index(kind)
+    if index < 0:
+        return None
+    column = _struct(batch.column(index), source)
+    if column.null_count == len(column):
+        return None
+    return pc.filter(column, pc.is_valid(column)) if column.null_count else column

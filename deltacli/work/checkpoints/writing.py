@@ -1,0 +1,327 @@
+"""Encoding the Parquet files of checkpoints row group by row group, and proving what was encoded by reading it back."""
+
+from __future__ import annotations
+
+import errno
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
+from deltacli.delta.checkpoint.row_digest import digest_rows
+from deltacli.delta.log.action_faults import wrong_type
+from deltacli.errors import NoSpace, StorageFailed
+from deltacli.memory import stop_if_exhausted
+from deltacli.work.flights import PATIENCE, Flights
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+ROWS_A_GROUP = 65_536
+_PAGE_BYTES = 1 << 20
+_BLOCK_BYTES = 1 << 20
+_CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
+_CODECS |= {"lz4_raw": "lz4", "brotli": "brotli"}
+DEFAULT_CODEC = "snappy"
+CODEC = "delta.parquet.compression.codec"
+FORMAT_VERSION = "delta.parquet.format.version"
+
+
+class Encoding(NamedTuple):
+    """How Parquet is written: a codec as Arrow calls it, and the version of its data pages."""
+
+    codec: str = DEFAULT_CODEC
+    page_version: str = "1.0"
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> Encoding:
+        """As the table's properties ask for. Snappy, which every reader knows, where they name nothing that can be
+        written here.
+
+        Spec: Table Properties.
+        """
+        import pyarrow as pa
+
+        codec = _CODECS.get(str(properties.get(CODEC) or "").strip().lower(), DEFAULT_CODEC)
+        if codec != "none" and not pa.Codec.is_available(codec):
+            codec = DEFAULT_CODEC
+        version = str(properties.get(FORMAT_VERSION) or "").strip()
+        return cls(codec, "2.0" if version.startswith("2.") else "1.0")
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedFile:
+    """What a file was written to hold: rows of each kind, and the digest of every row group."""
+
+    size_bytes: int
+    actions: Mapping[str, int]
+    digests: tuple[tuple[int, tuple[int, ...]], ...] = field(repr=False)
+    """Rows and digest of each row group."""
+    checksum: int
+    """CRC-32 of every byte."""
+    footer: pyarrow.parquet.FileMetaData = field(repr=False, compare=False)
+
+    @property
+    def rows(self) -> int:
+        return sum(self.actions.values())
+
+
+class _Sink:
+    """A local file to write to, which knows the CRC-32 of what was written."""
+
+    def __init__(self, place: str) -> None:
+        self._file = open(place, "wb", buffering=_BLOCK_BYTES)  # noqa: SIM115  (`close` closes it)
+        self.checksum = 0
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def write(self, data: bytes) -> int:
+        self.checksum = zlib.crc32(data, self.checksum)
+        return self._file.write(data)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class FileEncoder:
+    """Writes one Parquet file of a checkpoint. Use it in a `with`; `finish` tells what was written.
+
+    Raises StorageFailed where the disk does not take it.
+    """
+
+    def __init__(
+        self, place: str, schema: pyarrow.Schema, encoding: Encoding, *, rows_a_group: int = ROWS_A_GROUP
+    ) -> None:
+        import pyarrow.parquet
+
+        self._place = place
+        self._schema = schema
+        self._rows_a_group = rows_a_group
+        self._absent: dict[str, Any] = {}  # Any: arrays of nulls
+        self._pending: dict[str, list[Any]] = {}
+        self._pending_rows: dict[str, int] = {}
+        self._actions: dict[str, int] = {}
+        self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
+        self._workers = ThreadPoolExecutor(2, thread_name_prefix="deltacli-encode")
+        self._flights = Flights(self._encode)
+        self._writing: Future[None] | None = None
+        self._footers: list[pyarrow.parquet.FileMetaData] = []
+        with _disk_faults(place):
+            self._sink = _Sink(place)
+            self._writer = pyarrow.parquet.ParquetWriter(
+                self._sink,
+                schema,
+                compression=encoding.codec,
+                data_page_version=encoding.page_version,
+                version="2.4",
+                use_dictionary=dictionary_leaves(schema) or False,
+                write_statistics=counted_leaves(schema),
+                data_page_size=_PAGE_BYTES,
+                store_schema=False,
+                write_page_index=False,
+                metadata_collector=self._footers,
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._flights.land()  # a writer that is closed while another thread writes is the end of the process
+        self._workers.shutdown()
+        # A disk that took no row takes no footer either, and without memory nobody can write one.
+        with suppress(OSError, MemoryError, RuntimeError):
+            self._writer.close()
+        with suppress(OSError):
+            self._sink.close()
+
+    def add_rows(self, rows: pyarrow.Table) -> None:
+        """Write rows of several kinds as a row group of their own."""
+        for name in rows.schema.names:
+            column = rows.column(name)
+            self._count(name, len(column) - column.null_count)
+        self._write(rows)
+
+    def add(self, kind: str, actions: Any) -> None:  # Any: a struct array
+        """Take actions of one kind; they are written when there are enough for a row group."""
+        self._pending.setdefault(kind, []).append(actions)
+        self._pending_rows[kind] = self._pending_rows.get(kind, 0) + len(actions)
+        if self._pending_rows[kind] >= self._rows_a_group:
+            self._flush(kind)
+
+    @property
+    def rows(self) -> int:
+        """How many rows were taken."""
+        return sum(self._actions.values()) + sum(self._pending_rows.values())
+
+    def finish(self) -> EncodedFile:
+        """Write what is left and close the file."""
+        import os
+
+        for kind in list(self._pending):
+            self._flush(kind)
+        self._settle()
+        with _disk_faults(self._place):
+            self._writer.close()
+            self._sink.close()
+            size = os.stat(self._place).st_size
+        digests = tuple(future.result() for future in self._digests)
+        (footer,) = self._footers
+        return EncodedFile(size, dict(self._actions), digests, self._sink.checksum, footer)
+
+    def _flush(self, kind: str) -> None:
+        import pyarrow as pa
+
+        chunks, rows = self._pending.pop(kind), self._pending_rows.pop(kind)
+        if not rows:
+            return
+        column = pa.chunked_array(chunks)
+        columns = [column if field.name == kind else self._nulls(field, rows) for field in self._schema]
+        self._count(kind, rows)
+        self._write(pa.Table.from_arrays(columns, schema=self._schema))
+
+    def _nulls(self, field: Any, rows: int) -> Any:
+        import pyarrow as pa
+
+        known = self._absent.get(field.name)
+        if known is None or len(known) < rows:
+            known = self._absent[field.name] = pa.nulls(rows, field.type)
+        return known.slice(0, rows)
+
+    def _write(self, rows: pyarrow.Table) -> None:
+        """Begin to write a row group when the last one is done: two are held at most, the one that is gathered too."""
+        self._settle()
+        self._digests.append(self._workers.submit(_digest, rows))
+        self._writing = self._workers.submit(self._flights.fly, rows)
+
+    def _encode(self, rows: pyarrow.Table) -> None:
+        with _disk_faults(self._place):
+            self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+
+    def _settle(self) -> None:
+        """Wait until what was begun is done. Raises what it raised."""
+        running: list[Future[Any]] = [*self._digests[-1:]]
+        if self._writing is not None:
+            running.append(self._writing)
+        while wait(running, timeout=PATIENCE).not_done:  # never in one long sleep: it could miss a signal
+            continue
+        if self._writing is not None:
+            self._writing.result()
+            self._writing = None
+
+    def _count(self, kind: str, rows: int) -> None:
+        if rows:
+            self._actions[kind] = self._actions.get(kind, 0) + rows
+
+
+def _digest(rows: pyarrow.Table) -> tuple[int, tuple[int, ...]]:
+    return rows.num_rows, digest_rows(rows)
+
+
+@contextmanager
+def _disk_faults(place: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        reason = " ".join(str(fault).split())[:200]
+        kind = NoSpace if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StorageFailed
+        raise kind(f"{place} can't be written: {reason}") from fault
+
+
+def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
+    """Say where a local file is another than was encoded; None where it is the same in every byte and every value.
+
+    The bytes tell a disk or a memory that fails; the values, an encoder that does.
+    """
+    checksum = 0
+    with _read_back(place), open(place, "rb", buffering=0) as file:
+        while block := file.read(_BLOCK_BYTES):
+            checksum = zlib.crc32(block, checksum)
+    if checksum != encoded.checksum:
+        return "it holds other bytes than were written"
+    for group, (found, wanted) in enumerate(zip_longest(digests, encoded.digests)):
+        if found != wanted:
+            return f"row group {group} holds other values than were meant"
+    return None
+
+
+def count_groups(source: Any) -> int:  # Any: a local path, or an open file
+    """How many row groups a file has. Raises StorageFailed where it can't be read back."""
+    with _read_back(source), _opened(source) as file:
+        groups: int = ParquetReader(file).metadata.num_row_groups
+        return groups
+
+
+def digest_group(source: Any, group: int) -> tuple[int, tuple[int, ...]]:  # Any: a local path, or an open file
+    """Rows and digest of one row group of a file. Raises StorageFailed where it can't be read back."""
+    with _read_back(source), _opened(source) as file:
+        return _digest(ParquetReader(file).read_group(group))
+
+
+def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open file
+    """True if a file that another writer made has the same columns and the same rows in the same row groups."""
+    try:
+        with _read_back(source):
+            file = ParquetReader(source)
+            if not file.metadata.schema.equals(encoded.footer.schema):
+                return False
+            if file.metadata.num_row_groups != len(encoded.digests):
+                return False
+            groups = (file.read_group(group) for group in range(len(encoded.digests)))
+            return all(_digest(rows) == wanted for rows, wanted in zip(groups, encoded.digests, strict=True))
+    except StorageFailed:
+        return False
+
+
+def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which stays open
+    import pyarrow as pa
+
+    return pa.OSFile(source) if isinstance(source, str) else nullcontext(source)
+
+
+@contextmanager
+def _read_back(source: Any) -> Iterator[None]:
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as fault:
+        stop_if_exhausted(fault)
+        name = source if isinstance(source, str) else "the file"
+        raise StorageFailed(f"{name} can't be read back: {' '.join(str(fault).split())[:200]}") from fault
+
+
+def write_lines(place: str, actions: Sequence[tuple[str, Mapping[str, Any]]]) -> bytes:  # Any: JSON values
+    """Write the lines of a JSON checkpoint and return them. Raises StorageFailed, and CommitCorrupt for a value that
+    no checkpoint can hold.
+    """
+    import orjson
+
+    try:
+        data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
+    except orjson.JSONEncodeError as fault:
+        raise wrong_type("an action", str(fault), "the state") from fault
+    with _disk_faults(place), open(place, "wb") as file:
+        file.write(data)
+    return data
+
+
+def require_lines(place: str, data: bytes) -> None:
+    """Raise StorageFailed unless a local file holds these bytes."""
+    with _read_back(place), open(place, "rb") as file:
+        if file.read() != data:
+            raise StorageFailed("it holds other bytes than were written")

@@ -1,0 +1,1 @@
+"""Reading commits: as values, in columns, and byte for byte."""

@@ -1,0 +1,219 @@
+"""Reading a large commit in columns: blocks of lines, parsed by Arrow, several at a time."""
+
+from __future__ import annotations
+
+from array import array
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.ndjson import parse_ndjson
+from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, MAX_LINE_BYTES, Action, line_too_long, stream_actions
+from deltacli.delta.log.file_actions import action_schemas, narrow_batches
+from deltacli.delta.log.replay import TouchedFiles, file_key, key_column
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.stats.record_counts import num_records_column
+from deltacli.delta.vectors.descriptor import unique_id_column
+from deltacli.errors import CommitCorrupt
+from deltacli.storage import Storage
+from deltacli.work.commits.reading import commit_location, require_whole
+
+if TYPE_CHECKING:
+    import pyarrow
+
+BLOCK_BYTES = 4 << 20
+_TAIL_BYTES = 64 << 10
+_SMALL_KINDS = sorted(KNOWN_ACTIONS - {"add", "remove"})
+_OFFSET = 2  # the optional field of a deletion vector in `_block_schema`
+
+
+class CommitBlock(NamedTuple):
+    """The lines of a commit that begin within `length` bytes from `offset`."""
+
+    file: LogFile
+    offset: int
+    length: int
+
+
+class NarrowBlock(NamedTuple):
+    """One block in narrow columns, without what newer commits decided; the hashes of its keys; and its small
+    actions.
+    """
+
+    adds: pyarrow.RecordBatch
+    removes: pyarrow.RecordBatch
+    add_hashes: array[int]
+    remove_hashes: array[int]
+    small: list[tuple[str, Action]]
+
+
+def plan_blocks(file: LogFile) -> list[CommitBlock]:
+    """Cut a commit into blocks."""
+    return [CommitBlock(file, offset, BLOCK_BYTES) for offset in range(0, file.size_bytes, BLOCK_BYTES)]
+
+
+def read_lines(storage: Storage, block: CommitBlock) -> bytes:
+    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is.
+
+    Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held.
+    """
+    path, size = commit_location(block.file), block.file.size_bytes
+    lead = 1 if block.offset else 0  # one byte before, to see whether the block begins a line
+    data = storage.read_range(path, block.offset - lead, block.length + lead)
+    require_whole(block.file, len(data), min(block.length + lead, size - block.offset + lead))
+    start = data.find(b"\n") + 1 if lead else 0
+    if lead and start == 0:
+        return b""
+    end = block.offset - lead + len(data)
+    if start == len(data) and end < size and len(data) == block.length + lead:
+        return b""  # the next line begins in the next block
+    last_line = block.offset - lead + data.rfind(b"\n") + 1
+    tail: list[bytes] = []
+    while end < size and not (tail[-1] if tail else data).endswith(b"\n"):
+        more = storage.read_range(path, end, _TAIL_BYTES)
+        require_whole(block.file, len(more), 1)
+        cut = more.find(b"\n")
+        tail.append(more if cut < 0 else more[: cut + 1])
+        end += len(tail[-1])
+        if end - last_line > MAX_LINE_BYTES:
+            raise line_too_long(block.file.name)
+    return b"".join([data[start:], *tail])
+
+
+def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
+    """Read a block in columns; lines Arrow can't take are parsed one by one.
+
+    Raises CommitCorrupt (with a line of the block, not the file).
+    """
+    lines = read_lines(storage, block)
+    if not lines or lines.isspace():
+        return _narrow_from_actions([], block.file.name, touched)
+    parsed = _parse(lines)
+    if parsed is None:
+        return _narrow_from_actions(list(stream_actions(lines.split(b"\n"), block.file.name)), block.file.name, touched)
+    adds, removes, others = parsed
+    small = _small_actions(lines, block.file.name) if others else []
+    return _filtered(_narrow_adds(adds), _narrow_removes(removes), small, touched)
+
+
+@lru_cache(maxsize=1)
+def _block_schema() -> Any:  # Any: pyarrow has no types
+    import pyarrow as pa
+
+    vector = pa.struct(
+        [
+            ("storageType", pa.string()),
+            ("pathOrInlineDv", pa.string()),
+            ("offset", pa.int64()),
+            ("cardinality", pa.int64()),
+        ]
+    )
+    add = pa.struct([("path", pa.string()), ("size", pa.int64()), ("stats", pa.string()), ("deletionVector", vector)])
+    remove = pa.struct([("path", pa.string()), ("deletionTimestamp", pa.int64()), ("deletionVector", vector)])
+    return pa.schema([("add", add), ("remove", remove), *((kind, pa.struct([])) for kind in _SMALL_KINDS)])
+
+
+def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
+    """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for
+    that.
+    """
+
+    table = parse_ndjson(lines, _block_schema())
+    if table is None:
+        return None
+    adds, removes = (_struct_of(table, kind) for kind in ("add", "remove"))
+    if any(actions.field("path").null_count or _has_odd_vectors(actions) for actions in (adds, removes)):
+        return None
+    if adds.field("size").null_count:
+        return None
+    small = [table.column(kind) for kind in _SMALL_KINDS if table.column(kind).null_count < table.num_rows]
+    if not small:
+        return adds, removes, False
+    is_file_action = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
+    if any(pc.any(pc.and_(pc.is_valid(column), is_file_action)).as_py() for column in small):
+        return None  # two actions on one line
+    return adds, removes, True
+
+
+def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
+    column = table.column(kind).combine_chunks()
+    return pc.filter(column, pc.is_valid(column)) if column.null_count else column
+
+
+def _has_odd_vectors(actions: Any) -> bool:  # Any: pyarrow has no types
+    """True if a deletion vector lacks a part that its id or the counting needs."""
+    vectors = actions.field("deletionVector")
+    if vectors.null_count == len(vectors):
+        return False
+    return any(
+        part.null_count != vectors.null_count for index, part in enumerate(vectors.flatten()) if index != _OFFSET
+    )
+
+
+def _small_actions(lines: bytes, name: str) -> list[tuple[str, Action]]:
+    others = (line for line in lines.split(b"\n") if not line.startswith((b'{"add":{', b'{"remove":{')))
+    return [(kind, action) for kind, action in stream_actions(others, name) if kind not in ("add", "remove")]
+
+
+def _narrow_adds(adds: Any) -> Any:  # Any: struct array in, RecordBatch out
+    import pyarrow as pa
+
+    vectors = adds.field("deletionVector")
+    columns = [
+        adds.field("path"),
+        unique_id_column(vectors),
+        adds.field("size"),
+        num_records_column(adds.field("stats")),
+        vectors.flatten()[3],
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_add)
+
+
+def _narrow_removes(removes: Any) -> Any:  # Any: struct array in, RecordBatch out
+    import pyarrow as pa
+
+    columns = [
+        removes.field("path"),
+        unique_id_column(removes.field("deletionVector")),
+        removes.field("deletionTimestamp"),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=action_schemas().narrow_remove)
+
+
+def _narrow_from_actions(actions: list[tuple[str, Action]], name: str, touched: TouchedFiles) -> NarrowBlock:
+    by_kind: dict[str, list[Action]] = {"add": [], "remove": []}
+    small = []
+    for kind, action in actions:
+        if kind in by_kind:
+            file_key(action, name)  # refuses what has no key
+            by_kind[kind].append(action)
+        else:
+            small.append((kind, action))
+    return _filtered(*narrow_batches(by_kind["add"], by_kind["remove"], name), small, touched)
+
+
+def _filtered(
+    adds: Any, removes: Any, small: list[tuple[str, Action]], touched: TouchedFiles
+) -> NarrowBlock:  # Any: RecordBatch
+    kept = []
+    for rows in (adds, removes):
+        mask = touched.untouched(rows.column("path"), rows.column("dv_id"))
+        kept.append(rows if mask is None else pc.filter(rows, mask))
+    return NarrowBlock(kept[0], kept[1], key_hashes(kept[0]), key_hashes(kept[1]), small)
+
+
+def key_hashes(rows: Any) -> array[int]:  # Any: RecordBatch
+    """A 64-bit hash of every row's key, equal for equal keys within this process."""
+    return array("q", map(hash, key_column(rows.column("path"), rows.column("dv_id")).to_pylist()))
+
+
+__all__ = [
+    "BLOCK_BYTES",
+    "CommitBlock",
+    "CommitCorrupt",
+    "NarrowBlock",
+    "key_hashes",
+    "plan_blocks",
+    "read_lines",
+    "read_narrow_block",
+]

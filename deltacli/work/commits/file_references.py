@@ -1,0 +1,113 @@
+"""Which files commits name: adds, removes, change data and their deletion vectors, in columns.
+
+Spec: Add File and Remove File; Add CDC File; Deletion Vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.delta.log.commit_lines import Action, read_actions
+from deltacli.delta.log.segment import LogFile
+from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.errors import CommitCorrupt
+from deltacli.storage import Storage
+from deltacli.work.commits.reading import is_large, read_commit, stream_commit
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ROWS_A_BATCH = 65_536
+_KINDS = ("add", "remove", "cdc")
+
+
+class FileReferences(NamedTuple):
+    """Files that commits name, one row each.
+
+    `path` and `vector` (the unique id of the deletion vector, `""` without one) are texts as in the log, `version` is
+    that of the commit, `size` and `deletion_timestamp` (epoch milliseconds) are null where the action has none.
+    """
+
+    kind: str
+    path: pyarrow.Array
+    vector: pyarrow.Array
+    version: pyarrow.Array
+    size: pyarrow.Array
+    deletion_timestamp: pyarrow.Array
+
+
+class NamedFiles:
+    """Collects what commits name, in the order in which they are taken."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in _KINDS}  # Any: JSON values, checked
+        self.metadata: list[Action] = []
+        """The metaData actions of the commits."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rows.values()))
+
+    def take(self, actions: Iterable[tuple[str, Action]], file: LogFile) -> Iterator[FileReferences]:
+        """Append the actions of a commit, yielding what has become a batch. Raises CommitCorrupt for one whose file
+        can't be told.
+        """
+        for count, (kind, action) in enumerate(actions, 1):
+            if kind == "metaData":
+                self.metadata.append(action)
+            if count % _ROWS_A_BATCH == 0:
+                yield from self.flush()
+            if kind not in _KINDS:
+                continue
+            path, vector = action.get("path"), action.get("deletionVector")
+            if not isinstance(path, str):
+                raise _unnamed(file, f"{kind}.path is missing or no text", "action.missing-required")
+            if vector is not None and (fault := fault_of(vector)):
+                raise _unnamed(file, f"{kind}: {fault.text}", fault.code)
+            self._rows[kind].append(
+                (
+                    path,
+                    unique_id(vector),
+                    file.version,
+                    _long(action.get("size")),
+                    _long(action.get("deletionTimestamp")),
+                )
+            )
+
+    def flush(self) -> Iterator[FileReferences]:
+        """Yield what was collected, a batch a kind, and forget it."""
+        import pyarrow as pa
+
+        whole = pa.int64()
+        types = (pa.string(), pa.string(), whole, whole, whole)
+        for kind, rows in self._rows.items():
+            if rows:
+                columns = zip(*rows, strict=True)
+                arrays = [_column(values, one) for values, one in zip(columns, types, strict=True)]
+                yield FileReferences(kind, *arrays)
+        self._rows = {kind: [] for kind in _KINDS}
+
+
+def commit_actions(storage: Storage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
+    """Yield the actions of a commit whose bytes are at hand, or that is read now. Raises CommitCorrupt."""
+    data = read_commit(storage, file) if content is None and not is_large(file) else content
+    yield from stream_commit(storage, file) if data is None else read_actions(data, file.name)
+
+
+def _column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON values; pyarrow has no types
+    import pyarrow as pa
+
+    try:
+        return pa.array(values, data_type)
+    except UnicodeEncodeError:  # half a surrogate pair: no file has such a name
+        return pa.array([text.encode("utf-8", "replace").decode() for text in values], data_type)
+
+
+def _long(value: Any) -> int | None:  # Any: a JSON value
+    return value if type(value) is int and -(1 << 63) <= value < 1 << 63 else None
+
+
+def _unnamed(file: LogFile, what: str, code: str) -> CommitCorrupt:
+    return CommitCorrupt(
+        f"{file.name}: {what}", code=code, facts={"version": str(file.version)}, hint="deltacli validate {table}"
+    )

@@ -1,0 +1,304 @@
+"""Reading files of the log to judge them: whole commits as bytes, whole checkpoints in columns, once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint.columns import SMALL_ACTIONS
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.file_actions import action_schemas, whole_actions
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import CheckpointInstance
+from deltacli.delta.rules.checkpoints import rows as rules
+from deltacli.delta.rules.framework.action_types import faults_of
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
+from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, report_field
+from deltacli.errors import CheckpointUnreadable, CommitCorrupt
+from deltacli.memory import stop_if_exhausted
+from deltacli.storage import Storage
+from deltacli.work.checkpoints.reading import (
+    MAX_JSON_BYTES,
+    OpenParquet,
+    checkpoint_faults,
+    open_parquet,
+    sidecar_location,
+    small_actions,
+    valid_rows,
+    whole_rows,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_ROWS_A_BATCH = 16_384
+_MOST_OPEN = 16
+Rows = TypeVar("Rows")
+_PARSED = ("partitionValues_parsed", "stats_parsed")
+
+
+class CheckpointAdds(NamedTuple):
+    """Adds of a checkpoint, `adds` as `action_schemas().add`, and what the checkpoint has parsed beside them."""
+
+    path: str
+    adds: pyarrow.RecordBatch
+    parsed_partitions: Any  # Any: a struct array, None where the checkpoint has none
+    parsed_stats: Any
+
+
+@dataclass
+class OpenedCheckpoint:
+    """All of a checkpoint but its file actions, which went to those who asked for them."""
+
+    instance: CheckpointInstance
+    small: list[tuple[str, Action, str]] = field(default_factory=list)
+    schemas: dict[str, pyarrow.Schema] = field(default_factory=dict)
+    file_sizes: dict[str, int] = field(default_factory=dict)
+    rows: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
+    inline_file_actions: int = 0
+    missing_sidecars: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    is_readable: bool = True
+    small_is_whole: bool = True
+    """False where a file of its own, not of a sidecar, could not be read."""
+
+
+class JudgingFailedError(Exception):
+    """Those who got the rows of a checkpoint failed on them: no fault of the file's bytes."""
+
+
+class CheckpointReader:
+    """Reads one checkpoint from beginning to end: `take_adds` and `take_removes` get its file actions."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        instance: CheckpointInstance,
+        take_adds: Callable[[CheckpointAdds], None],
+        take_removes: Callable[[pyarrow.RecordBatch], None],
+        scanner: LineScanner,
+        sidecar_sizes: Mapping[str, int],
+    ) -> None:
+        self._storage = storage
+        self._sidecar_sizes = sidecar_sizes
+        self._take_adds = _apart(take_adds)
+        self._take_removes = _apart(take_removes)
+        self._scanner = scanner
+        self._multiple: Counter[str] = Counter()
+        self.found = OpenedCheckpoint(instance)
+
+    def read(self, after_small: Callable[[OpenedCheckpoint], None]) -> OpenedCheckpoint:
+        """Read all files; what can't be read becomes a finding, and the rest is read all the same.
+
+        `after_small` is called once the small actions of the top-level files are known, before any file action comes.
+        """
+        with ExitStack() as open_files:
+            self._read_top_level(after_small, open_files)
+        found = self.found
+        for kind, action, _ in list(found.small):
+            if kind == "sidecar" and isinstance(action.get("path"), str):
+                self._read_sidecar(sidecar_location(action))
+        for path, count in self._multiple.items():
+            message = f"{count} rows of the checkpoint hold no action, or several; each row is one action"
+            found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
+        return found
+
+    def _read_top_level(self, after_small: Callable[[OpenedCheckpoint], None], open_files: ExitStack) -> None:
+        """Read the files that are no sidecars; a few stay open between the small actions and the others."""
+        found = self.found
+        paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
+        scanned: dict[str, ScannedLines] = {}
+        opened: dict[str, OpenParquet] = {}
+        for file, path in zip(found.instance.files, paths, strict=True):
+            found.file_sizes[path] = file.size_bytes
+            with self._faults_reported(path):
+                if file.path.is_json:
+                    if file.size_bytes > MAX_JSON_BYTES:
+                        raise CheckpointUnreadable(f"it is larger than {MAX_JSON_BYTES >> 20} MiB")
+                    with checkpoint_faults(path):
+                        scanned[path] = self._scanner.scan(self._storage.read(path), self._place(path))
+                    self._take_small_lines(path, scanned[path])
+                elif len(opened) < _MOST_OPEN:
+                    opened[path] = open_files.enter_context(open_parquet(self._storage, path))
+                    with checkpoint_faults(path):
+                        self._take_small_rows(opened[path])
+                else:
+                    with open_parquet(self._storage, path) as parquet:
+                        self._take_small_rows(parquet)
+        found.small_is_whole = found.is_readable
+        after_small(found)
+        for path in paths:
+            with self._faults_reported(path):
+                if path in scanned:
+                    self._take_file_lines(path, scanned[path])
+                elif path in found.schemas and path in opened:
+                    with checkpoint_faults(path):
+                        self._read_file_actions(opened[path])
+                elif path in found.schemas:
+                    with open_parquet(self._storage, path) as parquet:
+                        self._read_file_actions(parquet)
+        found.inline_file_actions = found.counts["add"] + found.counts["remove"]
+
+    def _read_sidecar(self, path: str) -> None:
+        found = self.found
+        size = self._sidecar_sizes.get(path.rsplit("/", 1)[-1])
+        if size is None:
+            found.missing_sidecars.append(path)
+            found.is_readable = False
+            return
+        found.file_sizes[path] = size
+        with self._faults_reported(path), open_parquet(self._storage, path) as parquet:
+            self._take_small_rows(parquet)
+            self._read_file_actions(parquet)
+
+    @contextmanager
+    def _faults_reported(self, path: str) -> Iterator[None]:
+        """Turn what keeps a file from being read into a finding."""
+        found = self.found
+        try:
+            yield
+        except CheckpointUnreadable as fault:
+            found.is_readable = False
+            message = f"{path.rsplit('/', 1)[-1]} can't be read as a checkpoint"
+            seen = fault.facts.get("reason", fault.message)
+            if not any(finding.place.path == path for finding in found.findings):
+                found.findings.append(rules.UNREADABLE.at(self._place(path), message, seen=seen))
+
+    def _take_small_rows(self, parquet: OpenParquet) -> None:
+        found, path = self.found, parquet.path
+        found.schemas[path] = parquet.file.schema_arrow
+        found.rows[path] = parquet.file.metadata.num_rows
+        small = [(kind, action) for kind, action in small_actions(parquet) if self._is_sound(kind, action, path)]
+        found.small.extend((kind, action, path) for kind, action in small)
+        found.counts.update(kind for kind, _ in small)
+
+    def _is_sound(self, kind: str, action: Action, path: str) -> bool:
+        """True if the fields of a row have the types they must have; what is missing is told by rules of its own."""
+        wrong = [fault for fault in faults_of(kind, action) if fault.found is not None]
+        self.found.findings.extend(report_field(kind, fault, self._place(path)) for fault in wrong)
+        return not wrong
+
+    def _read_file_actions(self, parquet: OpenParquet) -> None:
+        schemas = action_schemas()
+        columns = parquet.columns
+        others = _other_actions(parquet)
+        for group in range(parquet.file.metadata.num_row_groups):
+            wanted = [name for name in ("add.path", "remove.path") if columns.has(name)]
+            kinds = [kind for kind, leaf in SMALL_ACTIONS.items() if columns.holds(group, f"{kind}.{leaf}")]
+            wanted += [f"{kind}.{SMALL_ACTIONS[kind]}" for kind in kinds]
+            if columns.holds(group, "add.path"):
+                wanted += columns.whole("add", schemas.add.names)
+                wanted += [f"add.{name}" for name in _PARSED if columns.has(f"add.{name}")]
+            if columns.holds(group, "remove.path"):
+                wanted += columns.whole("remove", schemas.remove.names)
+            wanted += others
+            if not wanted:
+                continue
+            for batch in parquet.batches(group, list(dict.fromkeys(wanted)), rows=_ROWS_A_BATCH):
+                self._count_actions(batch, parquet.path)
+                for name in others:
+                    self.found.counts[name] += batch.num_rows - batch.column(name).null_count
+                self._take_batch(batch, parquet.path)
+
+    def _count_actions(self, batch: Any, path: str) -> None:  # Any: a record batch
+        import pyarrow as pa
+
+        holding = None
+        for column in batch.columns:
+            if pa.types.is_struct(column.type):
+                one = pc.cast(pc.is_valid(column), pa.int8())
+                holding = one if holding is None else pc.add(holding, one)
+        if holding is not None and not pc.all(pc.equal(holding, 1)).as_py():
+            self._multiple[path] += pc.sum(pc.not_equal(holding, 1)).as_py()
+
+    def _take_batch(self, batch: Any, path: str) -> None:  # Any: a record batch
+        schemas = action_schemas()
+        if batch.schema.get_field_index("add") >= 0:
+            rows = whole_rows(batch, "add", schemas.add, path)
+            if rows is not None:
+                rows.validate(full=True)
+                whole = valid_rows(batch, "add", path)
+                parsed = {whole.type.field(i).name: i for i in range(whole.type.num_fields)}
+                self.found.counts["add"] += rows.num_rows
+                rows, whole = self._without_pathless(rows, whole, path)
+                self._take_adds(
+                    CheckpointAdds(
+                        path,
+                        rows,
+                        whole.field(parsed[_PARSED[0]]) if _PARSED[0] in parsed else None,
+                        whole.field(parsed[_PARSED[1]]) if _PARSED[1] in parsed else None,
+                    )
+                )
+        if batch.schema.get_field_index("remove") >= 0:
+            rows = whole_rows(batch, "remove", schemas.remove, path)
+            if rows is not None:
+                rows.validate(full=True)
+                self.found.counts["remove"] += rows.num_rows
+                self._take_removes(self._without_pathless(rows, rows, path)[0])
+
+    def _without_pathless(self, rows: Any, whole: Any, path: str) -> tuple[Any, Any]:  # Any: rows
+        """Rows that have what their key needs; the others are reported."""
+        kind = "add" if "modificationTime" in rows.schema.names else "remove"
+        required = ("path", "partitionValues", "size", "modificationTime", "dataChange") if kind == "add" else ("path",)
+        for name in required:
+            missing = rows.column(name).null_count
+            if missing:
+                message = f"{kind}.{name} is missing in {missing} rows of the checkpoint"
+                self.found.findings.append(MISSING_REQUIRED.at(self._place(path), message, seen=missing, expected=0))
+        if not rows.column("path").null_count:
+            return rows, whole
+        kept = pc.is_valid(rows.column("path"))
+        return pc.filter(rows, kept), pc.filter(whole, kept)
+
+    def _take_small_lines(self, path: str, scanned: ScannedLines) -> None:
+        found = self.found
+        found.findings.extend(scanned.findings)
+        found.is_readable &= scanned.is_readable and not scanned.broken
+        found.rows[path] = len(scanned.actions) + len(scanned.broken)
+        found.counts.update(placed.kind for placed in scanned.actions)
+        found.small.extend((p.kind, p.action, path) for p in scanned.actions if p.kind not in ("add", "remove"))
+
+    def _take_file_lines(self, path: str, scanned: ScannedLines) -> None:
+        for kind, schema in (("add", action_schemas().add), ("remove", action_schemas().remove)):
+            actions = [placed.action for placed in scanned.actions if placed.kind == kind]
+            for start in range(0, len(actions), _ROWS_A_BATCH):
+                try:
+                    rows = whole_actions(actions[start : start + _ROWS_A_BATCH], schema, path)
+                except CommitCorrupt as fault:
+                    raise CheckpointUnreadable(fault.message, facts=fault.facts) from fault
+                if kind == "add":
+                    self._take_adds(CheckpointAdds(path, rows, None, None))
+                else:
+                    self._take_removes(rows)
+
+    def _place(self, path: str) -> Place:
+        return Place(path, None, self.found.instance.version)
+
+
+def _other_actions(parquet: OpenParquet) -> list[str]:
+    """The columns of actions that do not belong into a checkpoint, and of those that nobody here knows."""
+    import pyarrow as pa
+
+    known = {"add", "remove", *SMALL_ACTIONS}
+    return [
+        field.name for field in parquet.file.schema_arrow if field.name not in known and pa.types.is_struct(field.type)
+    ]
+
+
+def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
+    """The same, with faults that are told apart from those of the file that is being read."""
+
+    def taken(rows: Rows) -> None:
+        try:
+            take(rows)
+        except Exception as fault:
+            stop_if_exhausted(fault)
+            raise JudgingFailedError(f"{type(fault).__name__}: {fault}") from fault
+
+    return taken

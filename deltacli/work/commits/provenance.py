@@ -1,0 +1,160 @@
+"""Reading who committed what: the commitInfo of a commit, without its file actions.
+
+Spec: Commit Provenance Information.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import chain
+from typing import NamedTuple
+
+from deltacli.delta.log.commit_lines import (
+    MAX_LINE_BYTES,
+    Action,
+    is_nested_too_deeply,
+    kinds_of,
+    line_too_long,
+    read_actions,
+    split_lines,
+)
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LogFile
+from deltacli.errors import CommitCorrupt
+from deltacli.storage import Storage
+from deltacli.work.commits.reading import stream_commit
+
+_FIRST_READ = 8_192
+_LAST_READ = 8_192
+_BLOCK = 4 << 20
+_COMMIT_INFO = re.compile(rb'^[ \t]*\{[ \t]*"commitInfo"[ \t]*:')
+_BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
+
+
+class Provenance(NamedTuple):
+    """What a commit says about itself. `problem` is a rule id where a line that was looked at can't be
+    read.
+    """
+
+    commit_info: Action | None = None
+    is_first: bool = False
+    problem: str | None = None
+
+    @property
+    def in_commit_timestamp(self) -> int | None:
+        """Epoch milliseconds, only where commitInfo is the first action and carries one. Spec: In-Commit Timestamps."""
+        value = self.commit_info.get("inCommitTimestamp") if self.commit_info and self.is_first else None
+        return value if type(value) is int else None
+
+
+def read_provenance(storage: Storage, file: LogFile, *, to_the_end: bool = False) -> Provenance:
+    """Read the commitInfo of a commit: 8 KiB, more only while the first line is longer or another line must be
+    searched for. With `to_the_end` a commit whose last line is cut has a `problem`, too.
+    """
+    if file.size_bytes == 0:
+        return Provenance(problem="commit.empty")
+    path = f"{LOG_DIRECTORY}/{file.name}"
+    if file.size_bytes <= _FIRST_READ:
+        data = storage.read(path)
+    else:
+        data = storage.read_range(path, 0, _FIRST_READ)
+    if not data:
+        return Provenance(problem="commit.empty")
+    found = _read_beginning(storage, file, path, data)
+    if to_the_end and found.problem is None:
+        return found._replace(problem=_torn_end(storage, file, data))
+    return found
+
+
+def _read_beginning(storage: Storage, file: LogFile, path: str, data: bytes) -> Provenance:
+    try:
+        data, line, position = _first_line(storage, path, data, file)
+    except CommitCorrupt as corrupt:
+        return Provenance(problem=corrupt.code)
+    while not line.strip() and position < len(data):
+        end = data.find(b"\n", position)
+        line, position = (data[position:], len(data)) if end < 0 else (data[position:end], end + 1)
+    try:
+        first = read_actions(line, file.name)
+    except CommitCorrupt as corrupt:
+        return _read_spread(storage, file, corrupt)
+    for kind, action in first:
+        if kind == "commitInfo":
+            return _stated(line, action, is_first=True)
+    return _search(storage, file, path, data, position)
+
+
+def _torn_end(storage: Storage, file: LogFile, read: bytes) -> str | None:
+    """Return the rule id of what is wrong with a commit whose last line is cut, None where that line is whole.
+
+    Costs no more than the last 8 KiB; the whole commit is read where they end in no line of JSON.
+    """
+    start = max(0, file.size_bytes - _LAST_READ)
+    if len(read) < file.size_bytes:
+        read = storage.read_range(f"{LOG_DIRECTORY}/{file.name}", start, _LAST_READ)
+    data = read.rstrip()
+    line = data[data.rfind(b"\n") + 1 :]
+    if kinds_of(line) is not None or (start and len(line) == len(data) and line.endswith(b"}}")):
+        return None
+    try:
+        for _ in stream_commit(storage, file):
+            pass
+    except CommitCorrupt as corrupt:
+        return corrupt.code
+    return None
+
+
+def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
+    """Look for a commitInfo line after the first one; lines of other actions are passed over, not parsed."""
+    rest = range(len(data), file.size_bytes, _BLOCK)
+    blocks = chain([data[position:]], (storage.read_range(path, offset, _BLOCK) for offset in rest))
+    try:
+        line = next((line for line in split_lines(blocks, file.name) if _COMMIT_INFO.match(line)), None)
+    except CommitCorrupt as corrupt:
+        return Provenance(problem=corrupt.code)
+    if line is None:
+        return Provenance()
+    try:
+        found = next((action for kind, action in read_actions(line, file.name) if kind == "commitInfo"), None)
+    except CommitCorrupt:
+        return Provenance()
+    return _stated(line, found, is_first=False)
+
+
+def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:
+    """The provenance that a commitInfo states, unless nobody could write it as JSON again."""
+    if commit_info is not None and is_nested_too_deeply(text, commit_info):
+        return Provenance(problem="commit.bad-json")
+    return Provenance(commit_info, is_first=is_first)
+
+
+def _first_line(storage: Storage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
+    """Return what was read so far, its first line, and where the next one begins; reads on where the line is cut.
+
+    Raises CommitCorrupt where what was read shows that no line comes of it: it is too long, or begins like no action.
+    """
+    while (end := data.find(b"\n")) < 0 and len(data) < file.size_bytes:
+        if not _BEGINS_LIKE_JSON.match(data):
+            read_actions(data[:1], file.name)  # says whether it is text at all
+            raise CommitCorrupt(f"{file.name} line 1 is not JSON")
+        if len(data) > MAX_LINE_BYTES:
+            raise line_too_long(file.name, 1)
+        length = min(max(_FIRST_READ, len(data)), MAX_LINE_BYTES + 1 - len(data))
+        more = storage.read_range(path, len(data), length)
+        if not more:
+            break
+        data += more
+    return (data, data, len(data)) if end < 0 else (data, data[:end], end + 1)
+
+
+def _read_spread(storage: Storage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
+    """The first line is no action: a commit whose actions span several lines, or a broken one."""
+    data = storage.read(f"{LOG_DIRECTORY}/{file.name}") if file.size_bytes < _BLOCK else b""
+    try:
+        actions = read_actions(data, file.name)
+    except CommitCorrupt:
+        actions = []
+    for position, (kind, action) in enumerate(actions):
+        if kind == "commitInfo":
+            return _stated(data, action, is_first=position == 0)
+    return Provenance() if actions else Provenance(problem=corrupt.code)

@@ -1,0 +1,160 @@
+"""Reading the actions of a log file as they stand: lines of JSON byte for byte, rows of Parquet as lines of JSON."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.commit_lines import MAX_LINE_BYTES, kinds_of, line_too_long
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.storage import Storage
+from deltacli.work.commits.reading import read_blocks
+
+_SIDECAR = b'"sidecar"'
+_FILE_ACTIONS = frozenset({"add", "remove"})
+"""All that a sidecar may hold. Spec: Sidecar Files."""
+
+_ROWS_A_BATCH = 8_192
+
+Kinds = frozenset[str] | None
+"""Kinds of action that are wanted; None: everything, as it stands."""
+
+
+@dataclass(slots=True)
+class Unjudged:
+    """How many lines were left out because nobody can tell what they hold."""
+
+    lines: int = 0
+
+
+def commit_blocks(storage: Storage, file: LogFile, kinds: Kinds, unjudged: Unjudged) -> Iterator[bytes]:
+    """Yield a commit of any size in blocks of whole lines: all of it, or the lines of these kinds."""
+    for block in _whole_lines(read_blocks(storage, file), None if kinds is None else file.name):
+        chosen = block if kinds is None else _select(block, kinds, unjudged)
+        if chosen:
+            yield chosen
+
+
+def checkpoint_blocks(
+    storage: Storage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
+) -> Iterator[bytes]:
+    """Yield the actions of a checkpoint in blocks of whole lines: its own, then those of its sidecars.
+
+    Raises CheckpointUnreadable, naming the file.
+    """
+    from deltacli.work.checkpoints.reading import open_parquet, sidecar_location, small_actions
+
+    sidecars: list[str] = []
+    for file in instance.files:
+        if file.path.is_json:
+            for block in _whole_lines(read_blocks(storage, file), file.name):
+                sidecars += _sidecars_in(block)
+                chosen = block if kinds is None else _select(block, kinds, unjudged)
+                if chosen:
+                    yield chosen if chosen.endswith(b"\n") else chosen + b"\n"
+        else:
+            with open_parquet(storage, f"{LOG_DIRECTORY}/{file.name}") as parquet:
+                sidecars += [sidecar_location(action) for _, action in small_actions(parquet, ("sidecar",))]
+                yield from _parquet_lines(parquet, kinds)
+    if kinds is None or kinds & _FILE_ACTIONS:
+        for path in sidecars:
+            with open_parquet(storage, path) as parquet:
+                yield from _parquet_lines(parquet, kinds)
+
+
+def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
+    """Cut blocks at the ends of lines. Without a `name` a line that nobody could hold comes in pieces, else it raises
+    CommitCorrupt.
+    """
+    rest = b""
+    for block in blocks:
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield rest + block[:end]
+            rest = block[end:]
+            continue
+        rest += block
+        if len(rest) > MAX_LINE_BYTES:
+            if name is not None:
+                raise line_too_long(name)
+            yield rest
+            rest = b""
+    if rest:
+        yield rest
+
+
+def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
+    """The lines of a block that hold an action of these kinds, each as it stands, with an LF at its end."""
+    chosen = []
+    for line in io.BytesIO(block):
+        found = kinds_of(line)
+        if found is None:
+            unjudged.lines += 1
+        elif not kinds.isdisjoint(found):
+            chosen.append(line if line.endswith(b"\n") else line + b"\n")
+    return b"".join(chosen)
+
+
+def _sidecars_in(block: bytes) -> list[str]:
+    from deltacli.delta.log.commit_lines import stream_actions
+    from deltacli.errors import CommitCorrupt
+    from deltacli.work.checkpoints.reading import sidecar_location
+
+    found = []
+    for line in io.BytesIO(block) if _SIDECAR in block else ():
+        if _SIDECAR in line:
+            try:
+                actions = list(stream_actions([line], "line"))
+            except CommitCorrupt:
+                continue  # written as it stands; what it names can't be known
+            found += [sidecar_location(action) for kind, action in actions if kind == "sidecar"]
+    return found
+
+
+def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenParquet, whose module imports pyarrow
+    """Yield the rows of a Parquet file as lines, row group by row group, in order."""
+    names = [name for name in parquet.file.schema_arrow.names if kinds is None or name in kinds]
+    for group in range(parquet.file.metadata.num_row_groups):
+        wanted = [name for name in names if _may_hold(parquet.columns, group, name)]
+        if wanted:
+            for batch in parquet.batches(group, wanted, rows=_ROWS_A_BATCH):
+                lines = _encode(batch)
+                if lines:
+                    yield lines
+
+
+def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointColumns
+    """False where the footer proves that no row of a row group is an action of this kind."""
+    from deltacli.delta.checkpoint.columns import SMALL_ACTIONS
+
+    leaf = "path" if kind in _FILE_ACTIONS else SMALL_ACTIONS.get(kind)
+    # A leaf that is not there may be a writer's fault: then the rest of the action is shown all the same.
+    return leaf is None or not columns.has(f"{kind}.{leaf}") or bool(columns.holds(group, f"{kind}.{leaf}"))
+
+
+def _encode(batch: Any) -> bytes:  # Any: pyarrow has no types
+    """The rows of a batch as `{"add":{…}}`, null fields left out; rows without any action are passed over."""
+    import pyarrow as pa
+
+    from deltacli.delta.encoding.arrow_json import json_column
+    from deltacli.work.checkpoints.reading import without_views
+
+    batch.validate(full=True)  # text that is no UTF-8 would reach the output
+    columns = [
+        pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
+        for column in batch.columns
+    ]
+    rows = pa.StructArray.from_arrays(columns, names=batch.schema.names)
+    present = reduce(pc.or_, [pc.is_valid(column) for column in columns])
+    if present.true_count < len(rows):
+        rows = pc.filter(rows, present)
+    if len(rows) == 0:
+        return b""
+    lines = pc.binary_join_element_wise(json_column(rows), "\n", "")
+    first, last = memoryview(lines.buffers()[1]).cast("i")[lines.offset : lines.offset + len(lines) + 1 : len(lines)]
+    return bytes(memoryview(lines.buffers()[2])[first:last])

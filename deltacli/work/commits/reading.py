@@ -1,0 +1,79 @@
+"""Reading commits: whole small ones, streams of large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.log.commit_lines import Action, read_actions, split_lines, stream_actions
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LogFile
+from deltacli.errors import CommitCorrupt
+from deltacli.storage import Storage
+
+LARGE_COMMIT_BYTES = 32 << 20
+"""From here on a commit is read in blocks and never held."""
+
+_BLOCK_BYTES = 4 << 20
+
+
+def commit_location(file: LogFile) -> str:
+    """Where a commit lies, relative to the table."""
+    return f"{LOG_DIRECTORY}/{file.name}"
+
+
+def is_large(file: LogFile) -> bool:
+    """True if the commit is read in blocks."""
+    return file.size_bytes >= LARGE_COMMIT_BYTES
+
+
+def require_bytes(file: LogFile) -> None:
+    """Raise CommitCorrupt for a commit of zero bytes: a torn write, and skipping it would revive or lose rows."""
+    if file.size_bytes == 0:
+        raise CommitCorrupt(
+            f"{file.name} is empty: a commit of zero bytes is a torn write, and skipping it would revive or lose rows",
+            code="commit.empty",
+            facts={"file": commit_location(file), "size": "0 bytes", "version": str(file.version)},
+            hint=f"deltacli snapshot {{table}} --version {file.version - 1}"
+            if file.version
+            else "deltacli history {table}",
+        )
+
+
+def require_whole(file: LogFile, found: int, expected: int) -> None:
+    """Raise CommitCorrupt where a commit gave fewer bytes than were listed: what is left may look whole."""
+    if found < expected:
+        raise CommitCorrupt(
+            f"{file.name} became shorter while it was read",
+            code="commit.shrank",
+            facts={"file": commit_location(file), "listed with": f"{file.size_bytes} bytes"},
+            hint="deltacli history {table}",
+        )
+
+
+def read_commit(storage: Storage, file: LogFile) -> bytes:
+    """Return the bytes of a small commit. Raises CommitCorrupt where it is empty or shorter than listed."""
+    require_bytes(file)
+    data = storage.read(commit_location(file))
+    require_whole(file, len(data), file.size_bytes)
+    return data
+
+
+def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action]]:
+    """Yield the actions of a commit of any size, in file order. Raises CommitCorrupt."""
+    if is_large(file):
+        yield from stream_actions(stream_lines(storage, file), file.name)
+    else:
+        yield from read_actions(read_commit(storage, file), file.name)
+
+
+def stream_lines(storage: Storage, file: LogFile) -> Iterator[bytes]:
+    """Yield the lines of a commit of any size. Raises CommitCorrupt for a line that nobody could hold."""
+    return split_lines(read_blocks(storage, file), file.name)
+
+
+def read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:
+    """Yield the bytes of a log file in blocks. Raises CommitCorrupt where it is shorter than listed."""
+    for offset in range(0, file.size_bytes, _BLOCK_BYTES):
+        block = storage.read_range(commit_location(file), offset, _BLOCK_BYTES)
+        require_whole(file, len(block), min(_BLOCK_BYTES, file.size_bytes - offset))
+        yield block

@@ -1,0 +1,1 @@
+"""Inventories: listings that a store made."""

@@ -1,0 +1,141 @@
+"""Inventories: listings that a store made, read in place of a listing of our own.
+
+S3 Inventory as it is delivered (`manifest.json` and its CSV, ORC or Parquet files), or any Parquet, ORC or CSV file
+with a header that has columns for path, size and time.
+
+A stale inventory only ever keeps more. What must stay is told by the log as it is now, so a file that came since then
+is either not in the inventory, or protected; one that is gone since then is deleted once more, which changes nothing.
+Ages are judged by the times in the inventory: what was young when it was made is not listed as old. Only a file that
+was written again under its old name, and that no log names, is younger than the inventory says. Who is to know that
+asks the store for the time of what it is about to delete; `created_ms` says how much time there was for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.errors import Unreadable
+from deltacli.storage import PathKind, Storage
+from deltacli.work.inventory.columns import CODE, BelowRoots, InventoryColumns, milliseconds, numbers, truths
+from deltacli.work.inventory.files import inventory_faults, read_csv, read_orc, read_parquet, split_place
+from deltacli.work.inventory.s3_inventory import S3Manifest, read_manifest
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_HEAD_BYTES = 4
+
+
+class InventoryBatch(NamedTuple):
+    """Some files of an inventory. `paths` are below the table's root, as on the store; `sizes` are bytes.
+
+    Left out and counted are rows outside of the root, among them paths with empty or dot segments, and rows without
+    time or size, which can't be judged. Directories, delete markers and old versions are left out uncounted.
+    """
+
+    paths: pyarrow.BinaryArray
+    sizes: pyarrow.Int64Array
+    modified_ms: pyarrow.Int64Array
+    outside: int = 0
+    without_time: int = 0
+
+
+@dataclass
+class Inventory:
+    """A listing that a store made, read at `place`. `created_ms` is None where it does not say when it was begun.
+
+    `newest_ms` is the newest time of the rows read so far, outside of the table, too; None before the first.
+    """
+
+    place: str
+    created_ms: int | None
+    _read: Callable[[], Iterator[tuple[Any, InventoryColumns]]] = field(repr=False)  # Any: record batches
+    _below: BelowRoots = field(repr=False)
+    newest_ms: int | None = field(default=None, init=False)
+
+    def batches(self) -> Iterator[InventoryBatch]:
+        """Yield the files; each call reads anew. Raises Unreadable (`vacuum.inventory`), naming the file at fault."""
+        for rows, columns in self._read():
+            with inventory_faults(self.place):
+                batch = self._judge(rows, columns)
+            yield batch
+
+    def _judge(self, rows: Any, columns: InventoryColumns) -> InventoryBatch:  # Any: a record batch
+        rows = _files_only(rows, columns)
+        modified = milliseconds(columns.time, rows.column(columns.time))
+        newest = pc.max(modified).as_py()
+        if newest is not None:
+            self.newest_ms = max(newest, self.newest_ms or newest)
+        sizes = numbers(columns.size, rows.column(columns.size))
+        paths, inside = self._below.cut(columns.paths(rows))
+        whole = pc.and_(pc.is_valid(modified), pc.is_valid(sizes))
+        kept = pc.and_(inside, whole)
+        taken, here = pc.sum(kept).as_py() or 0, pc.sum(inside).as_py() or 0
+        if taken < rows.num_rows:
+            paths, sizes, modified = (pc.filter(column, kept) for column in (paths, sizes, modified))
+        return InventoryBatch(paths, sizes, modified, rows.num_rows - here, here - taken)
+
+
+def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
+    """Return the inventory at a path or URI, for the table whose root has the URIs `roots`.
+
+    Raises Unreadable (`vacuum.inventory`), and what the store raises.
+    """
+    directory, name = split_place(place)
+    storage = open_other(directory)
+    if storage.kind_of(name) is PathKind.DIRECTORY:
+        raise Unreadable(f"{place} is a directory", code=CODE, facts={"expected": "a manifest.json, or one file"})
+    with inventory_faults(place):
+        head = storage.read_range(name, 0, _HEAD_BYTES)
+        is_manifest = name.endswith(".json") or head.lstrip().startswith(b"{")
+        manifest = read_manifest(storage.read(name), place) if is_manifest else None
+    below = BelowRoots(roots)
+    if manifest is None:
+        return Inventory(place, None, lambda: _read_file(storage, name, place, head), below)
+    found = manifest
+    return Inventory(place, manifest.created_ms, lambda: _read_manifest(found, open_other), below)
+
+
+def _read_file(storage: Storage, name: str, place: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
+    """The rows of a file, by what it begins with."""
+    if head == b"PAR1":
+        return read_parquet(storage, name, place)
+    if head.startswith(b"ORC"):
+        return read_orc(storage, name, place)
+    return read_csv(storage, name, place, is_gzip=head.startswith(b"\x1f\x8b"))
+
+
+def _read_manifest(
+    manifest: S3Manifest, open_other: Callable[[str], Storage]
+) -> Iterator[tuple[Any, InventoryColumns]]:
+    for file in manifest.files:
+        storage, name = manifest.find(file, open_other)
+        with inventory_faults(file.key):
+            manifest.check(file, storage, name)
+        match manifest.format:
+            case "parquet":
+                yield from read_parquet(storage, name, file.key)
+            case "orc":
+                yield from read_orc(storage, name, file.key)
+            case "csv":
+                yield from read_csv(storage, name, file.key, is_gzip=True, names=manifest.columns, is_encoded=True)
+            case other:
+                raise Unreadable(
+                    f"{manifest.place} is an inventory in the format {other}",
+                    code=CODE,
+                    facts={"expected": "CSV, ORC or Parquet"},
+                )
+
+
+def _files_only(rows: Any, columns: InventoryColumns) -> Any:  # Any: a record batch
+    """The rows without directories, delete markers and versions that are not the latest, and what may be one."""
+    for name, wanted in ((columns.is_directory, False), (columns.is_marker, False), (columns.is_latest, True)):
+        if name is None or not rows.num_rows:
+            continue
+        found = pc.fill_null(pc.equal(truths(rows.column(name)), wanted), False)
+        if not pc.all(found).as_py():
+            rows = pc.filter(rows, found)
+    return rows

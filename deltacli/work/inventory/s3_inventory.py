@@ -1,0 +1,123 @@
+"""S3 Inventory as S3 delivers it: a manifest, and the files it names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import orjson
+
+from deltacli.errors import Unreadable
+from deltacli.storage import PathKind, Storage
+from deltacli.work.inventory.columns import CODE
+from deltacli.work.inventory.files import split_place
+
+_S3 = re.compile(r"s3[an]?://([^/]+)/", re.IGNORECASE)
+_PIECE_BYTES = 8 << 20
+
+
+class ManifestFile(NamedTuple):
+    """A file of an inventory: its key in the destination bucket. `size_bytes` and `md5` are None where not given."""
+
+    key: str
+    size_bytes: int | None
+    md5: str | None
+
+
+@dataclass(frozen=True)
+class S3Manifest:
+    """What a `manifest.json` says. `place` is where it was read, `columns` are those of files in CSV."""
+
+    place: str
+    bucket: str
+    format: str
+    columns: tuple[str, ...]
+    created_ms: int | None
+    files: tuple[ManifestFile, ...]
+
+    def find(self, file: ManifestFile, open_other: Callable[[str], Storage]) -> tuple[Storage, str]:
+        """The store that has a file, and its path there. Raises Unreadable with the places tried.
+
+        A manifest in the destination bucket has its files there; beside a copy of it there may be copies of them.
+        """
+        tried = []
+        for directory, name in self._places(file.key):
+            storage = open_other(directory)
+            if storage.kind_of(name) is PathKind.FILE:
+                return storage, name
+            tried.append(f"{directory}/{name}")
+        raise Unreadable(
+            f"{self.place} names a file that is not there",
+            code=CODE,
+            facts={"file": file.key, "tried": ", ".join(tried)},
+            hint="copy the files of the inventory to the directory data beside the manifest's own, as S3 has them",
+        )
+
+    def check(self, file: ManifestFile, storage: Storage, name: str) -> None:
+        """Raise Unreadable unless a file is what the manifest says: by its size, and by its MD5 where that is given."""
+        size = storage.stat(name).size_bytes
+        if file.size_bytes is not None and size != file.size_bytes:
+            raise self._differs(file, f"{file.size_bytes} bytes", f"{size} bytes")
+        if file.md5 is None:
+            return
+        digest = hashlib.md5(usedforsecurity=False)
+        with storage.open(name) as source:
+            while piece := source.read(_PIECE_BYTES):
+                digest.update(piece)
+        if digest.hexdigest() != file.md5.lower():
+            raise self._differs(file, file.md5, digest.hexdigest())
+
+    def _places(self, key: str) -> Iterator[tuple[str, str]]:
+        above, _, name = key.rpartition("/")
+        own = f"s3://{self.bucket}/{above}".rstrip("/")
+        s3 = _S3.match(self.place)
+        if s3 and s3[1] == self.bucket:
+            yield own, name
+            return
+        directory, _ = split_place(self.place)
+        yield (f"{directory.rpartition('/')[0]}/data" if s3 else f"{directory}/../data"), name
+        yield f"{directory}/data", name
+        yield directory, name
+        if s3:
+            yield own, name
+
+    def _differs(self, file: ManifestFile, expected: str, found: str) -> Unreadable:
+        return Unreadable(
+            f"a file of the inventory is not what {self.place} says",
+            code=CODE,
+            facts={"file": file.key, "expected": expected, "found": found},
+            hint="copy it again, or take the next inventory",
+        )
+
+
+def read_manifest(data: bytes, place: str) -> S3Manifest:
+    """Return what a manifest says. Raises Unreadable for what is none, or lacks what is needed."""
+    try:
+        found = orjson.loads(data)
+        schema = found.get("fileSchema") or ""
+        created = found.get("creationTimestamp")
+        return S3Manifest(
+            place=place,
+            bucket=str(found["destinationBucket"]).rpartition(":")[2],
+            format=str(found["fileFormat"]).lower(),
+            columns=tuple(name.strip() for name in schema.split(",")),
+            created_ms=None if created is None else int(created),
+            files=tuple(map(_file, found["files"])),
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise Unreadable(
+            f"{place} is no manifest of an S3 Inventory",
+            code=CODE,
+            facts={
+                "reason": f"{type(fault).__name__}: {fault}"[:200],
+                "expected": "fileFormat, files, destinationBucket, fileSchema",
+            },
+        ) from fault
+
+
+def _file(found: Any) -> ManifestFile:  # Any: JSON
+    size, md5 = found.get("size"), found.get("MD5checksum")
+    return ManifestFile(str(found["key"]), None if size is None else int(size), str(md5) if md5 else None)

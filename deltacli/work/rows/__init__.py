@@ -1,0 +1,1 @@
+"""Reading the rows of data files, and evaluating conditions over them."""

@@ -1,0 +1,154 @@
+"""Data files to read: what is wanted of them, how they are opened, and how their faults are told. Spec: Data Files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.types import StructField
+from deltacli.delta.vectors.roaring import DeletedRows
+from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.memory import stop_if_exhausted
+from deltacli.work.rows.deletion_vectors import Descriptor
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+    import pyarrow.parquet
+
+    from deltacli.delta.predicate import Predicate
+
+BUFFER_BYTES = 128 << 10
+"""Column chunks go through a buffer, so that a large one is never held; a larger buffer is a tenth slower."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file to read. `path` is as in the log; `constants` are the columns that are the same in each of its rows, by
+    logical name.
+
+    Rows of `vector` are left out. Where `only` is given, its rows and no others are read, less those of `vector`.
+    `groups` are the row groups to read (None: all), `metadata` the footer and `deleted` the rows of `vector` where they
+    were read before.
+    """
+
+    path: str
+    size_bytes: int | None
+    constants: Mapping[str, Any] = field(default_factory=dict)  # Any: Arrow scalars
+    vector: Descriptor | None = None
+    only: Descriptor | None = None
+    version: int | None = None
+    """The version whose changes are read; None: rows of a snapshot."""
+    groups: tuple[int, ...] | None = None
+    metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
+    deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsWanted:
+    """What is read of every file: `columns` of the table, of which `schema` are given out, where `predicate` holds."""
+
+    columns: tuple[StructField, ...]
+    schema: pyarrow.Schema
+    whole_schema: pyarrow.Schema
+    """That of `columns`."""
+    file_columns: FileColumns
+    predicate: Predicate | None = None
+    beside: Mapping[str, FileColumns] = field(default_factory=dict)
+    """The last of `columns`, which are no columns of the table: each with the way to find it in a file. Where a file
+    has none, or one of another type, it is null.
+    """
+    row_numbers: str | None = None
+    """The last column of `schema`, and none of `columns`: the number of each row in its file, deleted ones counted."""
+
+    @property
+    def of_table(self) -> int:
+        """How many columns of `schema` are the table's, where all of `columns` are given out."""
+        return len(self.columns) - len(self.beside)
+
+
+@contextmanager
+def data_faults(file: DataFile) -> Iterator[None]:
+    """Turn every fault of a data file's bytes into DataUnreadable, naming the file."""
+    import pyarrow
+
+    try:
+        yield
+    except DataUnreadable as fault:
+        raise DataUnreadable(
+            f"{file.path}: {fault.message}", code=fault.code, facts=_facts(file) | fault.facts, hint=fault.hint
+        ) from fault
+    except FileMissing as fault:
+        raise DataUnreadable(
+            f"{file.path} does not exist",
+            code="data.file-missing",
+            facts=_facts(file),
+            hint="deltacli validate {table} --level storage",
+        ) from fault
+    except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
+        stop_if_exhausted(fault)
+        reason = " ".join(str(fault).split())[:200]
+        raise DataUnreadable(
+            f"{file.path} can't be read as a Parquet file", facts=_facts(file) | {"reason": reason}
+        ) from fault
+
+
+def _facts(file: DataFile) -> dict[str, str]:
+    version = {} if file.version is None else {"version": str(file.version)}
+    return {"file": file.path} | version
+
+
+class OpenDataFile(NamedTuple):
+    """A data file that is open."""
+
+    parquet: ParquetReader
+    schema: pyarrow.Schema
+    source: Any  # Any: as in the storage port
+    is_near: bool
+
+
+def _open(files: TableFiles, path: str) -> Any:  # Any: as in the storage port
+    """Open a file by its decoded path or, where there is none, by the path as it stands: some writers do not encode."""
+    storage, place = files.locate(path)
+    try:
+        return storage.open(place)
+    except FileMissing:
+        other = files.as_written(path)
+        if other is None:
+            raise
+        with suppress(FileMissing):
+            return other[0].open(other[1])
+        raise
+
+
+@contextmanager
+def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
+    """Open a data file as Parquet; on a far store what is read is fetched in few requests. Every fault while it is open
+    is DataUnreadable.
+    """
+    is_near = files.locate(file.path)[0].capabilities.cheap_listing
+    with (
+        data_faults(file),
+        _open(files, file.path) as source,
+    ):
+        parquet = ParquetReader(
+            source,
+            metadata=file.metadata,
+            pre_buffer=not is_near,
+            buffer_size=BUFFER_BYTES if is_near else 0,
+        )
+        yield OpenDataFile(parquet, parquet.schema_arrow, source, is_near)
+
+
+def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:
+    """The same file in up to `parts` pieces of whole row groups."""
+    with open_data_file(files, file) as opened:
+        metadata = opened.parquet.metadata
+    groups = range(metadata.num_row_groups)
+    step = max(1, -(-len(groups) // parts))
+    starts = groups[::step] or [0]
+    return [replace(file, groups=tuple(groups[start : start + step]), metadata=metadata) for start in starts]

@@ -1,0 +1,153 @@
+"""Reading a deletion vector, from its file or out of its descriptor. Spec: Deletion Vectors."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from deltacli.delta.vectors.descriptor import fault_of, unique_id
+from deltacli.delta.vectors.roaring import PORTABLE, BitmapFaultError, DeletedRows, parse_bitmap
+from deltacli.delta.vectors.z85 import decode_padded_z85, vector_file
+from deltacli.errors import DataUnreadable, FileMissing
+from deltacli.storage import Storage
+from deltacli.work.rows.table_files import TableFiles
+
+_FIRST = 1
+"""Where the first vector of a file begins: after the byte that tells the version."""
+AROUND = 8
+"""Bytes of a vector in a file beside its data: the size before it, the checksum behind."""
+
+Descriptor = Mapping[str, Any]
+"""A deletion vector descriptor as found in the log; Any: JSON values."""
+
+
+class VectorFaultError(ValueError):
+    """What keeps a vector from being read. `code` is the rule that it breaks."""
+
+    def __init__(self, code: str, reason: str, seen: object = None, expected: object = None) -> None:
+        super().__init__(reason)
+        self.code, self.seen, self.expected = code, seen, expected
+
+
+class VectorPlace(NamedTuple):
+    """Where a vector lies in a file: its size before it and its checksum behind are parts of it. `shown` is the path
+    that messages name.
+    """
+
+    storage: Storage
+    path: str
+    shown: str
+    offset: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """The byte behind the checksum."""
+        return self.offset + self.size + AROUND
+
+
+def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
+    """Return the rows that a vector deletes, its checksum, size and cardinality proven.
+
+    Raises DataUnreadable (`dv.*`), naming the vector and its file.
+    """
+    shown = "its descriptor"
+    try:
+        place = find_vector(files, descriptor)
+        if place is None:
+            return parse_vector(descriptor, inline_data(descriptor))
+        shown = place.shown
+        stored = place.storage.read_range(place.path, place.offset, place.size + AROUND)
+        return parse_vector(descriptor, stored_data(place, stored))
+    except FileMissing as fault:
+        raise DataUnreadable(
+            f"the file of a deletion vector does not exist: {shown}",
+            code="dv.file-missing",
+            facts={"vector": unique_id(dict(descriptor))[:200], "in": shown},
+            hint="deltacli validate {table} --level storage",
+        ) from fault
+    except VectorFaultError as fault:
+        about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
+        raise DataUnreadable(
+            f"a deletion vector can't be read: {fault}",
+            code=fault.code,
+            facts=about,
+            hint="deltacli validate {table} --level storage" if about else None,
+        ) from fault
+
+
+def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
+    """Where a vector lies; None for one that its descriptor holds. Raises VectorFaultError, and UsageError for a scheme
+    that nobody knows.
+    """
+    if wrong := fault_of(dict(descriptor)):
+        raise VectorFaultError("dv.bad-descriptor", wrong.text)
+    kind, text = descriptor["storageType"], descriptor["pathOrInlineDv"]
+    if kind == "i":
+        return None
+    if kind not in ("u", "p"):
+        raise VectorFaultError("dv.bad-descriptor", f"its storage type is {kind[:20]}")
+    path = vector_file(text) if kind == "u" else text
+    if path is None:
+        raise VectorFaultError("dv.bad-z85", "its file can't be told from the text")
+    storage, inner = files.below_root(path) if kind == "u" else files.locate(path)
+    size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
+    offset = _FIRST if offset is None else offset
+    if not isinstance(size, int) or size < 0 or not isinstance(offset, int) or offset < 0:
+        raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is no such number")
+    return VectorPlace(storage, inner, path, offset, size)
+
+
+def inline_data(descriptor: Descriptor) -> bytes:
+    """The data of an inline vector; writers fill up the text to whole groups of five characters. Raises
+    VectorFaultError.
+    """
+    data, size = decode_padded_z85(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
+    if data is None:
+        raise VectorFaultError("dv.bad-z85", "its text is no Z85")
+    return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
+
+
+def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
+    """The data of a vector out of the bytes at its place, its checksum proven. `file_bytes`: the size of the file,
+    where it is known. Raises VectorFaultError.
+    """
+    if len(stored) < place.size + AROUND:
+        reason = f"the file ends before byte {place.end}"
+        raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {place.end}")
+    found = int.from_bytes(stored[:4], "big")
+    if found != place.size:
+        reason = f"the file says {found} bytes, and the log {place.size}"
+        raise VectorFaultError("dv.size-mismatch", reason, seen=place.size, expected=found)
+    data, checksum = stored[4 : 4 + place.size], int.from_bytes(stored[4 + place.size :], "big")
+    if (computed := zlib.crc32(data)) != checksum:
+        reason = "its checksum does not fit its bytes"
+        raise VectorFaultError("dv.crc-mismatch", reason, seen=f"{checksum:08x}", expected=f"{computed:08x}")
+    return data
+
+
+def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
+    """Read the data of a vector, as many rows as its descriptor says. Raises VectorFaultError."""
+    rows = parse_rows(data)
+    if rows.count != descriptor.get("cardinality"):
+        raise cardinality_fault(descriptor, rows)
+    return rows
+
+
+def parse_rows(data: bytes) -> DeletedRows:
+    """Read the data of a vector, however many rows there are. Raises VectorFaultError."""
+    try:
+        return parse_bitmap(data)
+    except BitmapFaultError as fault:
+        if fault.code == "dv.magic":
+            seen = int.from_bytes(data[:4], "little")
+            raise VectorFaultError(fault.code, str(fault), seen=seen, expected=PORTABLE) from fault
+        raise VectorFaultError(fault.code, str(fault)) from fault
+
+
+def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
+    """The fault of a vector whose rows are not as many as its descriptor says."""
+    told = descriptor.get("cardinality")
+    reason = f"it deletes {rows.count} rows, and the log says {told}"
+    return VectorFaultError("dv.cardinality-mismatch", reason, seen=told, expected=rows.count)

@@ -1,0 +1,140 @@
+"""DuckDB as an evaluator of one boolean over columns in memory: no files, no network, no extensions, no other thread.
+
+Spec: CHECK Constraints; Column Invariants; Generated Columns.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.sql.translation.columns import Asked
+from deltacli.delta.sql.translation.values import ABSENT
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_SETTINGS: Mapping[str, str] = {
+    "enable_external_access": "false",
+    "autoload_known_extensions": "false",
+    "autoinstall_known_extensions": "false",
+    "temp_directory": "",
+    "threads": "1",
+}
+_AFTERWARDS = (
+    "SET TimeZone = 'UTC'",
+    "SET python_enable_replacements = false",
+    # An optimizer may turn `a + 1 > 5` into `a > 4`, which can't overflow; where sums wrap, that is another answer.
+    "PRAGMA disable_optimizer",
+    "SET lock_configuration = true",
+)
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31 in days since the epoch; beyond them, and at the infinite ones of DuckDB, engines part."""
+_MICROSECONDS_A_DAY = 86_400_000_000
+_local = threading.local()
+
+
+class NotEvaluated(Exception):
+    """A condition has no sure value for some row of a batch. The message says why, in words that finish a sentence."""
+
+
+def is_installed() -> bool:
+    """True if DuckDB can be imported."""
+    try:
+        import duckdb  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def ask(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
+    """The value of a condition for each row of some columns; null for unknown. Raises NotEvaluated."""
+    import duckdb
+    import pyarrow as pa
+
+    session = _session()
+    session.register("rows_of_batch", pa.table(dict(columns)))
+    try:
+        answer = session.sql(f"SELECT {sql} AS answer FROM rows_of_batch").to_arrow_table()
+    except (duckdb.Error, RecursionError) as fault:
+        raise NotEvaluated(_shown(fault)) from None
+    finally:
+        session.unregister("rows_of_batch")
+    found = answer.column(0)
+    if not pa.types.is_boolean(found.type):
+        raise NotEvaluated(f"its value is of type {found.type}")
+    return found.combine_chunks()
+
+
+def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, Any]:  # Any: Arrow arrays
+    """The columns that a query asks for, under its names. Raises NotEvaluated for values that no query may see.
+
+    A query that asks for none still has as many rows.
+    """
+    import pyarrow as pa
+
+    found: dict[str, Any] = {ABSENT: pa.nulls(batch.num_rows, pa.bool_())}
+    for number, (column, is_presence) in enumerate(asked):
+        values = batch.column(batch.schema.get_field_index(column.path[0]))
+        for name in column.path[1:]:
+            values = pc.struct_field(values, [values.type.get_field_index(name)])
+        if is_presence:
+            values = pc.if_else(pc.is_valid(values), pa.scalar(True), pa.scalar(None, pa.bool_()))
+        found[f"c{number}"] = handed_over(values)
+    return found
+
+
+def handed_over(values: Any) -> Any:  # Any: Arrow arrays
+    """Values as a query may see them: times in UTC without a zone. Raises NotEvaluated."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return handed_over(pc.cast(values, kind.value_type))
+    if pa.types.is_timestamp(kind):
+        values = pc.cast(values, pa.timestamp("us"))
+        _require_years(
+            pc.cast(values, pa.int64()), _FIRST_DAY * _MICROSECONDS_A_DAY, _LAST_DAY + 1, _MICROSECONDS_A_DAY
+        )
+    elif pa.types.is_date(kind):
+        _require_years(pc.cast(values, pa.int32()), _FIRST_DAY, _LAST_DAY + 1, 1)
+    try:
+        # Parquet files hold what a writer took for UTF-8.
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise NotEvaluated("a string is no UTF-8") from None
+    return values
+
+
+def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
+    limits = pc.min_max(numbers)
+    least, most = limits["min"].as_py(), limits["max"].as_py()
+    if least is not None and (least < first or most >= end * unit):
+        raise NotEvaluated("a date is beyond the years 1 to 9999")
+
+
+def _session() -> Any:  # Any: a connection
+    """This thread's own database, in memory."""
+    found = getattr(_local, "session", None)
+    if found is None or _local.process != os.getpid():
+        found = _local.session = _connected()
+        _local.process = os.getpid()
+    return found
+
+
+def _connected() -> Any:
+    import duckdb
+
+    session = duckdb.connect(":memory:", config=dict(_SETTINGS))
+    for statement in _AFTERWARDS:
+        session.execute(statement)
+    return session
+
+
+def _shown(fault: Exception) -> str:
+    """An error in one line."""
+    text = " ".join(str(fault).partition("LINE 1:")[0].split())
+    return text.partition(": ")[2][:200] or text[:200] or type(fault).__name__

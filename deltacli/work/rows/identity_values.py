@@ -1,0 +1,112 @@
+"""The values of identity columns: how far they go, whether they are on the grid, and which come twice.
+
+Spec: Identity Columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rules.expressions.identity_values import Identity, IdentityFacts, identities
+from deltacli.work.file_facts import FileAtHand
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_MOST_BYTES_OF_FILE, _MOST_BYTES = 64 << 20, 128 << 20
+_HIGHEST = 1 << 62
+
+
+class _FileValues(NamedTuple):
+    facts: IdentityFacts
+    numbers: IntegerSet
+
+
+@dataclass(frozen=True)
+class IdentityQuestion:
+    """Asks for the values of the identity columns of a table."""
+
+    identities: tuple[Identity, ...]
+
+    def __call__(self, file: FileAtHand) -> _AskingValues | None:
+        """Begin with a file."""
+        return _AskingValues([_Column(each) for each in self.identities if each.name not in file.data_file.constants])
+
+
+def identity_question(regime: Regime) -> IdentityQuestion | None:
+    """The question for the tables of a regime; None where there is nothing to ask."""
+    found = tuple(each for each in identities(regime) if each.is_judged)
+    return IdentityQuestion(found) if found else None
+
+
+@dataclass
+class _AskingValues:
+    columns: list[_Column]
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Look at some rows."""
+        for column in self.columns:
+            column.take(pc.drop_null(batch.column(column.identity.name)))
+
+    def answer(self) -> list[_FileValues]:
+        """What each column has."""
+        return [column.answer() for column in self.columns]
+
+
+@dataclass
+class _Column:
+    """One identity column of one file."""
+
+    identity: Identity
+    farthest: int | None = None
+    off_grid: int = 0
+    example: int | None = None
+    repeated: Repeated = field(default_factory=Repeated)
+    numbers: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES_OF_FILE))
+
+    def take(self, values: Any) -> None:  # Any: an array of integers
+        if not len(values):
+            return
+        bounds = pc.min_max(values).as_py()
+        last = bounds["max"] if self.identity.step > 0 else bounds["min"]
+        self.farthest = last if self.farthest is None or self.identity.is_beyond(last, self.farthest) else self.farthest
+        if self.identity.allows_inserts:
+            return
+        if bounds["min"] < -_HIGHEST or bounds["max"] > _HIGHEST:
+            values = pc.filter(values, pc.and_(pc.greater(values, -_HIGHEST), pc.less(values, _HIGHEST)))
+        distance = pc.subtract(values, self.identity.start)
+        numbers = pc.divide(distance, self.identity.step)
+        fits = pc.and_(pc.equal(pc.multiply(numbers, self.identity.step), distance), pc.greater_equal(numbers, 0))
+        on_grid = pc.filter(numbers, fits)
+        if len(on_grid) < len(values):
+            self.off_grid += len(values) - len(on_grid)
+            self.example = pc.filter(values, pc.invert(fits))[0].as_py() if self.example is None else self.example
+        self.repeated = self.repeated.plus(self.numbers.add(on_grid))
+
+    def answer(self) -> _FileValues:
+        facts = IdentityFacts(self.identity, self.farthest, self.off_grid, self.example, self.repeated)
+        return _FileValues(facts, self.numbers)
+
+
+@dataclass
+class IdentityLedger:
+    """All values of a run, file after file."""
+
+    columns: dict[str, IntegerSet] = field(default_factory=dict)
+
+    @property
+    def full(self) -> list[str]:
+        """The columns of which some values were not looked at."""
+        return [name for name, numbers in self.columns.items() if numbers.is_full]
+
+    def settle(self, columns: list[_FileValues]) -> list[IdentityFacts]:
+        """Take in the values of the next file. `repeated` then has those of files before it, too, as values."""
+        found = []
+        for facts, numbers in columns:
+            known = self.columns.setdefault(facts.identity.name, IntegerSet(_MOST_BYTES))
+            found.append(facts._replace(repeated=facts.repeated.plus(known.merge(numbers))))
+        return found

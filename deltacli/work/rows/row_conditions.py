@@ -1,0 +1,144 @@
+"""Conditions and expressions that a table keeps, asked of the rows of its files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.log.regime import Regime
+from deltacli.delta.rows.row_text import row_text
+from deltacli.delta.rules.expressions.rows import Violations
+from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.types import StructType
+from deltacli.delta.sql.parser import parse_expression
+from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
+from deltacli.work.file_facts import FileAtHand
+from deltacli.work.rows.stored_conditions import (
+    Condition,
+    Expression,
+    NotEvaluated,
+    Unchecked,
+    compile_condition,
+    compile_expression,
+)
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+_MOST_FAILURES = 256
+"""Of one condition in one file, before the rest of its rows is left unjudged: enough for a dozen of them."""
+
+
+class _Compiled(NamedTuple):
+    """A stored text that can be evaluated, and the columns it is about; that which it generates comes first."""
+
+    stored: StoredSql
+    compiled: Condition | Expression
+    shown: tuple[str, ...]
+
+    def broken(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
+        """The rows that do not satisfy it."""
+        if isinstance(self.compiled, Expression):
+            return self.compiled.differences(batch, self.shown[0])
+        return self.compiled.violations(batch)
+
+
+class StoredConditions:
+    """What the rows of a table must satisfy; `not_evaluated` says of each other text why nobody can tell."""
+
+    def __init__(self, regime: Regime) -> None:
+        self.not_evaluated: dict[StoredSql, str] = {}
+        self._compiled: list[_Compiled] = []
+        if regime.schema is not None:
+            for stored in stored_sql(regime):
+                self._compile(stored, regime.schema)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is nothing to ask."""
+        return not self._compiled
+
+    def begin(self, _: FileAtHand) -> _AskedOfRows:
+        """Ask the rows of a file."""
+        return _AskedOfRows(self._compiled)
+
+    def _compile(self, stored: StoredSql, schema: StructType) -> None:
+        if stored.text is None:
+            self.not_evaluated[stored] = "it is no text"
+            return
+        names = [column.name for column in schema.fields]
+        found: Condition | Expression | Unchecked
+        if stored.kind is StoredKind.GENERATION:
+            place = places_of(stored.name, names)
+            if len(place) != 1:
+                self.not_evaluated[stored] = "it makes a field within a column"
+                return
+            column = schema.fields[place[0]]
+            found = compile_expression(stored.text, schema, column.data_type)
+        else:
+            found = compile_condition(stored.text, schema)
+        if isinstance(found, Unchecked):
+            self.not_evaluated[stored] = found.reason
+            return
+        used = [path[0] for path in parse_expression(stored.text).columns]
+        used = [stored.name, *used] if stored.kind is StoredKind.GENERATION else used
+        shown = dict.fromkeys(names[place] for name in used for place in places_of(name, names))
+        self._compiled.append(_Compiled(stored, found, tuple(shown)))
+
+
+class _AskedOfRows:
+    """The rows of one file."""
+
+    def __init__(self, compiled: Sequence[_Compiled]) -> None:
+        self._asked = [_OneAsked(one) for one in compiled]
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Evaluate everything on some rows."""
+        for one in self._asked:
+            one.take(batch)
+
+    def answer(self) -> list[Violations]:
+        """What broke, and what failed."""
+        return [one.answer() for one in self._asked if one.rows or one.fault is not None]
+
+
+class _OneAsked:
+    """The answers of the rows of one file to one condition."""
+
+    def __init__(self, asked: _Compiled) -> None:
+        self.rows = 0
+        self.fault: str | None = None
+        self._asked = asked
+        self._first: str | None = None
+        self._unjudged = 0
+        self._failures = 0
+
+    def take(self, batch: pyarrow.RecordBatch) -> None:
+        """Evaluate it on some rows; where one of them has no sure value, on each half of them."""
+        if self._failures >= _MOST_FAILURES:
+            self._unjudged += batch.num_rows
+            return
+        try:
+            broken = self._asked.broken(batch)
+        except NotEvaluated as fault:
+            self.fault = self.fault or str(fault)
+            self._failures += 1
+            half = batch.num_rows // 2
+            if half:
+                self.take(batch.slice(0, half))
+                self.take(batch.slice(half))
+            else:
+                self._unjudged += 1
+            return
+        count = broken.true_count
+        if count and self._first is None:
+            row = pc.index(broken, True).as_py()
+            self._first = row_text(batch.select(list(self._asked.shown)).slice(row, 1))
+        self.rows += count
+
+    def answer(self) -> Violations:
+        """What broke it, and what could not be judged."""
+        assumes_utc = self._asked.compiled.assumes_utc
+        return Violations(self._asked.stored, self.rows, self._first, assumes_utc, self.fault, self._unjudged)

@@ -1,0 +1,317 @@
+"""The rows of one data file, batch by batch: what is deleted left out, what the condition does not keep not decoded.
+
+Spec: Deletion Vectors; Column Mapping; Partition Value Serialization.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.schema.file_columns import FileColumn, absent
+from deltacli.delta.schema.required import column_with_null
+from deltacli.delta.schema.types import StructField, StructType
+from deltacli.delta.vectors.roaring import DeletedRows
+from deltacli.errors import DataUnreadable
+from deltacli.memory import stop_if_exhausted
+from deltacli.work.checkpoints.limits import read_footer
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, RowsWanted, open_data_file
+from deltacli.work.rows.deletion_vectors import read_vector
+from deltacli.work.rows.table_files import TableFiles
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.delta.predicate.row_groups import FileLeaf
+
+ROWS_A_BATCH = 32_768
+MAX_BATCH_BYTES = 64 << 20
+"""What a batch may take, by the mean of its row group: fewer rows are read at a time where they are long."""
+
+
+def read_rows(files: TableFiles, wanted: RowsWanted, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
+    """Yield the rows of a file. Raises DataUnreadable, naming the file, the row group and the column at fault."""
+    with open_data_file(files, file) as opened:
+        yield from read_opened(files, wanted, file, opened)
+
+
+def read_opened(
+    files: TableFiles, wanted: RowsWanted, file: DataFile, opened: OpenDataFile
+) -> Iterator[pyarrow.RecordBatch]:
+    """The same of a file that is open."""
+    return _Reader(files, wanted, file, opened).batches()
+
+
+class _Vectors(NamedTuple):
+    """The rows of a file that are left out, and those that alone are read (None: all)."""
+
+    excluded: DeletedRows | None
+    only: DeletedRows | None
+
+    def mask(self, start: int, rows: int) -> tuple[Any, bool]:  # Any: a boolean array, None for all rows
+        """Which of some rows are read, and whether it is surely none."""
+        mask = None
+        if self.only is not None:
+            mask = self.only.mask(start, rows)
+            if mask is None:
+                return None, True
+        deleted = None if self.excluded is None else self.excluded.mask(start, rows)
+        if deleted is not None:
+            kept = pc.invert(deleted)
+            mask = kept if mask is None else pc.and_(mask, kept)
+        return mask, False
+
+
+class _Reader:
+    """One open file. The columns that the condition looks at are read first, the others as far as rows are kept."""
+
+    def __init__(self, files: TableFiles, wanted: RowsWanted, file: DataFile, opened: OpenDataFile) -> None:
+        self._files, self._wanted, self._file, self._opened = files, wanted, file, opened
+        columns = list(zip(wanted.columns, wanted.whole_schema, strict=True))
+        looked_at = {path[0] for path in wanted.predicate.columns} if wanted.predicate is not None else set()
+        early = [pair for pair in columns if pair[0].name in looked_at or not looked_at]
+        late = [pair for pair in columns if pair[0].name not in looked_at and looked_at]
+        self._early = _Columns(wanted, file, opened, early)
+        self._late = _Columns(wanted, file, opened, late) if late else None
+
+    def batches(self) -> Iterator[pyarrow.RecordBatch]:
+        """Yield the rows, row group by row group."""
+        metadata = self._opened.parquet.metadata
+        vectors = self._vectors(metadata.num_rows)
+        kept = set(self._kept_groups())
+        start = 0
+        for group in range(metadata.num_row_groups):
+            row_group = metadata.row_group(group)
+            if group in kept and row_group.num_rows:
+                yield from self._group(group, row_group, start, vectors)
+            start += row_group.num_rows
+
+    def _vectors(self, rows: int) -> _Vectors:
+        found = []
+        for descriptor, known in ((self._file.vector, self._file.deleted), (self._file.only, None)):
+            vector = read_vector(self._files, descriptor) if descriptor is not None and known is None else known
+            if vector is not None and vector.last >= rows:
+                raise DataUnreadable(
+                    f"its deletion vector deletes row {vector.last}, and it has {rows} rows",
+                    code="dv.row-out-of-range",
+                )
+            found.append(vector)
+        return _Vectors(*found)
+
+    def _kept_groups(self) -> Sequence[int]:
+        """The row groups of the piece that may hold rows which the condition keeps."""
+        predicate, count = self._wanted.predicate, self._opened.parquet.metadata.num_row_groups
+        groups = range(count) if self._file.groups is None else self._file.groups
+        if predicate is None or (count == 1 and not self._opened.is_near):
+            return groups  # the statistics in the log are as good as those of one row group
+        from deltacli.delta.predicate.row_groups import kept_row_groups
+
+        columns = {column.name: column for column in self._wanted.columns}
+        leaves = {path: self._leaf(_fields_along(columns, path)) for path in predicate.columns}
+        kept = set(kept_row_groups(predicate, self._opened.parquet.metadata, leaves, read_footer(self._opened.source)))
+        return [group for group in groups if group in kept]
+
+    def _leaf(self, fields: Sequence[StructField]) -> FileLeaf:
+        """Where a column of the condition is in the file; `fields` are those along its path."""
+        from deltacli.delta.predicate.row_groups import FileLeaf
+
+        kind = fields[-1].data_type
+        if fields[0].name in self._file.constants:
+            return FileLeaf(None, None, kind, constant=self._file.constants[fields[0].name])
+        found = self._wanted.file_columns.leaf(self._opened.schema, fields)
+        return FileLeaf(None, None, kind, absent=True) if found is None else FileLeaf(*found, kind)
+
+    def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
+        """The rows of one row group, the first of which is row `start` of the file."""
+        mean = max(row_group.total_byte_size // row_group.num_rows, 1)
+        size = max(min(ROWS_A_BATCH, MAX_BATCH_BYTES // mean), 1)
+        late = None if self._late is None else _Behind(self._late.raw_batches(group, size, row_group.num_rows))
+        for raw in self._early.raw_batches(group, size, row_group.num_rows):
+            rows = raw.num_rows
+            mask, is_empty = vectors.mask(start, rows)
+            first, start = start, start + rows
+            columns: dict[str, Any] = {}
+            if not is_empty:
+                columns = self._early.values(raw)
+                mask = self._with_condition(columns, mask)
+                is_empty = mask is not None and not mask.true_count
+            if is_empty:
+                if late is not None:
+                    late.skip(rows)
+                continue
+            if late is not None and self._late is not None:
+                columns |= self._late.values(late.take(rows))
+            if self._wanted.row_numbers is not None:
+                columns[self._wanted.row_numbers] = _numbers(first, rows)
+            yield self._kept(columns, mask)
+
+    def _with_condition(self, columns: dict[str, Any], mask: Any) -> Any:
+        """The mask without the rows that the condition does not keep."""
+        import pyarrow as pa
+
+        predicate = self._wanted.predicate
+        if predicate is None:
+            return mask
+        batch = pa.RecordBatch.from_arrays(list(columns.values()), schema=self._early.schema)
+        matches = predicate.matches(batch)
+        return matches if mask is None else pc.and_(mask, matches)
+
+    def _kept(self, columns: dict[str, Any], mask: Any) -> pyarrow.RecordBatch:
+        import pyarrow as pa
+
+        schema = self._wanted.schema
+        whole = pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+        kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
+        if (column := column_with_null(kept)) is not None:
+            raise DataUnreadable(
+                f"column {column} is NOT NULL, and holds a null", code="notnull.violated", facts={"column": column}
+            )
+        return kept
+
+
+class _Columns:
+    """Some columns of a file that are read together."""
+
+    def __init__(
+        self, wanted: RowsWanted, file: DataFile, opened: OpenDataFile, columns: Sequence[tuple[StructField, Any]]
+    ) -> None:  # Any: Arrow fields
+        import pyarrow as pa
+
+        self._file, self._parquet = file, opened.parquet
+        self.schema = pa.schema([kind for _, kind in columns])
+        stored = [column for column, _ in columns if column.name not in file.constants]
+        own = [column for column in stored if column.name not in wanted.beside]
+        found = wanted.file_columns.find(opened.schema, own)
+        self._found = dict(zip((column.name for column in own), found, strict=True))
+        for column in stored:
+            if column.name in wanted.beside:
+                self._found[column.name] = find_beside(wanted, column, opened.schema)
+        present = [column for column in self._found.values() if column is not None]
+        self._leaves = sorted({leaf for column in present for leaf in column.leaves})
+        positions = sorted({column.position for column in present})
+        self._place = {position: place for place, position in enumerate(positions)}
+
+    def raw_batches(self, group: int, size: int, rows: int) -> Iterator[pyarrow.RecordBatch]:
+        """Yield a row group as it is in the file, `size` rows at a time. Raises DataUnreadable, naming the column."""
+        import pyarrow as pa
+
+        if not self._leaves:  # only columns that are no part of the file
+            for first in range(0, rows, size):
+                yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
+            return
+        found = 0
+        try:
+            for batch in self._parquet.read_leaves(size, group, self._leaves):
+                found += batch.num_rows
+                if found > rows:
+                    break
+                yield batch
+        except (pa.ArrowException, OSError) as fault:
+            stop_if_exhausted(fault)
+            raise self._damaged(group, fault) from fault
+        if found != rows:  # Arrow stops where the pages end, and says nothing
+            names = ", ".join(self.schema.names[:5])
+            raise DataUnreadable(
+                f"row group {group} has {rows} rows, and its pages hold {'more' if found > rows else found}",
+                facts={"row group": str(group), "columns": names},
+            )
+
+    def values(self, raw: pyarrow.RecordBatch) -> dict[str, Any]:
+        """The columns as the table has them, by name."""
+        return {field.name: self._column(raw, field) for field in self.schema}
+
+    def _column(self, raw: pyarrow.RecordBatch, field: Any) -> Any:  # Any: an Arrow field, an Arrow array
+        import pyarrow as pa
+
+        if field.name in self._file.constants:
+            value = self._file.constants[field.name]
+            return pa.repeat(value, raw.num_rows) if value.is_valid else pa.nulls(raw.num_rows, field.type)
+        column: FileColumn | None = self._found[field.name]
+        if column is None:
+            return absent(raw.num_rows, raw.num_rows, field, field.name)
+        values = raw.column(self._place[column.position])
+        return values if column.convert is None else column.convert(values)
+
+    def _damaged(self, group: int, fault: Exception) -> DataUnreadable:
+        """The error for a row group that can't be read, naming the column: each is tried by itself."""
+        import pyarrow as pa
+
+        at_fault = "several columns together"
+        for name, column in self._found.items():
+            try:
+                leaves = list(column.leaves) if column else []
+                for _ in self._parquet.read_leaves(ROWS_A_BATCH, group, leaves):
+                    pass
+            except (pa.ArrowException, OSError) as found:
+                stop_if_exhausted(found)
+                at_fault, fault = name, found
+                break
+        return DataUnreadable(
+            f"column {at_fault} can't be read",
+            facts={"row group": str(group), "column": at_fault, "reason": " ".join(str(fault).split())[:200]},
+        )
+
+
+class _Behind:
+    """Batches that are read only as far as rows of them are taken, in pieces of any size."""
+
+    def __init__(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
+        self._batches = batches
+        self._skipped = 0
+        self._rest: pyarrow.RecordBatch | None = None
+
+    def skip(self, rows: int) -> None:
+        """Pass over rows; nothing is read for it before others are taken."""
+        self._skipped += rows
+
+    def take(self, rows: int) -> pyarrow.RecordBatch:
+        """The next rows."""
+        import pyarrow as pa
+
+        while self._skipped:
+            self._next(self._skipped, is_skipped=True)
+        parts = []
+        while rows:
+            parts.append(self._next(rows))
+            rows -= parts[-1].num_rows
+        return parts[0] if len(parts) == 1 else pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+
+    def _next(self, most: int, *, is_skipped: bool = False) -> pyarrow.RecordBatch:
+        batch = next(self._batches) if self._rest is None else self._rest
+        found, left = batch.slice(0, most), batch.slice(most)
+        self._rest = left if left.num_rows else None
+        if is_skipped:
+            self._skipped -= found.num_rows
+        return found
+
+
+def find_beside(wanted: RowsWanted, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
+    """A column of `RowsWanted.beside` in a file; None where there is none that can be read as it."""
+    try:
+        return wanted.beside[column.name].find(stored, [column])[0]
+    except DataUnreadable:
+        return None
+
+
+def _numbers(first: int, rows: int) -> Any:  # Any: an Arrow array
+    """So many integers from the first one on."""
+    whole = _first_numbers(max(ROWS_A_BATCH, rows))
+    return pc.add(whole.slice(0, rows), first)
+
+
+@lru_cache(maxsize=1)
+def _first_numbers(count: int) -> Any:  # Any: an Arrow array
+    import pyarrow as pa
+
+    return pa.array(range(count), pa.int64())
+
+
+def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
+    """Return the fields along a path of logical names, from the top-level column on; `columns` are those by name."""
+    found = [columns[path[0]]]
+    for name in path[1:]:
+        inside = found[-1].data_type.fields if isinstance(found[-1].data_type, StructType) else ()
+        found.append(next(column for column in inside if column.name == name))
+    return found

@@ -1,0 +1,142 @@
+"""Where the files that a log names lie: below the table, or elsewhere below a prefix that the user allowed.
+
+Spec: Add File and Remove File.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock
+
+from deltacli.delta.paths.paths import canonical, decode, without_dots
+from deltacli.quantities import plural
+from deltacli.storage import NOTHING, Allowed, Storage, path_external
+from deltacli.storage.secrets import without_secrets
+
+_ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
+"""As the rules of `validate` have it: without a slash a colon is part of a name."""
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
+
+
+def read_prefixes(prefixes: Iterable[str]) -> Allowed:
+    """Return the places that `--allow-external` names: paths, `file:` URIs, or URIs of other stores. Raises
+    UsageError.
+    """
+    found: list[str] = []
+    for prefix in prefixes:
+        if prefix[:5].lower() == "file:":
+            found.append(canonical(prefix))
+        elif "://" in prefix:
+            # Whether a `%` in the URI of a store is an escape or a character, only the store knows.
+            found += dict.fromkeys((canonical(prefix), canonical(prefix.replace("%", "%25"))))
+        else:
+            found.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
+    return Allowed.of(found)
+
+
+class TableFiles:
+    """Finds the store and the path in it of each file of a table. `open_other` opens the stores of files elsewhere,
+    which have to lie below what is `allowed`.
+    """
+
+    def __init__(self, storage: Storage, open_other: Callable[[str], Storage], allowed: Allowed = NOTHING) -> None:
+        self._storage = storage
+        self._open_other = open_other
+        self._allowed = allowed
+        self._root = f"{canonical(storage.uri).rstrip('/')}/"
+        self._others: dict[str, Storage] = {}
+        self._lock = Lock()
+        self._refused: set[int] = set()
+        self._first_refused = ""
+
+    def locate(self, path: str) -> tuple[Storage, str]:
+        """The store and the path below its root of a file as the log names it, percent-encoded, relative or absolute.
+
+        Raises PathExternal where it lies outside the table and what is allowed, and UsageError where the allowed store
+        has an unsupported scheme.
+        """
+        if not _ABSOLUTE.match(path):
+            return self.below_root(decode(path))
+        place = canonical(path)
+        if place.startswith("/"):
+            place = without_dots(place)
+        if place.startswith(self._root):
+            return self.below_root(place[len(self._root) :])
+        return self._elsewhere(path, place)
+
+    def as_written(self, path: str) -> tuple[Storage, str] | None:
+        """The place of a relative path that its writer did not encode; None where decoding changes nothing.
+
+        To be tried where `locate` leads to no file.
+        """
+        is_relative = not _ABSOLUTE.match(path)
+        return self.below_root(path) if is_relative and decode(path) != path else None
+
+    def below_root(self, path: str) -> tuple[Storage, str]:
+        """The same for a path relative to the table, not encoded."""
+        inner = without_dots(path)
+        if not _climbs(inner):
+            return self._storage, inner
+        return self._elsewhere(path, _joined(self._root, inner))
+
+    def may_look(self, path: str) -> bool:
+        """Return whether an absolute local path may be asked for: it lies in the table or below what is allowed. A
+        refusal is remembered.
+        """
+        place = without_dots(canonical(path))
+        if not place.startswith("/") or self._is_allowed(place):
+            return place.startswith("/")
+        self.refuse(path)
+        return False
+
+    def refuse(self, path: str) -> None:
+        """Remember that a file of the log lies outside and was not looked at."""
+        with self._lock:
+            self._refused.add(hash(path))
+            self._first_refused = self._first_refused or path
+
+    def not_checked(self) -> Iterator[str]:
+        """Yield a sentence about the files that were refused."""
+        if self._refused:
+            files, first = plural(len(self._refused), "file"), without_secrets(self._first_refused)[:200]
+            yield f"{files} outside the table, the first {first}: not opened without --allow-external PREFIX"
+
+    def _elsewhere(self, path: str, place: str) -> tuple[Storage, str]:
+        """The store of a place outside the table's root. Raises PathExternal."""
+        if not self._is_allowed(place):
+            self.refuse(path)
+            shown = without_secrets(place)
+            raise path_external(without_secrets(path), without_secrets(self._root.rstrip("/") or "/"), shown)
+        directory, _, name = place.rpartition("/")
+        with self._lock:
+            if directory not in self._others:
+                self._others[directory] = self._open_other(directory or "/")
+        return self._others[directory], name
+
+    def _is_allowed(self, place: str) -> bool:
+        """Return whether a canonical place may be opened; of a local one its links are resolved first."""
+        if not place.startswith("/"):
+            return self._allowed.has_uri(place)
+        try:
+            real = os.path.realpath(place)
+        except ValueError:
+            return False  # no file can have such a name
+        return self._is_inside(real) or self._allowed.has_directory(real)
+
+    def _is_inside(self, real: str) -> bool:
+        """Return whether a local path without links lies in the table."""
+        return self._root.startswith("/") and f"{real}/".startswith(f"{os.path.realpath(self._root).rstrip('/')}/")
+
+
+def _climbs(path: str) -> bool:
+    """Return whether a relative path without inner dot segments leaves the directory that it is relative to."""
+    return path == ".." or path.startswith("../")
+
+
+def _joined(root: str, path: str) -> str:
+    """The place of a relative path that climbs. Host and bucket of a URI stay, however far it climbs."""
+    uri = _URI.match(root)
+    start, directory = (uri[1], uri[2]) if uri is not None else ("", root)
+    return start + without_dots(f"{directory}{path}")
