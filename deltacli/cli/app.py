@@ -25,6 +25,7 @@ from deltacli.cli.tree import (
     Path,
     below,
     first_argument,
+    help_as_option,
     is_command,
     move_shared_options,
     path_in,
@@ -61,7 +62,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
 
     At the root that is the commands; of groups only their help.
     """
-    app = _make_group("deltacli", _HELP, "Every command explains itself: deltacli COMMAND --help.")
+    app = _make_group("deltacli", _HELP, "Help on a command: deltacli help COMMAND, or deltacli COMMAND --help.")
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
     for name, text in GROUPS.items():
@@ -114,7 +115,7 @@ def _root(
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing but exit codes and text leaves here."""
-    arguments = move_shared_options(argv)
+    arguments = move_shared_options(help_as_option(argv))
     invocation.begin(arguments)
     choose_allocator()
     try:
@@ -149,7 +150,7 @@ def _run(arguments: Sequence[str]) -> int:
         report_error(error, arguments, _table_of(arguments))
         return error.exit_code
     except typer.TyperException as error:
-        if len(path) == len(arguments) and not is_command(path):  # the bare program, or a bare group
+        if len(path) == len(arguments) and not is_command(path):  # a bare group
             say(str(error))
             return 2
         report_usage(error, arguments)

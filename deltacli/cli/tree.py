@@ -106,6 +106,13 @@ def move_shared_options(argv: Sequence[str]) -> list[str]:
     return [*path, *moved, *argv[position:]] if is_command(path) else list(argv)
 
 
+def help_as_option(arguments: Sequence[str]) -> list[str]:
+    """Return `help COMMAND` as `COMMAND --help`, and the bare program as `--help`; other arguments as they are."""
+    if not arguments:
+        return ["--help"]
+    return [*arguments[1:], "--help"] if arguments[0] == "help" else list(arguments)
+
+
 def first_argument(arguments: Sequence[str], valued: Iterable[str]) -> str | None:
     """The first word behind the command that is neither an option nor the value of one of the `valued` options."""
     takes_value, skip, only_arguments = set(valued), False, False

@@ -207,11 +207,24 @@ def test_a_wrong_command_line_is_exit_2_and_says_how_it_goes(
     assert "abc" not in result.err
 
 
-def test_the_bare_command_explains_itself(tmp_path: Path) -> None:
-    result = deltacli(cwd=tmp_path)
+@pytest.mark.parametrize(
+    ("arguments", "option"), [((), ()), (("help",), ()), (("help", "log", "cat"), ("log", "cat"))], ids=" ".join
+)
+def test_the_bare_program_and_help_print_help_on_stdout(
+    arguments: tuple[str, ...], option: tuple[str, ...], tmp_path: Path
+) -> None:
+    result, asked = deltacli(*arguments, cwd=tmp_path), deltacli(*option, "--help", cwd=tmp_path)
+
+    assert (0, "") == (result.code, result.err)
+    assert asked.out == result.out
+    assert "Usage: deltacli" in result.out
+
+
+def test_help_on_an_unknown_command_is_a_usage_error(tmp_path: Path) -> None:
+    result = deltacli("help", "vacum", cwd=tmp_path)
 
     assert (2, "") == (result.code, result.out)
-    assert "Usage: deltacli" in result.err
+    assert "vacuum" in result.err
 
 
 def test_no_permission_is_a_fault_of_the_store(
