@@ -16,9 +16,8 @@ from deltacli.cli.options.shared import CommonFormat, ReaderGoneError, invocatio
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
-from deltacli.cli.terminal.output import PagerQuitError
 from deltacli.cli.terminal.streams import give_up
-from deltacli.cli.terminal.term import close_live_line, say, say_json, visible
+from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, say_json, visible
 from deltacli.cli.tree import (
     COMMANDS,
     GROUPS,

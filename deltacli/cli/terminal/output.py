@@ -16,10 +16,6 @@ if TYPE_CHECKING:
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
-class PagerQuitError(Exception):
-    """The user has seen enough and left the pager: the run ends, and all is well."""
-
-
 @contextlib.contextmanager
 def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
     """Yield the stream for the result; `screen` is stdout where that is a terminal.

@@ -14,8 +14,7 @@ from types import TracebackType
 from typing import BinaryIO
 
 from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front
-from deltacli.cli.terminal.output import PagerQuitError
-from deltacli.cli.terminal.term import CONTROL, cells, close_live_line, escaped_json
+from deltacli.cli.terminal.term import CONTROL, PagerQuitError, cells, close_live_line, escaped_json
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")

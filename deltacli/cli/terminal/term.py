@@ -14,6 +14,10 @@ from typing import NamedTuple, Protocol
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
+class PagerQuitError(Exception):
+    """The user has seen enough and left the pager: the run ends, and all is well."""
+
+
 class Style(StrEnum):
     """Colour by meaning, as ANSI parameters."""
 

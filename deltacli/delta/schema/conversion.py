@@ -37,12 +37,20 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
         plain = _decoded(kind.value_type, path)
         return plain if inner is None else lambda values: inner(plain(values))
     if not fits(kind, name):
-        from deltacli.delta.schema.file_columns import mismatch
-
         raise mismatch(path, kind, wanted)
     if name.startswith("timestamp") and pa.types.is_timestamp(kind):
         return _time(kind, wanted, path)
     return _checked(wanted, path)
+
+
+def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
+    """Return the error for a type in a file that is no form of the type in the table."""
+    return DataUnreadable(
+        f"column {path} is {str(found)[:120]} in the file, and {str(wanted)[:120]} in the table",
+        code="data.type-mismatch",
+        facts={"column": path, "in the file": str(found)[:200], "in the table": str(wanted)[:200]},
+        hint="deltacli snapshot {table} --schema",
+    )
 
 
 def fits(kind: Any, name: str) -> bool:

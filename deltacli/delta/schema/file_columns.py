@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.schema.conversion import Convert, conversion
+from deltacli.delta.schema.conversion import Convert, conversion, mismatch
 from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
@@ -204,16 +204,6 @@ def count_leaves(kind: Any) -> int:
     if pa.types.is_map(kind):
         return count_leaves(kind.key_type) + count_leaves(kind.item_type)
     return count_leaves(kind.value_type) if is_list(kind) else 1
-
-
-def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
-    """The refusal of a type that is no form of the table's."""
-    return DataUnreadable(
-        f"column {path} is {str(found)[:120]} in the file, and {str(wanted)[:120]} in the table",
-        code="data.type-mismatch",
-        facts={"column": path, "in the file": str(found)[:200], "in the table": str(wanted)[:200]},
-        hint="deltacli snapshot {table} --schema",
-    )
 
 
 def _is_void(data_type: DataType) -> bool:
