@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.vacuum.partition_paths import PartitionSelector
+    from deltacli.errors import Unreadable
+    from deltacli.operations.vacuum.contradictions import Doubts
     from deltacli.storage import Storage
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
@@ -194,8 +196,8 @@ class Choice:
     selector: PartitionSelector | None = None
     proven_only: bool = False
     """The log does not tell of every removal within the retention: only what it proves to be old enough goes."""
-    find_lost: Callable[[Any], Any] | None = None  # Any: hashes (int64) in, a boolean array out
-    """Finds the files that the newest version lacks though the log adds and never removes them."""
+    find_doubts: Callable[[Any], Doubts] | None = None  # Any: hashes (int64)
+    """Finds the files that the newest version may have lost."""
 
 
 class Candidates(NamedTuple):
@@ -211,6 +213,10 @@ class Candidates(NamedTuple):
     lost: pyarrow.Table
     """The files that are kept because the log contradicts itself, a part of `unproven`; columns as `choose` has them.
     """
+    unread: pyarrow.Table
+    """The same of those that a damaged checkpoint may name."""
+    fault: Unreadable | None
+    """Why it can't be read."""
 
 
 def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: Choice) -> Candidates:
@@ -227,7 +233,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
         )
         rows = pc.filter(rows, pc.invert(is_foreign))
     before = rows.num_rows
-    rows, lost = _without_lost(rows, choice)
+    rows, lost, unread, fault = _without_doubtful(rows, choice)
     if choice.proven_only:
         rows = pc.filter(rows, rows.column("isKnown"))
     if references.unknown_vector is not None:
@@ -243,15 +249,22 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     paths = rows.column("path").combine_chunks()
     rows = rows.select(["path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion"])
     rows = rows.append_column("partition", partition_of(paths))
-    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested, lost)
+    return Candidates(rows, hashes, foreign, examples, unproven, outside, in_nested, lost, unread, fault)
 
 
-def _without_lost(rows: pyarrow.Table, choice: Choice) -> tuple[pyarrow.Table, pyarrow.Table]:
-    """The rows that the newest version may lack, and those that it lost."""
-    if choice.find_lost is None or not rows.num_rows:
-        return rows, rows.slice(0, 0)
-    is_lost = choice.find_lost(rows.column("hash").combine_chunks())
-    return pc.filter(rows, pc.invert(is_lost)), pc.filter(rows, is_lost)
+def _without_doubtful(
+    rows: pyarrow.Table, choice: Choice
+) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table, Unreadable | None]:
+    """The rows that the newest version may lack, those that it lost, and those of which that can't be told, with the
+    reason. No checkpoint names change data.
+    """
+    if choice.find_doubts is None or not rows.num_rows:
+        return rows, rows.slice(0, 0), rows.slice(0, 0), None
+    found = choice.find_doubts(rows.column("hash").combine_chunks())
+    is_unread = pc.and_not(found.unread, pc.equal(rows.column("reason"), Reason.CHANGE_DATA.value))
+    is_unread = pc.and_not(is_unread, found.lost)
+    stays = pc.or_(found.lost, is_unread)
+    return pc.filter(rows, pc.invert(stays)), pc.filter(rows, found.lost), pc.filter(rows, is_unread), found.fault
 
 
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
-from deltacli.errors import DeltacliError
+from deltacli.errors import Unreadable
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys, logical_keys
 from deltacli.operations.vacuum.plan import Refusal
@@ -25,57 +25,92 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.planning import Setting
 
 
-def lost_files(setting: Setting, files: pyarrow.Array) -> pyarrow.Array:
-    """Return which files (hashes of candidates) the log adds and never removes, though the newest version lacks them.
+class Doubts(NamedTuple):
+    """Which of some files (boolean arrays) stay because the log contradicts itself, or can't be read far enough."""
+
+    lost: Any
+    """The log adds and never removes them, though the newest version lacks them."""
+    unread: Any
+    """Nothing that could be read names them, and an older checkpoint, which may, is damaged."""
+    fault: Unreadable | None = None
+    """What is damaged; None where everything could be read."""
+
+
+def doubts(setting: Setting, files: pyarrow.Array) -> Doubts:
+    """Return which files (hashes of candidates) the newest version may have lost.
 
     Commits are asked first. For files that no commit names, the oldest checkpoint is read from which the commits reach
-    the newest version.
+    the newest version. Raises StorageFailed, MemoryExhausted and PathExternal where the store, and not the checkpoint,
+    is why it can't be read.
     """
-    history, removed = setting.references.history, setting.references.removed.hashes
-    unknown = pc.filter(files, pc.invert(pc.or_(history.adds(files), pc.is_in(files, value_set=removed))))
-    if len(unknown):
-        _take_oldest_checkpoint(setting, files)
-    return history.unremoved(files)
+    history, fault = setting.references.history, None
+    if pc.any(_unknown(setting, files)).as_py():
+        fault = _take_older_checkpoints(setting, files)
+    unread = _unknown(setting, files)
+    if fault is None:
+        unread = pc.and_not(unread, unread)
+    return Doubts(history.unremoved(files), unread, fault)
 
 
-def _take_oldest_checkpoint(setting: Setting, files: Any) -> None:  # Any: an int64 array
-    """Note the adds of an older checkpoint in the history, as far as they name these files."""
+def _unknown(setting: Setting, files: Any) -> Any:  # Any: an int64 array in, a boolean one out
+    """Which files nothing that was read adds, removes or writes as change data."""
+    references = setting.references
+    known = references.history.adds(files)
+    for removed in (references.removed.hashes, references.changes.hashes):
+        known = pc.or_(known, pc.is_in(files, value_set=removed))
+    return pc.invert(known)
+
+
+def _take_older_checkpoints(setting: Setting, files: Any) -> Unreadable | None:  # Any: an int64 array
+    """Note the adds of the oldest checkpoint that can be read; return why older ones can't be, None where all can."""
+    fault: Unreadable | None = None
+    for version in _older_versions(setting):
+        try:
+            _take_checkpoint(setting, version, files)
+        except Unreadable as found:
+            fault = fault or found
+        else:
+            break
+    return fault
+
+
+def _take_checkpoint(setting: Setting, version: int, files: Any) -> None:  # Any: an int64 array
+    """Note the adds of a version in the history, as far as they name these files."""
     import pyarrow as pa
 
-    snapshot = _oldest_state(setting)
-    if snapshot is None:
-        return
     keys, history = setting.keys, setting.references.history
-    try:
-        for batch in snapshot.narrow(with_records=False):
-            if batch.adds is None or not batch.adds.num_rows:
-                continue
-            ids = batch.adds.column("dv_id")
-            paths = keys.of_log(batch.adds.column("path")).hashes
-            versions = pa.repeat(pa.scalar(snapshot.version, pa.int64()), len(paths))
-            rows = NamedKeys(paths, logical_keys(paths, ids), versions)
-            history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
-            vectors = keys.of_vectors(ids).hashes
-            history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
-    except DeltacliError:
-        return  # what cannot be read contradicts nothing
+    for batch in setting.table.snapshot(version=version).narrow(with_records=False):
+        if batch.adds is None or not batch.adds.num_rows:
+            continue
+        ids = batch.adds.column("dv_id")
+        paths = keys.of_log(batch.adds.column("path")).hashes
+        versions = pa.repeat(pa.scalar(version, pa.int64()), len(paths))
+        rows = NamedKeys(paths, logical_keys(paths, ids), versions)
+        history.take_adds(rows.where(pc.is_in(paths, value_set=files)))
+        vectors = keys.of_vectors(ids).hashes
+        history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
 
 
-def _oldest_state(setting: Setting) -> Snapshot | None:
-    """The oldest version that a checkpoint holds and from which no commit is missing; None where it is the one in use,
-    or cannot be read.
+def _older_versions(setting: Setting) -> list[int]:
+    """The versions, ascending, of checkpoints older than the one in use from which no commit is missing; none where the
+    commits reach back to the first version, so that no checkpoint can tell of more files.
     """
     listing, used = setting.references.listing, setting.snapshot.segment.checkpoint
-    if used is None or not listing.commit_runs:
-        return None
+    if used is None or not listing.commit_runs or not listing.commit_runs[-1][0]:
+        return []
     first = listing.commit_runs[-1][0]
-    older = [found.version for found in listing.checkpoints if first - 1 <= found.version < used.version]
-    if not older:
-        return None
-    try:
-        return setting.table.snapshot(version=min(older))
-    except DeltacliError:
-        return None
+    complete, torn = (found.version for found in listing.checkpoints), (version for version, _ in listing.problems)
+    return sorted({version for version in (*complete, *torn) if first - 1 <= version < used.version})
+
+
+def unread_note(count: int, example: str, fault: Unreadable | None, table: str) -> str:
+    """Say which files were kept because an older checkpoint is damaged."""
+    reason = "" if fault is None else f": {fault.message} [{fault.code}]"
+    return (
+        f"{plural(count, 'file')} that nothing in the log names {'is' if count == 1 else 'are'} kept ({example}), "
+        f"because an older checkpoint that may name {'it' if count == 1 else 'them'} is damaged{reason}; to see all "
+        f"damage: deltacli validate {shlex.quote(table)}"
+    )
 
 
 def lost_note(setting: Setting, count: int, example: str | None) -> str:
@@ -123,7 +158,7 @@ def _checked_state(setting: Setting) -> Snapshot | None:
         return snapshot
     try:
         return setting.table.snapshot(version=checked[-1])
-    except DeltacliError:
+    except Unreadable:
         return None
 
 

@@ -135,6 +135,9 @@ def _verdict(
             "kept",
             f"the log adds it and never removes it, but version {version} lacks it: a checkpoint lost it [{RULE}]",
         )
+    if found.unread.num_rows:
+        code = found.fault.code if found.fault else "checkpoint.unreadable"
+        return "kept", f"nothing in the log names it, but an older checkpoint that may name it is damaged [{code}]"
     if found.foreign.files:
         return "kept", "it is nothing that a Delta table consists of; --include-foreign would delete it"
     if found.outside_selection:

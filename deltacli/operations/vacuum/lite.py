@@ -17,7 +17,7 @@ from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
 from deltacli.operations.table.log import list_log
 from deltacli.operations.vacuum.candidates import outside_of
-from deltacli.operations.vacuum.contradictions import lost_files
+from deltacli.operations.vacuum.contradictions import doubts
 from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
@@ -64,7 +64,7 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
     stays = pc.or_(pc.or_(is_live, is_retained), is_hidden)
     if references.unknown_vector is not None:
         stays = pc.or_(stays, pc.equal(removals.column("reason"), Reason.VECTOR.value))
-    is_lost = pc.and_not(lost_files(setting, _flat(removals.column("hash"))), stays)
+    is_lost = pc.and_not(doubts(setting, _flat(removals.column("hash"))).lost, stays)
     stays = pc.or_(stays, is_lost)
     retained = pc.filter(removals, pc.and_not(stays, pc.or_(is_live, is_passed_over)))
     free = pc.filter(removals, pc.invert(stays))

@@ -22,7 +22,7 @@ from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
-from deltacli.errors import DeltacliError, MemoryExhausted
+from deltacli.errors import DeltacliError, Unreadable
 from deltacli.operations.table.log import list_log
 from deltacli.operations.table.table import Table
 from deltacli.operations.table.time_travel import last_commit_before
@@ -38,9 +38,10 @@ from deltacli.operations.vacuum.candidates import (
 )
 from deltacli.operations.vacuum.contradictions import (
     checksum_refusals,
-    lost_files,
+    doubts,
     lost_note,
     retention_contradictions,
+    unread_note,
 )
 from deltacli.operations.vacuum.guards import (
     allows_below,
@@ -155,6 +156,7 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
     judge.lost = found.lost.column("hash").combine_chunks()
     notes = [
         *lost_notes(setting, found.lost.column("path")),
+        *_unread_notes(table, found),
         *log_notes(setting),
         *(inventory.notes() if inventory is not None else ()),
     ]
@@ -213,9 +215,7 @@ def _first_regime(snapshot: Snapshot, references: References) -> Regime | None:
         return snapshot.regime
     try:
         return snapshot.table.snapshot(version=min(references.listing.reconstructable)).regime
-    except MemoryExhausted:
-        raise
-    except (DeltacliError, ValueError):
+    except (Unreadable, ValueError):
         return None
 
 
@@ -296,7 +296,7 @@ def choice_of(setting: Setting) -> Choice:
         include_foreign=request.include_foreign,
         selector=selector,
         proven_only=not setting.is_proven,
-        find_lost=partial(lost_files, setting),
+        find_doubts=partial(doubts, setting),
     )
 
 
@@ -304,6 +304,13 @@ def lost_notes(setting: Setting, paths: Any) -> Iterator[str]:  # Any: a binary 
     """What is kept because the log contradicts itself."""
     if len(paths):
         yield lost_note(setting, len(paths), paths[0].as_py().decode("utf-8", "replace"))
+
+
+def _unread_notes(table: Table, found: Candidates) -> Iterator[str]:
+    """What is kept because a checkpoint is damaged."""
+    paths = found.unread.column("path")
+    if len(paths):
+        yield unread_note(len(paths), paths[0].as_py().decode("utf-8", "replace"), found.fault, table.uri)
 
 
 def log_notes(setting: Setting) -> Iterator[str]:

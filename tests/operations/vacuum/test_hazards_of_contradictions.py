@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deltacli.errors import DeltacliError, MemoryExhausted, PathExternal, StorageFailed
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.storage import LocalStorage
+from deltacli.storage import LocalStorage, Storage
 from tests.support.actions import Line, add, commit_info, remove
-from tests.support.builder import EPOCH_MS, LOG, TableBuilder
-from tests.support.damage import head_cleaned
+from tests.support.builder import EPOCH_MS, LOG, Damage, TableBuilder
+from tests.support.damage import corrupt_page, head_cleaned, truncate, zero_byte_checkpoint
+from tests.support.faulty import FaultyStorage
 from tests.support.small_vectors import vector_path
 from tests.support.vacuum_hazards import (
     ID,
@@ -22,6 +25,7 @@ from tests.support.vacuum_hazards import (
     goes,
     inventory_of,
     open_at,
+    paths_of,
     plan_of,
     refusals,
     saved,
@@ -111,14 +115,62 @@ def test_a_file_that_only_got_another_vector_is_not_a_removed_one() -> None:
     assert 2 == plan.kept.unproven
 
 
-def test_a_file_that_only_an_older_checkpoint_has_is_kept() -> None:
+def proven_by_an_older_checkpoint() -> TableBuilder:
+    """A table whose newest checkpoint lacks a file that only the checkpoint of version 1 names."""
     table = with_files(table_of("live.parquet", "lost.parquet"), "orphan.parquet")
     table.commit(commit_info()).checkpoint().commit(commit_info()).damaged(head_cleaned(1))
+    return checkpointed_without(table, "lost.parquet")
 
-    plan = plan_of(checkpointed_without(table, "lost.parquet"))
 
+def test_a_file_that_only_an_older_checkpoint_has_is_kept() -> None:
+    plan = plan_of(proven_by_an_older_checkpoint())
+
+    assert {"orphan.parquet"} == paths_of(plan)
     assert 1 == plan.kept.unproven
     assert "lost.parquet" in plan.notes[0]
+
+
+class Failing(FaultyStorage):
+    """A store that does not give out the older checkpoint."""
+
+    def __init__(self, inner: Storage, fault: DeltacliError) -> None:
+        super().__init__(inner)
+        self._raised = fault
+
+    def step(self, verb: str, path: str, call: Callable[[], Any]) -> Any:  # Any: the answer of a call
+        if path.endswith(f"{1:020d}.checkpoint.parquet"):
+            raise self._raised
+        return call()
+
+
+@pytest.mark.parametrize("fault", [StorageFailed("down"), MemoryExhausted("no memory"), PathExternal("outside")])
+def test_a_store_that_fails_at_the_older_checkpoint_ends_the_plan(fault: DeltacliError) -> None:
+    storage = Failing(proven_by_an_older_checkpoint().in_memory(), fault)
+
+    with pytest.raises(type(fault)):
+        plan_of(storage)
+
+
+@pytest.mark.parametrize("damage", [truncate, corrupt_page, zero_byte_checkpoint])
+def test_what_only_a_damaged_older_checkpoint_may_name_is_kept(damage: Callable[[int], Damage]) -> None:
+    table = with_files(proven_by_an_older_checkpoint(), "gone.parquet")
+    table.commit(remove("gone.parquet", deleted_ms=OLD_MS)).damaged(damage(1))
+
+    plan = plan_of(table)
+    found = explain_file(open_at(table), VacuumRequest(), "lost.parquet")
+
+    assert {"gone.parquet"} == paths_of(plan)
+    assert 2 == plan.kept.unproven
+    assert "an older checkpoint that may name them is damaged" in plan.notes[0]
+    assert "kept" == found.verdict
+    assert "damaged" in found.why
+
+
+def test_a_damaged_checkpoint_keeps_nothing_where_the_log_has_every_commit() -> None:
+    table = with_files(table_of("live.parquet"), "orphan.parquet").commit(commit_info()).checkpoint()
+    table.commit(commit_info()).checkpoint().damaged(truncate(1))
+
+    assert {"orphan.parquet"} == goes(table)
 
 
 def test_what_was_removed_behind_a_gap_is_known_by_its_tombstone() -> None:
