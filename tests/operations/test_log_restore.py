@@ -7,10 +7,19 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deltacli.errors import ConflictLost, DeltacliError, Refused, StorageFailed, Unreadable
+from deltacli.errors import (
+    ConflictLost,
+    DeltacliError,
+    MemoryExhausted,
+    PathExternal,
+    Refused,
+    StorageFailed,
+    Unreadable,
+)
 from deltacli.operations.log.backup_list import LIST_NAME
 from deltacli.operations.log.log_files import at_once
 from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
@@ -19,9 +28,11 @@ from deltacli.storage import Creation, LocalStorage
 from deltacli.storage.memory import MemoryStorage
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, log_of, restore, without
 from tests.storage import stores
+from tests.support import faulty
 from tests.support.actions import add, birth, commit_info, to_bytes
 from tests.support.builder import LOG, TableBuilder, commit_path
 from tests.support.checkpoints import CheckpointKind
+from tests.support.damage import truncate
 from tests.support.faults import Countdown, Fault, FaultyStorage
 from tests.support.reading import open_at
 from tests.support.storage import FAR, RecordingStorage
@@ -454,10 +465,17 @@ def test_nothing_is_restored_through_a_linked_directory(target: str, directory: 
     assert [] == list((tmp_path / target).iterdir())
 
 
+def lossy(builder: TableBuilder, version: int) -> TableBuilder:
+    """A checkpoint that lacks a file of its version."""
+    lines = builder.states[version].actions()
+    return builder.checkpoint(
+        version, actions=[line for line in lines if line.get("add", {}).get("path") != "part-00001.parquet"]
+    )
+
+
 def test_a_checkpoint_of_the_backup_that_contradicts_its_commits_replaces_none() -> None:
     builder = TableBuilder().commits(5)
-    lines = [line for line in builder.states[4].actions() if line.get("add", {}).get("path") != "part-00001.parquet"]
-    backup = saved(builder.checkpoint(actions=lines))
+    backup = saved(lossy(builder, 4))
     table = builder.checkpoint().in_memory()
     before = how_it_reads(table)
 
@@ -465,3 +483,40 @@ def test_a_checkpoint_of_the_backup_that_contradicts_its_commits_replaces_none()
 
     assert [Action.KEEP] == [item.action for item in plan.kept if ".checkpoint." in item.file.name]
     assert before == how_it_reads(table)
+
+
+class Unverified(faulty.FaultyStorage):
+    """A store that reads the files of a log, but can't open the checkpoint of version 4."""
+
+    def __init__(self, inner: MemoryStorage, fault: DeltacliError) -> None:
+        super().__init__(inner)
+        self._raised = fault
+
+    def open(self, path: str) -> Any:  # Any: as in the port
+        if path.endswith(f"{4:020d}.checkpoint.parquet"):
+            raise self._raised
+        return super().open(path)
+
+
+@pytest.mark.parametrize("fault", [StorageFailed("down"), MemoryExhausted("no memory"), PathExternal("outside")])
+def test_a_checkpoint_that_can_not_be_compared_replaces_none(fault: DeltacliError) -> None:
+    builder = TableBuilder().commits(5)
+    backup = saved(lossy(builder, 4))
+    table = builder.checkpoint().in_memory()
+    before = log_of(table)
+
+    with pytest.raises(type(fault)):
+        plan_restore(table, Unverified(backup, fault), ENGINE, replace=True)
+
+    assert before == log_of(table)
+
+
+def test_an_unreadable_checkpoint_of_the_backup_does_not_hide_a_wrong_one() -> None:
+    builder = TableBuilder().commits(7)
+    backup = saved(lossy(lossy(builder, 2), 4).damaged(truncate(2)))
+    table = builder.checkpoint(2).checkpoint(4).in_memory()
+
+    plan = plan_restore(table, backup, ENGINE, replace=True)
+
+    assert [] == list(plan.writes)
+    assert 2 == len(plan.kept)

@@ -21,7 +21,7 @@ from deltacli.delta.log.commit_lines import read_actions
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
 from deltacli.delta.log.segment import LogListing
 from deltacli.engine.base import Engine
-from deltacli.errors import CommitCorrupt, DeltacliError, FileMissing, Refused, Unreadable
+from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_files import (
     Amount,
@@ -307,8 +307,8 @@ def _item(storage: Storage, found: _Compared, *, replace: bool) -> RestoreItem:
 
 
 def _without_wrong_checkpoints(source: Storage, items: list[RestoreItem]) -> list[RestoreItem]:
-    """Keep the log's own checkpoint where that of the backup contradicts the commits of the backup: replacing it could
-    destroy the one that was repaired.
+    """Keep the log's own checkpoint where that of the backup can't be read or contradicts the commits of the backup:
+    replacing it could destroy the one that was repaired.
     """
     replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
     wrong = _wrong_checkpoints(source, replaced) if replaced else set()
@@ -316,20 +316,26 @@ def _without_wrong_checkpoints(source: Storage, items: list[RestoreItem]) -> lis
 
 
 def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
-    """Which files of a backup belong to a checkpoint that differs from what older files of the backup say."""
+    """Which files of a backup belong to a checkpoint that can't be read, or that differs from what older files of the
+    backup say. Raises what reading the backup raises: what could not be compared for want of memory, or by a fault of
+    the store, may be wrong.
+    """
     from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoint
     from deltacli.operations.table.log import list_log
     from deltacli.operations.table.table import Table
 
+    table, listing = Table(source), list_log(source)
     wrong: set[str] = set()
-    try:
-        listing = list_log(source)
-        for instance in listing.checkpoints:
-            files = {file.name for file in instance.files}
-            if files & names and verify_checkpoint(Table(source), listing, instance).verdict is Verdict.DIFFERS:
-                wrong |= files
-    except DeltacliError:
-        return wrong  # what cannot be compared is replaced, as it was asked for
+    for instance in listing.checkpoints:
+        files = {file.name for file in instance.files}
+        if not files & names:
+            continue
+        try:
+            verdict = verify_checkpoint(table, listing, instance).verdict
+        except Unreadable:
+            verdict = Verdict.UNREADABLE
+        if verdict in (Verdict.DIFFERS, Verdict.UNREADABLE):
+            wrong |= files
     return wrong
 
 

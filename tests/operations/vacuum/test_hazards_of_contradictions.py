@@ -140,7 +140,7 @@ class Failing(FaultyStorage):
     def step(self, verb: str, path: str, call: Callable[[], Any]) -> Any:  # Any: the answer of a call
         if path.endswith(f"{1:020d}.checkpoint.parquet"):
             raise self._raised
-        return call()
+        return super().step(verb, path, call)
 
 
 @pytest.mark.parametrize("fault", [StorageFailed("down"), MemoryExhausted("no memory"), PathExternal("outside")])
