@@ -169,9 +169,20 @@ def test_a_dry_run_of_expiry_shows_the_refusal_that_a_yes_meets(home: Path) -> N
     refusals = document(dry, "log-expire")["refusals"]
     assert [4, 4, 4] == [dry.code, asked.code, done.code]
     assert ["expire.not-proven"] == [refusal["code"] for refusal in refusals]
+    assert '"hint":"deltacli validate tbl"' in dry.err
     assert refusals[0]["message"] in asked.err
     assert f"nothing was deleted: {refusals[0]['message']}" in done.err
     assert before == names(home)
+
+
+def test_a_refused_plan_names_one_rule_a_reason(home: Path) -> None:
+    crc = json.dumps({"numFiles": 99, "tableSizeBytes": 1, "numMetadata": 1, "numProtocol": 1})
+    (home / LOG / f"{14:020d}.crc").write_text(crc)
+
+    shown = deltacli("log", "expire", "tbl", "--dry-run", cwd=home).out
+
+    assert "[crc.num-files]\n" in shown
+    assert "[expire.not-proven]" not in shown
 
 
 def test_a_checksum_is_not_written_where_the_checkpoint_contradicts_the_commits(home: Path) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from deltacli.errors import Refused
-from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
+from deltacli.errors import NoAtomicCreate, PathExternal, Refused
+from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_not_refused, with_proof
+from deltacli.operations.table.table import Table
 from tests.support.actions import add, commit_info
 from tests.support.builder import LOG, TableBuilder
 from tests.support.damage import gap
-from tests.support.vacuum_hazards import open_at, table_of
+from tests.support.storage import NEAR, RecordingStorage
+from tests.support.vacuum_hazards import DAY_MS, open_at, table_of
 
-YEAR_MS = 365 * 86_400_000
-REQUEST = ExpiryRequest(retention_ms=86_400_000, allowed_below_ms=YEAR_MS)
+YEAR_MS = 365 * DAY_MS
+REQUEST = ExpiryRequest(retention_ms=DAY_MS, allowed_below_ms=YEAR_MS)
 
 
 def table() -> TableBuilder:
@@ -54,3 +57,56 @@ def test_commits_that_rebuild_no_version_still_contradict_a_checkpoint() -> None
     lines = [line for line in lossy.states[3].actions() if line.get("add", {}).get("path") != "b.parquet"]
 
     assert "[checkpoint.missing-add]" in refusal(lossy.checkpoint(3, actions=lines).damaged(gap(1)))
+
+
+def contradicted() -> TableBuilder:
+    """A checksum file counts another number of files than the checkpoint that would be left."""
+    return table().file(f"{LOG}/{3:020d}.crc", json.dumps({"numFiles": 3, "tableSizeBytes": 30}).encode())
+
+
+def test_a_dry_run_of_the_api_has_the_refusal_of_the_proof() -> None:
+    found = open_at(contradicted()).expire_log(retention_ms=DAY_MS, allow_retention_below_ms=YEAR_MS, dry_run=True)
+
+    assert ["expire.not-proven"] == [refusal.code for refusal in found.plan.refusals]
+    assert found.outcome is None
+
+
+def test_a_refused_plan_keeps_the_hint_of_the_proof() -> None:
+    opened = open_at(contradicted())
+
+    with pytest.raises(Refused) as refused:
+        require_not_refused(with_proof(opened, plan_expiry(opened, REQUEST)))
+
+    assert "deltacli validate {table}" == refused.value.hint
+
+
+def test_a_proof_that_could_not_be_made_is_no_refusal_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_at(table())
+    plan = plan_expiry(opened, REQUEST)
+
+    def prove(*_: object) -> None:
+        raise PathExternal("a sidecar lies outside the table")
+
+    monkeypatch.setattr("deltacli.operations.log.expire.prove_expiry", prove)
+
+    with pytest.raises(PathExternal):
+        with_proof(opened, plan)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.expire_log(),
+        lambda table: table.compact_log(1, 2),
+        lambda table: table.write_checksum(),
+        lambda table: table.restore_log("nowhere"),
+    ],
+    ids=["expire_log", "compact_log", "write_checksum", "restore_log"],
+)
+def test_care_of_a_read_only_log_is_refused_before_the_store_is_asked(change: Callable[[Table], object]) -> None:
+    storage = RecordingStorage(table().in_memory(), capabilities=NEAR._replace(atomic_create=False))
+
+    with pytest.raises(NoAtomicCreate):
+        change(open_at(storage))
+
+    assert 0 == storage.calls.total()

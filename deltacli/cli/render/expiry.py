@@ -11,7 +11,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.quantities import format_duration, format_moment, format_ranges, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan
+    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan, Refusal
 
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 
@@ -59,7 +59,7 @@ def _sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
         Section(_verb(outcome), _files(plan) if plan.files else ["nothing"]),
         Section("versions", [_versions(plan)] if plan.files else []),
         Section("deleted", [_deleted(outcome)] if outcome else []),
-        Section("refused", [_refusal(code, message, o) for code, message, o in plan.refusals], Style.PROBLEM),
+        Section("refused", [_refusal(refusal) for refusal in plan.refusals], Style.PROBLEM),
     ]
     return [section for section in sections if section.lines]
 
@@ -104,5 +104,7 @@ def _deleted(outcome: ExpiryOutcome) -> str:
     return ", ".join(parts)
 
 
-def _refusal(code: str, message: str, override: str | None) -> str:
-    return f"{message} [{code}]" + (f"; to do it all the same: {override}" if override else "")
+def _refusal(refusal: Refusal) -> str:
+    """The message with the rule that is broken; a proof that failed names the rule itself."""
+    rule = "" if refusal.message.endswith("]") else f" [{refusal.code}]"
+    return f"{refusal.message}{rule}" + (f"; to do it all the same: {refusal.override}" if refusal.override else "")

@@ -41,6 +41,8 @@ from deltacli.work.checkpoints.reading import open_checkpoint
 
 _DAY_MS = 86_400_000
 _UNPROVEN = "nothing was deleted: "
+_NOT_PROVEN = "expire.not-proven"
+_VALIDATE, _PROPERTIES, _FEATURES = (f"deltacli {name} {{table}}" for name in ("validate", "properties", "features"))
 
 
 class Reason(StrEnum):
@@ -65,11 +67,18 @@ class ExpiredFile(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What keeps a plan from being executed, and the option that overrides it, where one is safe to offer."""
+    """What keeps a plan from being executed, the option that overrides it, where one is safe to offer, and the next
+    command otherwise.
+    """
 
     code: str
     message: str
     override: str | None = None
+    hint: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As in the document."""
+        return {"code": self.code, "message": self.message, "override": self.override}
 
 
 @dataclass(frozen=True)
@@ -129,7 +138,7 @@ class ExpiryPlan:
             "candidates": {"files": len(self.files), "sizeBytes": self.size_bytes, "byKind": by_reason},
             "lostVersions": [list(pair) for pair in ranges_of(self.lost_versions)],
             "keptVersions": self.kept_versions,
-            "refusals": [refusal._asdict() for refusal in self.refusals],
+            "refusals": [refusal.as_json() for refusal in self.refusals],
             "offeredCheckpoint": self.offered_checkpoint,
         }
 
@@ -306,26 +315,28 @@ def _refusals(
     try:
         require_writable(snapshot.protocol, snapshot.version)
     except Refused as fault:
-        yield Refusal(fault.code, fault.message)
+        yield Refusal(fault.code, fault.message, hint=fault.hint or _FEATURES)
     if snapshot.protocol.is_catalog_managed:
-        yield Refusal("catalog.managed", "the catalog of this table decides when its log is cleaned")
+        yield Refusal("catalog.managed", "the catalog of this table decides when its log is cleaned", hint=_FEATURES)
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table asks for its whole log to be kept"
-        yield Refusal("expire.disabled", message)
+        yield Refusal("expire.disabled", message, hint=_PROPERTIES)
     if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
         yield Refusal("expire.retention", message, f"--allow-retention-below {own}")
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
-        yield Refusal("commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first")
+        yield Refusal(
+            "commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first", hint=_VALIDATE
+        )
     protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
     if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
         message = (
             f"{CHECKPOINT_PROTECTION} is {protected}: what is below goes at once or not at all, "
             f"and the kept log would begin at {boundary}"
         )
-        yield Refusal("expire.checkpoint-protection", message)
+        yield Refusal("expire.checkpoint-protection", message, hint=_PROPERTIES)
 
 
 def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
@@ -391,21 +402,26 @@ def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
 
 
 def with_proof(table: Table, plan: ExpiryPlan) -> ExpiryPlan:
-    """Return the plan with the refusal that would end its execution: the same proof, made before anybody is asked."""
+    """Return the plan with the refusal that would end its execution: the same proof, made before anybody is asked.
+
+    Raises what `prove_expiry` raises where the proof could not be made.
+    """
     if plan.refusals or not plan.files:
         return plan
     try:
         prove_expiry(table, plan)
     except Refused as fault:
-        return replace(plan, refusals=(Refusal(fault.code, fault.message.removeprefix(_UNPROVEN)),))
+        if fault.code != _NOT_PROVEN:
+            raise
+        return replace(plan, refusals=(Refusal(fault.code, fault.message.removeprefix(_UNPROVEN), hint=fault.hint),))
     return plan
 
 
 def _unproven(why: str) -> Refused:
     return Refused(
         f"{_UNPROVEN}{why}",
-        code="expire.not-proven",
-        hint="deltacli validate {table}",
+        code=_NOT_PROVEN,
+        hint=_VALIDATE,
     )
 
 
@@ -415,7 +431,7 @@ def require_not_refused(plan: ExpiryPlan) -> None:
         raise Refused(
             refusal.message,
             code=refusal.code,
-            hint=f"add {refusal.override}" if refusal.override else "deltacli log expire {table} --dry-run",
+            hint=f"add {refusal.override}" if refusal.override else refusal.hint,
         )
 
 

@@ -58,14 +58,15 @@ class LogCare:
         Raises Refused, with nothing deleted, where a guard stops it (`expire.*`); PartlyDone where files could not be
         deleted; StorageFailed; and what `snapshot` raises. Spec: Metadata Cleanup.
         """
-        from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done
+        from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done, with_proof
 
+        self._table._require_writable(dry_run=dry_run)
         kept = tuple(version_number(version, "keep_versions") for version in keep_versions)
         retention = optional_count(retention_ms, "retention_ms")
         allowed = optional_count(allow_retention_below_ms, "allow_retention_below_ms")
         plan = plan_expiry(self._table, ExpiryRequest(retention, kept, allowed))
         if dry_run or not plan.files:
-            return ExpiryResult(plan, None)
+            return ExpiryResult(with_proof(self._table, plan), None)
         outcome = execute_expiry(self._table, plan)
         require_done(outcome)
         return ExpiryResult(plan, outcome)
@@ -81,6 +82,7 @@ class LogCare:
         """
         from deltacli.operations.log.compact_log import compact_log
 
+        self._table._require_writable(dry_run=dry_run)
         return compact_log(self._table, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
 
     @named
@@ -95,6 +97,7 @@ class LogCare:
         """
         from deltacli.operations.log.version_checksum import check_or_write_checksum
 
+        self._table._require_writable(dry_run=dry_run)
         return check_or_write_checksum(self._table, optional_version(version, "version"), dry_run=dry_run)
 
     @named
@@ -124,6 +127,7 @@ class LogCare:
         from deltacli.operations.log.log_restore import plan_restore
         from deltacli.operations.log.restoring import execute_restore
 
+        self._table._require_writable(dry_run=dry_run)
         table, origin = self._table, self._table.open_other(source)
         plan = plan_restore(table.storage, origin, table.engine, replace=replace, progress=table.progress)
         if dry_run or not plan.writes:
