@@ -108,14 +108,18 @@ class FileHistory:
 
     def unremoved(self, files: pyarrow.Array) -> pyarrow.Array:
         """Return which files (hashes) an add names whose logical file no later action removes."""
+        others = _whole(self._other_adds)
+        others = pc.filter(others, pc.is_in(others, value_set=files))
+        others = pc.filter(others, pc.invert(pc.is_in(others, value_set=_whole(self._other_removes))))
+        return pc.is_in(files, value_set=_whole([self.unremoved_adds(files).files, others]))
+
+    def unremoved_adds(self, files: pyarrow.Array) -> NamedKeys:
+        """Return the adds that name these files (hashes) and that no later action removes."""
         found = []
         for added in (self._adds.whole(), self._vectors.whole()):
             rows = added.where(pc.is_in(added.files, value_set=files))
-            found.append(pc.filter(rows.files, self._is_last(rows)))
-        others = _whole(self._other_adds)
-        others = pc.filter(others, pc.is_in(others, value_set=files))
-        found.append(pc.filter(others, pc.invert(pc.is_in(others, value_set=_whole(self._other_removes)))))
-        return pc.is_in(files, value_set=_whole(found))
+            found.append(rows.where(self._is_last(rows)))
+        return NamedKeys(*(_whole([part[index] for part in found]) for index in range(3)))
 
     def unremoved_count(self, live: pyarrow.Array) -> int:
         """Return how many logical files are added, not removed later, and not among the live ones (keys)."""

@@ -6,7 +6,6 @@ cannot be traced to files, nothing is deleted. Spec: Checkpoints; Version Checks
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,9 +13,9 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import Unreadable
 from deltacli.operations.log.checksum_guard import contradiction
-from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys, logical_keys
+from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.vacuum.plan import Refusal
-from deltacli.quantities import format_duration, plural
+from deltacli.quantities import format_duration
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,27 +100,6 @@ def _older_versions(setting: Setting) -> list[int]:
     first = listing.commit_runs[-1][0]
     complete, torn = (found.version for found in listing.checkpoints), (version for version, _ in listing.problems)
     return sorted({version for version in (*complete, *torn) if first - 1 <= version < used.version})
-
-
-def unread_note(count: int, example: str, fault: Unreadable | None, table: str) -> str:
-    """Say which files were kept because an older checkpoint is damaged."""
-    reason = "" if fault is None else f": {fault.message} [{fault.code}]"
-    return (
-        f"{plural(count, 'file')} that nothing in the log names {'is' if count == 1 else 'are'} kept ({example}), "
-        f"because an older checkpoint that may name {'it' if count == 1 else 'them'} is damaged{reason}; to see all "
-        f"damage: deltacli validate {shlex.quote(table)}"
-    )
-
-
-def lost_note(setting: Setting, count: int, example: str | None) -> str:
-    """Say which files were kept for a contradiction, by what rule, and what helps."""
-    uri = shlex.quote(setting.table.uri)
-    return (
-        f"{plural(count, 'file')} that the log adds and never removes {'is' if count == 1 else 'are'} missing from "
-        f"version {setting.snapshot.version} and {'is' if count == 1 else 'are'} kept"
-        f"{f' ({example})' if example else ''}: a checkpoint lost {'it' if count == 1 else 'them'} [{RULE}]; to see "
-        f"why: deltacli validate {uri}; to repair the checkpoint: deltacli checkpoint {uri} --force"
-    )
 
 
 def checksum_refusals(setting: Setting) -> Iterator[Refusal]:

@@ -15,6 +15,7 @@ from deltacli.errors import CommitCorrupt, FileMissing, UsageError
 from deltacli.operations.log.file_history import RULE
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles, choose
+from deltacli.operations.vacuum.lost_notes import missing_commits, removed_in_gap
 from deltacli.operations.vacuum.plan import Reason
 from deltacli.operations.vacuum.planning import Setting, choice_of, plan_vacuum, prepare
 from deltacli.operations.vacuum.references import named_files
@@ -130,11 +131,7 @@ def _verdict(
     if judge.young_files:
         return "kept", "it is younger than the retention: a writer may be about to commit it"
     if found.lost.num_rows:
-        version = setting.snapshot.version
-        return (
-            "kept",
-            f"the log adds it and never removes it, but version {version} lacks it: a checkpoint lost it [{RULE}]",
-        )
+        return "kept", _why_lost(setting, found)
     if found.unread.num_rows:
         code = found.fault.code if found.fault else "checkpoint.unreadable"
         return "kept", f"nothing in the log names it, but an older checkpoint that may name it is damaged [{code}]"
@@ -143,6 +140,14 @@ def _verdict(
     if found.outside_selection:
         return "kept", f"the condition {setting.request.where} does not select it"
     return "kept", "the log does not reach back far enough to prove that it was not removed within the retention"
+
+
+def _why_lost(setting: Setting, found: Candidates) -> str:
+    version = setting.snapshot.version
+    if pc.any(removed_in_gap(setting, found.lost.column("hash").combine_chunks())).as_py():
+        missing = missing_commits(setting)
+        return f"version {version} lacks it, and whether {missing} removed it is not known [log.gap]"
+    return f"the log adds it and never removes it, but version {version} lacks it: a checkpoint lost it [{RULE}]"
 
 
 def _why_needed(setting: Setting, judge: Judge, commits: tuple[ExplainedCommit, ...]) -> str:

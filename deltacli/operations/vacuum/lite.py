@@ -20,13 +20,13 @@ from deltacli.operations.vacuum.candidates import outside_of
 from deltacli.operations.vacuum.contradictions import doubts
 from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
+from deltacli.operations.vacuum.lost_notes import lost_notes
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
 from deltacli.operations.vacuum.planning import (
     Setting,
     common_refusals,
     contradiction_refusals,
     log_notes,
-    lost_notes,
     make_plan,
     own_formats,
     prepare,
@@ -89,7 +89,7 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
         unproven=lost.num_rows,
         nested_tables=tuple(nested),
     )
-    notes = tuple(lost_notes(setting, lost.column("path")))
+    notes = tuple(lost_notes(setting, lost))
     return _plan(setting, rows, kept, refusals, kept_from, begun, notes)
 
 

@@ -39,9 +39,7 @@ from deltacli.operations.vacuum.candidates import (
 from deltacli.operations.vacuum.contradictions import (
     checksum_refusals,
     doubts,
-    lost_note,
     retention_contradictions,
-    unread_note,
 )
 from deltacli.operations.vacuum.guards import (
     allows_below,
@@ -55,6 +53,7 @@ from deltacli.operations.vacuum.guards import (
     retention_refusals,
     shared_refusals,
 )
+from deltacli.operations.vacuum.lost_notes import lost_notes, unread_note
 from deltacli.operations.vacuum.plan import Amount, Mode, ProtectedTable, Refusal, VacuumPlan
 from deltacli.operations.vacuum.reach import find_horizon, find_reach
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
@@ -155,8 +154,8 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
     found = choose(old, _below(tables), setting.references, choice_of(setting))
     judge.lost = found.lost.column("hash").combine_chunks()
     notes = [
-        *lost_notes(setting, found.lost.column("path")),
-        *_unread_notes(table, found),
+        *lost_notes(setting, found.lost),
+        *([unread_note(setting, found.unread, found.fault)] if found.unread.num_rows else ()),
         *log_notes(setting),
         *(inventory.notes() if inventory is not None else ()),
     ]
@@ -298,19 +297,6 @@ def choice_of(setting: Setting) -> Choice:
         proven_only=not setting.is_proven,
         find_doubts=partial(doubts, setting),
     )
-
-
-def lost_notes(setting: Setting, paths: Any) -> Iterator[str]:  # Any: a binary array
-    """What is kept because the log contradicts itself."""
-    if len(paths):
-        yield lost_note(setting, len(paths), paths[0].as_py().decode("utf-8", "replace"))
-
-
-def _unread_notes(table: Table, found: Candidates) -> Iterator[str]:
-    """What is kept because a checkpoint is damaged."""
-    paths = found.unread.column("path")
-    if len(paths):
-        yield unread_note(len(paths), paths[0].as_py().decode("utf-8", "replace"), found.fault, table.uri)
 
 
 def log_notes(setting: Setting) -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,11 @@ from deltacli.errors import DeltacliError, MemoryExhausted, PathExternal, Storag
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.storage import LocalStorage, Storage
+from tests.cli.support import deltacli
 from tests.support.actions import Line, add, commit_info, remove
 from tests.support.builder import EPOCH_MS, LOG, Damage, TableBuilder
-from tests.support.damage import corrupt_page, head_cleaned, truncate, zero_byte_checkpoint
+from tests.support.checkpoints import CheckpointKind
+from tests.support.damage import corrupt_page, gap, head_cleaned, truncate, zero_byte_checkpoint
 from tests.support.faulty import FaultyStorage
 from tests.support.small_vectors import vector_path
 from tests.support.vacuum_hazards import (
@@ -179,6 +183,76 @@ def test_what_was_removed_behind_a_gap_is_known_by_its_tombstone() -> None:
     del table.files[f"{LOG}/{1:020d}.json"]
 
     assert {"gone.parquet"} == goes(table)
+
+
+def test_what_missing_commits_may_have_removed_is_not_called_lost() -> None:
+    table = table_of("live.parquet", "gone.parquet").commit(remove("gone.parquet", deleted_ms=OLD_MS))
+    table.commit(commit_info())
+    lines = [line for line in table.states[-1].actions() if "remove" not in line]
+    table.checkpoint(actions=lines).commit(commit_info()).damaged(gap(1))
+
+    plan = plan_of(table)
+    found = explain_file(open_at(table), VacuumRequest(), "gone.parquet")
+
+    assert set() == paths_of(plan)
+    assert "whether commit 1 removed it is not known [log.gap]" in plan.notes[0]
+    assert "a checkpoint lost" not in plan.notes[0]
+    assert "whether commit 1 removed it is not known [log.gap]" in found.why
+
+
+def commands_of(note: str) -> list[str]:
+    return re.findall(r"deltacli checkpoint .*?(?=;| && |$)", note)
+
+
+def run(command: str) -> None:
+    arguments = shlex.split(command)[1:]
+    assert 0 == deltacli(*arguments).code
+
+
+def test_the_advice_repairs_every_wrong_checkpoint(tmp_path: Path) -> None:
+    """
+    The lost file is missing from the checkpoints of versions 3 and 5, commits 6 and 7 follow, and 2 is right.
+    """
+    table = with_files(table_of("live.parquet", LOST), LOST).commit(commit_info())
+    table.commit(commit_info()).checkpoint().commit(commit_info())
+    checkpointed_without(table, LOST).commit(commit_info()).commit(commit_info())
+    checkpointed_without(table, LOST).commit(commit_info()).commit(commit_info())
+    place = str(table.write(tmp_path / "a table"))
+
+    commands = commands_of(plan_of(LocalStorage(place)).notes[0])
+    for command in commands:
+        run(command)
+
+    assert ["3", "5"] == [command.split()[-1] for command in commands]
+    plan = plan_of(LocalStorage(place))
+    assert (0, ()) == (plan.kept.unproven, plan.notes)
+    assert 2 == plan.kept.live.files
+    assert 0 == deltacli("checkpoint", place, "--verify").code
+
+
+@pytest.mark.parametrize("kind", [CheckpointKind.MULTI_PART, CheckpointKind.V2_PARQUET])
+def test_the_advice_for_other_forms_writes_none_beside_them(kind: CheckpointKind, tmp_path: Path) -> None:
+    table = with_files(table_of("live.parquet", LOST), LOST).commit(commit_info())
+    lines = [line for line in table.states[-1].actions() if not ("add" in line and path_of(line) == LOST)]
+    place = str(table.checkpoint(kind=kind, actions=lines).commit(commit_info()).write(tmp_path / "t"))
+
+    commands = commands_of(plan_of(LocalStorage(place)).notes[0])
+
+    assert [f"deltacli checkpoint file://{place} --verify"] == commands
+    found = deltacli(*shlex.split(commands[0])[1:])
+    assert 1 == found.code
+    assert "differs" in found.out
+
+
+def test_a_checkpoint_that_nothing_older_can_repair_is_not_written_again() -> None:
+    table = with_files(table_of("live.parquet", LOST), LOST).commit(commit_info()).checkpoint()
+    table.commit(commit_info()).commit(add("late.parquet")).damaged(head_cleaned(2))
+    checkpointed_without(with_files(table, "late.parquet"), "late.parquet").damaged(zero_byte_checkpoint(1))
+
+    note = plan_of(table).notes[0]
+
+    assert "late.parquet" in note
+    assert [] == commands_of(note)
 
 
 def test_explain_agrees_with_a_plan_that_keeps_a_lost_file() -> None:

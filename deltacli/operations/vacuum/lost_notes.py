@@ -1,0 +1,161 @@
+"""What a vacuum says of files that it keeps because the log contradicts itself, and the commands that help.
+
+Spec: Checkpoints; Action Reconciliation.
+"""
+
+from __future__ import annotations
+
+import shlex
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.checkpoint.layout import Layout, choose_layout
+from deltacli.delta.log.log_path import LogFileKind
+from deltacli.delta.log.segment import CheckpointInstance
+from deltacli.errors import DeltacliError, Unreadable
+from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
+from deltacli.operations.table.log import Log
+from deltacli.quantities import format_ranges, plural
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.vacuum.planning import Setting
+
+_COMMANDS = 5
+
+
+def lost_notes(setting: Setting, rows: pyarrow.Table) -> Iterator[str]:
+    """Say which files (columns `path` and `hash`) are kept though the newest version lacks them."""
+    if not rows.num_rows:
+        return
+    is_unsure = removed_in_gap(setting, rows.column("hash").combine_chunks())
+    lost, unsure = pc.filter(rows, pc.invert(is_unsure)), pc.filter(rows, is_unsure)
+    if lost.num_rows:
+        yield _lost_note(setting, lost)
+    if unsure.num_rows:
+        yield _gap_note(setting, unsure)
+
+
+def removed_in_gap(setting: Setting, files: pyarrow.Array) -> pyarrow.Array:
+    """Return which lost files (hashes) missing commits may have removed: every add lies before a gap of the log."""
+    history = setting.references.history
+    adds = history.unremoved_adds(files)
+    is_after = pc.greater_equal(adds.versions, history.last_run - 1)
+    is_sure = pc.is_in(files, value_set=pc.filter(adds.files, is_after))
+    return pc.and_not(pc.is_in(files, value_set=adds.files), is_sure)
+
+
+def missing_commits(setting: Setting) -> str:
+    """The gaps of the log, in words."""
+    runs = setting.references.listing.commit_runs
+    missing = [version for (_, last), (first, _) in pairwise(runs) for version in range(last + 1, first)]
+    return f"{'commit' if len(missing) == 1 else 'commits'} {format_ranges(missing)}"
+
+
+def unread_note(setting: Setting, rows: pyarrow.Table, fault: Unreadable | None) -> str:
+    """Say which files were kept because an older checkpoint is damaged."""
+    count, (is_are, them) = rows.num_rows, _words(rows)
+    reason = "" if fault is None else f": {fault.message} [{fault.code}]"
+    return (
+        f"{plural(count, 'file')} that nothing in the log names {is_are} kept ({_example(rows)}), because an older "
+        f"checkpoint that may name {them} is damaged{reason}; to see all damage: {_command(setting, 'validate')}"
+    )
+
+
+def _lost_note(setting: Setting, rows: pyarrow.Table) -> str:
+    is_are, them = _words(rows)
+    repair = _repair(setting, rows.column("hash").combine_chunks())
+    return (
+        f"{plural(rows.num_rows, 'file')} that the log adds and never removes {is_are} missing from version "
+        f"{setting.snapshot.version} and {is_are} kept ({_example(rows)}): a checkpoint lost {them} [{RULE}]; to see "
+        f"why: {_command(setting, 'validate')}{repair}"
+    )
+
+
+def _gap_note(setting: Setting, rows: pyarrow.Table) -> str:
+    is_are, them = _words(rows)
+    return (
+        f"{plural(rows.num_rows, 'file')} that the log adds {is_are} missing from version {setting.snapshot.version} "
+        f"and {is_are} kept ({_example(rows)}): the log has a gap, and whether {missing_commits(setting)} removed "
+        f"{them} is not known [log.gap]; to see more: {_command(setting, 'validate')}"
+    )
+
+
+def _repair(setting: Setting, files: pyarrow.Array) -> str:
+    """The commands that help, as the end of a sentence. Empty where nothing older is left to repair checkpoints from,
+    and where that can't be found out: the plan does not depend on it.
+    """
+    try:
+        wrong = _wrong_checkpoints(setting, files)
+        if not wrong or not _is_repairable(setting, wrong[0]):
+            return ""
+    except DeltacliError:
+        return ""
+    versions = sorted({found.version for found in wrong})
+    if len(versions) < len(wrong) or any(found.kind is not LogFileKind.CLASSIC_CHECKPOINT for found in wrong):
+        return f"; to find the wrong checkpoints: {_command(setting, 'checkpoint', '--verify')}"
+    return _rewriting(setting, versions)
+
+
+def _is_repairable(setting: Setting, instance: CheckpointInstance) -> bool:
+    """True if older files of the log say something else than a checkpoint does."""
+    from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoint
+
+    listing = setting.references.listing
+    return verify_checkpoint(setting.table, listing, instance).verdict is Verdict.DIFFERS
+
+
+def _rewriting(setting: Setting, versions: Sequence[int]) -> str:
+    """The commands that write classic checkpoints again, oldest first, each from the one before. Other forms would stay
+    beside the new ones.
+    """
+    snapshot = setting.snapshot
+    is_default = choose_layout(snapshot.protocol, snapshot.properties, None) is Layout.CLASSIC
+    options = "--force" if is_default else "--layout classic --force"
+    commands = [_command(setting, "checkpoint", f"{options} --version {version}") for version in versions]
+    what = "checkpoint" if len(commands) == 1 else "checkpoints, oldest first"
+    more = f", and the same for versions {format_ranges(versions[_COMMANDS:])}" if versions[_COMMANDS:] else ""
+    return f"; to repair the {what}: {' && '.join(commands[:_COMMANDS])}{more}"
+
+
+def _wrong_checkpoints(setting: Setting, files: pyarrow.Array) -> Sequence[CheckpointInstance]:
+    """The checkpoints from the first one that lacks one of these files to the newest, ascending. A file that is lost
+    stays lost, so that few of them are read.
+    """
+    used = setting.snapshot.segment.checkpoint
+    if used is None:
+        return ()
+    adds = setting.references.history.unremoved_adds(files)
+    first = pc.min(adds.versions).as_py()
+    every = sorted(found for found in setting.references.listing.checkpoints if found.version <= used.version)
+    later = [found for found in every if first is not None and found.version >= first]
+    return later[bisect_left(later, True, key=lambda found: _lacks(setting, found, adds)) :]
+
+
+def _lacks(setting: Setting, instance: CheckpointInstance, adds: NamedKeys) -> bool:
+    """True if a checkpoint lacks one of the files added before it, or can't be read."""
+    listing = setting.references.listing
+    others = {found: "checkpoint.unreadable" for found in listing.checkpoints if found != instance}
+    try:
+        live = live_keys(setting.table.rebuild(Log(listing), instance.version, unusable=others), setting.keys)
+    except Unreadable:
+        return True
+    keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys
+    return bool(pc.any(pc.invert(pc.is_in(keys, value_set=live))).as_py())
+
+
+def _command(setting: Setting, name: str, options: str = "") -> str:
+    return f"deltacli {name} {shlex.quote(setting.table.uri)}{options and ' '}{options}"
+
+
+def _words(rows: pyarrow.Table) -> tuple[str, str]:
+    return ("is", "it") if rows.num_rows == 1 else ("are", "them")
+
+
+def _example(rows: Any) -> str:  # Any: an Arrow table
+    found: str = rows.column("path")[0].as_py().decode("utf-8", "replace")
+    return found
