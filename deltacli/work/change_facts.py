@@ -13,8 +13,8 @@ from deltacli.delta.rules.framework.file_views import ChangeTypes, FileFault
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.errors import DataUnreadable
-from deltacli.work.file_facts import FooterFiles, reading_fault
+from deltacli.errors import DataUnreadable, StorageFailed
+from deltacli.work.file_facts import FooterFiles, reading_fault, unread
 from deltacli.work.rows.data_files import DataFile, RowsWanted, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
@@ -53,6 +53,8 @@ class ChangeFiles:
             if unreadable.code == "data.type-mismatch":  # no text: the footer says so
                 return ChangeFacts(footer, None)
             return ChangeFacts(footer, reading_fault(path, unreadable))
+        except StorageFailed as failed:
+            return ChangeFacts(footer, unread(path, failed))
 
 
 def count_types(files: TableFiles, path: str) -> ChangeTypes | None:

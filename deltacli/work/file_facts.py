@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.delta.footers.parse import Footer, FooterReader
 from deltacli.delta.footers.thrift import ThriftFaultError
-from deltacli.delta.rules.framework.file_views import FileFault
+from deltacli.delta.rules.framework.file_views import UNREAD, FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
 from deltacli.work.rows.data_files import DataFile, RowsWanted, open_data_file
@@ -123,7 +123,7 @@ class FooterFiles:
         except PathExternal as refusal:
             return None, self.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
-            return None, FileFault("data.unreachable", f"{path} can't be read: {fault.message}", fault.message)
+            return None, unread(path, fault)
 
     def refused(self, path: str, refusal: PathExternal) -> FileFault:
         """What becomes of a file that may not be opened."""
@@ -150,6 +150,13 @@ def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
     """Return what becomes of a file that may not be opened: no rule is about it, and `files` remembers it."""
     files.refuse(path)
     return FileFault(refusal.code, refusal.message)
+
+
+def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
+    """Return what becomes of a file that is there and can't be read, or whose store can't be opened."""
+    code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
+    reason = fault.message.rpartition(" can't be read: ")[2]
+    return FileFault(code, f"{path} can't be read: {reason}", reason)
 
 
 def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
@@ -218,6 +225,8 @@ def read_file(
                         asking.take(batch if isinstance(asking, AskingBeside) else own)
     except PathExternal as refusal:
         return FileFacts(row, None, refused(files, data_file.path, refusal))
+    except StorageFailed as failed:
+        return FileFacts(row, footer, fault or unread(data_file.path, failed), rows=rows, is_unread=True)
     except DataUnreadable as unreadable:
         fault = (
             fault

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.file_views import VectorFacts
+from deltacli.delta.rules.framework.file_views import UNREAD, VectorFacts
 from deltacli.delta.vectors.roaring import NATIVE, DeletedRows
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.quantities import plural
@@ -95,7 +95,8 @@ class VectorReader:
             except PathExternal as refusal:
                 found.append(VectorRead(VectorFacts(row, None, refusal.message, None, None), None))
             except (StorageFailed, UsageError) as fault:
-                found.append(VectorRead(VectorFacts(row, UNREACHABLE, fault.message, None, None), None))
+                code = UNREAD if isinstance(fault, StorageFailed) else UNREACHABLE
+                found.append(VectorRead(VectorFacts(row, code, fault.message, None, None), None))
         for of_file in by_file.values():
             found += self._of_file(of_file)
         return found
@@ -126,7 +127,7 @@ class VectorReader:
             self._files.refuse(vectors[0][1].shown)
             return _unread(vectors, None, refusal.message)
         except StorageFailed as fault:
-            return _unread(vectors, UNREACHABLE, fault.message)
+            return _unread(vectors, UNREAD, fault.message)
         return found if not version or version[0] == _VERSION else _of_version(found, version[0])
 
     def _read_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]], size: int) -> tuple[bytes, list[VectorRead]]:

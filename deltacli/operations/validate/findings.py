@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Place, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
+from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFaultView
 from deltacli.memory import stop_if_exhausted
 
 MOST_COUNTED = 10_000
@@ -31,10 +32,10 @@ CHECK_CRASHED = Rule(
 """Not in the catalogue: no table is at fault."""
 
 FILE_UNREADABLE = Rule(
-    "validate.file-unreadable",
+    UNREAD,
     Severity.ERROR,
     Level.LOG,
-    "A file of the log is there and could not be read: what it holds is not known.",
+    "A file of the table is there and could not be read: what it holds is not known.",
     "",
     "deltacli",
     Fix(
@@ -107,6 +108,15 @@ class Collector:
     def look(self, view: object, place: Place) -> None:
         """Run every check for such a view. One that fails is reported, and never hides the others."""
         self.take(self.findings_of(view, place))
+
+    def look_at_fault(self, place: Place, fault: FileFault) -> bool:
+        """Show what kept a data file from being judged; True where its bytes could not be had, so that no rule is about
+        it. A file that is there and can't be read is a finding of its own.
+        """
+        if fault.code == UNREAD:
+            self.take([FILE_UNREADABLE.at(place, fault.message, seen=fault.seen)])
+        self.look(FileFaultView(place, fault), place)
+        return fault.code in (UNREAD, "data.unreachable")
 
     def findings_of(self, view: object, place: Place) -> list[Finding]:
         """What every check for such a view finds, not yet taken: this may be asked in several threads."""

@@ -51,6 +51,7 @@ class ChangeInspector:
 
     def __post_init__(self) -> None:
         self._schemas: dict[bytes, FileSchema | None] = {}
+        self._unreached = 0
 
     def run(
         self,
@@ -83,6 +84,8 @@ class ChangeInspector:
                 if len(known) == of_version[version]:
                     place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", None, version)
                     self.collector.look(ChangedVersionView(place, version, _sum(known), rows_added.get(version)), place)
+        if self._unreached:
+            yield f"{plural(self._unreached, 'file')} of change data that could not be read"
 
     def _read(self, changes: Sequence[tuple[Placed, int]]) -> Iterator[ChangeFacts]:
         reader = ChangeFiles(self.files, self.footers, self.with_rows)
@@ -98,7 +101,7 @@ class ChangeInspector:
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA
         if fault is not None and fault.code not in ("data.file-missing", PathExternal.code):
-            self.collector.look(FileFaultView(place, fault), place)
+            self._unreached += self.collector.look_at_fault(place, fault)
         if facts.footer is None or schema is None:
             return None
         self.collector.look(ChangeFileView(place, version, schema, facts.footer.rows, facts.types), place)

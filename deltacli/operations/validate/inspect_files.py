@@ -109,7 +109,7 @@ class FileInspector:
         self._files = table.files
         self._pool = FooterPool()
         self._footers = FooterFiles(self._files, table.storage, table.sizes, self._pool)
-        self._unread = 0
+        self._unread = self._unreached = 0
         self.refused = 0
         self._schemas: dict[bytes, _KnownSchema] = {}
         self._memory: dict[str, Any] = {}  # Any: what checks remember
@@ -143,6 +143,8 @@ class FileInspector:
                 step.advance(part.adds.num_rows - chosen.adds.num_rows)
                 for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
                     self._look_at(chosen.take(rows), step.advance)
+        if self._unreached:
+            self.not_checked.append(f"{plural(self._unreached, 'data file')} that could not be read")
         if self._unread:
             self.not_checked.append(f"the rows of {plural(self._unread, 'file')} that can't be read")
         self.not_checked.extend(self._vectors.not_checked())
@@ -174,7 +176,7 @@ class FileInspector:
         for fact in facts:
             if fact.fault is not None and not fact.is_refused:
                 place = live.place(fact.row)
-                self.collector.look(FileFaultView(place, fact.fault), place)
+                self._unreached += self.collector.look_at_fault(place, fact.fault)
         footers = [fact.footer for fact in facts]
         self._show_footers(live, footers)
         self._vectors.show(live, vectors, footers)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.rules.framework.file_views import LiveAdds, VectorsView
+from deltacli.delta.rules.framework.file_views import UNREAD, LiveAdds, VectorsView
 from deltacli.engine.base import Engine
-from deltacli.operations.validate.findings import Collector
+from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists
 from deltacli.quantities import plural
 from deltacli.work.rows.table_files import TableFiles
@@ -81,7 +81,12 @@ class VectorInspector:
             for read in part
         }
         self._unread_files += sum(read.rows is None for read in found.values()) if self.with_rows else 0
-        self._unreachable += [read.facts.reason for read in found.values() if read.facts.code == UNREACHABLE]
+        lost = [read.facts for _, read in sorted(found.items()) if read.facts.code in (UNREACHABLE, UNREAD)]
+        self._unreachable += [facts.reason for facts in lost]
+        for facts in (facts for facts in lost if facts.code == UNREAD):
+            place = live.place(facts.row)
+            message = f"the deletion vector of {place.key} can't be read: {facts.reason}"
+            self.collector.take([FILE_UNREADABLE.at(place, message)])
         return found
 
     def show(self, live: LiveAdds, vectors: Mapping[int, VectorRead], footers: Sequence[Footer | None]) -> None:

@@ -22,7 +22,7 @@ from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFa
 from deltacli.operations.read.scan import data_files
 from deltacli.operations.validate.more_questions import MoreQuestions
 from deltacli.operations.validate.statistics_question import question_of_statistics
-from deltacli.work.file_facts import Asking, FileAtHand, FileFacts, FooterFiles, Question
+from deltacli.work.file_facts import Asking, FileAtHand, FileFacts, FooterFiles, Question, unread
 from deltacli.work.rows.data_files import DataFile, RowsWanted
 from deltacli.work.rows.row_conditions import StoredConditions
 
@@ -107,7 +107,7 @@ class RowQuestions:
         except PathExternal as refusal:
             return places.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
-            return FileFault("data.unreachable", f"{path} can't be read: {fault.message}", fault.message)
+            return unread(path, fault)
 
     def settled(self, facts: FileFacts) -> FileFacts:
         """What became of the next file, held against those before it."""

@@ -54,9 +54,13 @@ class LiveAdds:
         )
 
 
+UNREAD = "validate.file-unreadable"
+"""The rule about files that are there and could not be read: the right is missing, or a disk or store fails."""
+
+
 class FileFault(NamedTuple):
-    """Why nothing can be said of a file. `code` is a rule: `data.not-parquet`, `data.encrypted`, `data.unreachable`, or
-    `data.file-missing` (of a file outside the table, which no listing told).
+    """Why nothing can be said of a file. `code` is a rule: `data.not-parquet`, `data.encrypted`, `data.unreachable` (a
+    store that can't be opened), `UNREAD`, or `data.file-missing` (of a file outside the table, which no listing told).
     """
 
     code: str

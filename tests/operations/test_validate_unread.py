@@ -1,0 +1,61 @@
+"""Files that are there and can't be read: findings, and never a clean verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from deltacli.cli.render.validate.checkup import CheckedTable
+from deltacli.cli.render.validate.verdict import judge
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.errors import PermissionRefused, StorageFailed
+from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.storage import LocalStorage
+from tests.support.external import add, put_commit, put_rows, write_table
+
+NOW_MS = 1_800_000_000_000
+VECTOR = {"storageType": "p", "offset": 1, "sizeInBytes": 40, "cardinality": 1}
+UNREAD = "validate.file-unreadable"
+
+
+def table_of_all_files(root: Path) -> Path:
+    """A table with a data file `b`, the deletion vector `v` of a file `c`, and change data `d`."""
+    vector = VECTOR | {"pathOrInlineDv": (root / "v.bin").as_uri()}
+    files = {name: put_rows(root / f"{name}.parquet", 1, 2).stat().st_size for name in "bcd"}
+    (root / "v.bin").write_bytes(b"\1" + bytes(60))
+    write_table(root, add("b.parquet", files["b"]), add("c.parquet", files["c"], deletionVector=vector))
+    change = {"path": "d.parquet", "partitionValues": {}, "size": files["d"], "dataChange": False}
+    put_commit(root, 1, {"cdc": change})
+    return root
+
+
+def validated(root: Path, level: str, unread: str, fault: StorageFailed, monkeypatch: pytest.MonkeyPatch) -> Validation:
+    """Validate a table on a store that fails whenever one file is read."""
+    for name in ("open", "read_range"):
+        real = getattr(LocalStorage, name)
+
+        def failing(self: LocalStorage, path: str, *others: int, real: object = real) -> object:
+            if path == unread:
+                raise fault
+            return real(self, path, *others)  # type: ignore[operator]
+
+        monkeypatch.setattr(LocalStorage, name, failing)
+    return validate_table(LocalStorage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize("level", ["footers", "data"])
+@pytest.mark.parametrize("fault", [PermissionRefused("permission denied"), StorageFailed("the store is busy")], ids=str)
+@pytest.mark.parametrize(("unread", "named"), [("b.parquet", "b.parquet"), ("v.bin", "c.parquet"), ("d.parquet",) * 2])
+def test_a_file_that_cannot_be_read_is_a_finding(
+    unread: str, named: str, fault: StorageFailed, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = table_of_all_files(tmp_path / "t")
+
+    found = validated(root, level, unread, fault, monkeypatch)
+
+    told = [finding for finding in found.findings if finding.rule.id == UNREAD]
+    assert [named] == [finding.place.key for finding in told]
+    assert told[0].message.endswith(f"can't be read: {fault.message}")
+    assert found.not_checked
+    assert judge(CheckedTable("t", found, found.findings, {}, 0, fails=True)).is_readable is None
