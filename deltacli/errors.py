@@ -24,6 +24,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 EXIT_OK = 0
@@ -144,9 +145,18 @@ class NoAtomicCreate(Refused):
 
 
 class PathExternal(Refused):
-    """A file that lies outside the table's own root and store, and below no prefix that the user allowed."""
+    """A file that lies outside the table's own root and store, and below no prefix that the user allowed. `prefix` is
+    the one to allow, if the table is trusted.
+    """
 
     code = "path.external"
+
+    def __init__(self, message: str, *, facts: Mapping[str, str] | None = None, prefix: str | None = None) -> None:
+        hint = None
+        if prefix is not None and "{" not in prefix:  # a hint would take that for the table's name
+            hint = f"deltacli read {{table}} --allow-external {shlex.quote(prefix)}"
+        super().__init__(message, facts=facts, hint=hint)
+        self.prefix = prefix
 
 
 class PartlyDone(DeltacliError):

@@ -8,9 +8,9 @@ from itertools import pairwise
 
 from deltacli.cli.options.shared import invocation
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.shell import fill_hint
+from deltacli.cli.terminal.shell import again_with, fill_hint
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, PathExternal
 
 
 def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
@@ -18,7 +18,7 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
 
     `table` is the table as the user wrote it.
     """
-    hint = fill_hint(error.hint, table) if error.hint else None
+    hint = _hint(error, arguments, table)
     if wants_json(arguments):
         document = {
             "type": "error",
@@ -40,6 +40,13 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
         if hint:
             say(visible(f"hint: {hint}"))
     report_details(error, arguments)
+
+
+def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
+    """The next command; for a file that may not be opened this one once more, allowed to."""
+    if isinstance(error, PathExternal) and error.prefix is not None and arguments:
+        return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
+    return fill_hint(error.hint, table) if error.hint else None
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ Spec: Add File and Remove File.
 from __future__ import annotations
 
 import os
-import shlex
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
@@ -17,6 +17,10 @@ from deltacli.errors import PathExternal, UsageError
 
 _MOST_KNOWN = 1 << 16
 """Directories whose real place is remembered."""
+
+_ROOT = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*")
+
+_WHY = "only files of the table itself are opened, unless you trust it and allow a prefix"
 
 _MOST_ESCAPES = 4
 """How often a path is decoded in search of hidden `..`."""
@@ -112,26 +116,38 @@ class LocalBounds:
                 found = f"{place.rstrip('/')}/{name}"
                 if name in ("", ".", "..") or os.path.islink(found):
                     found = os.path.realpath(found)
-                    self._require(found, path)
+                    self._require(found, path, is_directory=True)
                 if len(self._real) >= _MOST_KNOWN:
                     self._real.clear()
                 self._real[above] = found
             place = found
         return place
 
-    def _require(self, real: str, path: str) -> None:
+    def _require(self, real: str, path: str, *, is_directory: bool = False) -> None:
+        """`real` is the place of `path`, or of a directory on the way to it."""
         root = os.path.realpath(self._root)
         if is_below(real, root) or self.allowed.has_directory(real):
             return
         self._real.clear()  # the root may be a link that leads elsewhere by now
-        raise path_external(f"{self._root}/{path}", self._root, real)
+        raise path_external(f"{self._root}/{path}", self._root, real, is_directory=is_directory)
 
 
-def path_external(path: str, root: str, place: str) -> PathExternal:
-    """Return the refusal to open what lies at `place`, outside the table or store at `root`."""
-    prefix = place.rpartition("/")[0] or "/"
+def path_external(path: str, root: str, place: str, *, is_directory: bool = False) -> PathExternal:
+    """Return the refusal to open what lies at `place`, outside the table or store at `root`. Of a directory that is the
+    prefix to allow, of a file it is one around it; never the root of a disk.
+    """
+    prefix = (None if _ROOT.fullmatch(place) else place) if is_directory else _prefix_around(place)
     return PathExternal(
-        f"{path} leads outside {root} and was not opened",
-        facts={"leads to": place, "why": "only files of the table itself are opened, unless a prefix is allowed"},
-        hint=f"if you trust the table, add --allow-external {shlex.quote(prefix)}",
+        f"{path} leads outside {root} and was not opened", facts={"leads to": place, "why": _WHY}, prefix=prefix
     )
+
+
+def _prefix_around(place: str) -> str | None:
+    """The directory to allow for a file: the one that holds it and its siblings of other partitions, or the file
+    alone where that is the root of a disk.
+    """
+    parent = place.rpartition("/")[0]
+    above = parent
+    while "=" in above.rpartition("/")[2]:
+        above = above.rpartition("/")[0]
+    return next((prefix for prefix in (above, parent, place) if not _ROOT.fullmatch(prefix)), None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from deltacli import open_table
+from deltacli.errors import PathExternal
 from tests.cli.support import deltacli
 from tests.support.external import add, put_rows, write_table
 
@@ -66,3 +69,58 @@ def test_a_configuration_that_must_not_decide_is_refused(place: str, prefixes: s
     result = deltacli("read", clone, "--config", settings)
 
     assert (2, True) == (result.code, words in result.err)
+
+
+def hinted(*arguments: str | Path) -> str:
+    """The command that the refusal of another one hints at."""
+    refused = deltacli(*arguments)
+    (hint,) = (line.removeprefix("hint: ") for line in refused.err.splitlines() if line.startswith("hint: "))
+    return hint
+
+
+def test_the_command_of_the_hint_opens_a_linked_directory(tmp_path: Path) -> None:
+    source = put_rows(tmp_path / "other dir" / "b.parquet", 2)
+    root = write_table(tmp_path / "t", add("sub dir/b.parquet", source.stat().st_size))
+    (root / "sub dir").symlink_to(source.parent)
+
+    hint = hinted("read", root, "--limit", "9")
+
+    assert f"deltacli read {root} --limit 9 --allow-external '{tmp_path}/other dir'" == hint
+    assert 0 == deltacli(*shlex.split(hint)[1:]).code
+
+
+@pytest.mark.parametrize(("target", "ends"), [("/etc", ["--allow-external /etc"]), ("/", [])])
+def test_the_hint_for_a_linked_directory_names_nothing_around_it(target: str, ends: list[str], tmp_path: Path) -> None:
+    root = write_table(tmp_path / "t", add("sub dir/hostname"))
+    (root / "sub dir").symlink_to(target)
+
+    refused = deltacli("read", root)
+
+    hints = [line for line in refused.err.splitlines() if line.startswith("hint: ")]
+    assert [f"hint: deltacli read {root} {end}" for end in ends] == hints
+
+
+def test_one_paste_opens_a_clone_with_partitions(tmp_path: Path) -> None:
+    sources = [put_rows(tmp_path / "source" / f"p={number}" / "q=1" / "b.parquet", number) for number in (2, 3)]
+    root = write_table(tmp_path / "t", *(add(source.as_uri(), source.stat().st_size) for source in sources))
+
+    hint = hinted("read", root, "--allow-external", tmp_path / "elsewhere")
+
+    assert hint.endswith(f"--allow-external {tmp_path}/elsewhere --allow-external {tmp_path}/source")
+    assert 0 == deltacli(*shlex.split(hint)[1:]).code
+
+
+@pytest.mark.parametrize("path", ["/b.parquet", "/p=1/b.parquet"])
+def test_the_hint_never_names_the_root_of_the_disk(path: str, tmp_path: Path) -> None:
+    root = write_table(tmp_path / "t", add(path))
+
+    hint = hinted("read", root)
+
+    assert hint.endswith(f"--allow-external {'/b.parquet' if path == '/b.parquet' else '/p=1'}")
+
+
+def test_the_hint_of_the_python_api_names_the_table(clone: Path) -> None:
+    with pytest.raises(PathExternal) as refused:
+        list(open_table(str(clone)).snapshot().scan())
+
+    assert f"deltacli read {clone} --allow-external {clone.parent}/source" == refused.value.hint

@@ -19,12 +19,16 @@ def again(arguments: Sequence[str]) -> CommandLine:
     return CommandLine(" ".join(["deltacli", *map(quoted, arguments)]))
 
 
-def again_with(arguments: Sequence[str], option: str, value: str | None = None) -> CommandLine:
-    """The same command line once more, with another value of an option, or with a flag."""
+def again_with(
+    arguments: Sequence[str], option: str, value: str | None = None, *, is_repeatable: bool = False
+) -> CommandLine:
+    """The same command line once more, with another value of an option, or one more, or with a flag."""
     kept: list[str] = []
     skip = False
     for word in arguments:
-        if skip:
+        if is_repeatable:
+            kept.append(word)
+        elif skip:
             skip = False
         elif word == option:
             skip = value is not None
