@@ -47,6 +47,22 @@ FILE_UNREADABLE = Rule(
 )
 """Not in the catalogue either."""
 
+FILE_OUTSIDE = Rule(
+    "validate.file-outside",
+    Severity.ERROR,
+    Level.LOG,
+    "Files of the log that the newest version needs lie outside the table, and were not opened.",
+    "",
+    "deltacli",
+    Fix(
+        broken="deltacli does not open the table, and what these files would tell is not checked",
+        mend="if you trust the table, allow the place they lie at with --allow-external PREFIX",
+        loss="nothing",
+    ),
+    "a _delta_log that is a link to a directory outside the table",
+)
+"""As above."""
+
 LEVELS: Mapping[str, frozenset[Level]] = {
     "log": frozenset({Level.LOG, Level.CHECKPOINT}),
     "storage": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING}),
@@ -56,7 +72,7 @@ LEVELS: Mapping[str, frozenset[Level]] = {
 """What the command line calls a level -> the levels of the catalogue it covers."""
 
 
-OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id})
+OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
 """Ids that are in no catalogue: no table is at fault."""
 
 
@@ -70,7 +86,7 @@ class Choice(NamedTuple):
 
     def takes(self, rule: Rule) -> bool:
         """True if the rule is asked for."""
-        if rule in (CHECK_CRASHED, FILE_UNREADABLE):
+        if rule in (CHECK_CRASHED, FILE_UNREADABLE, FILE_OUTSIDE):
             return True
         if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
             return False

@@ -38,6 +38,7 @@ from deltacli.operations.table.regimes import next_regime
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.validate.inspect_storage import WholeLog
+from deltacli.operations.validate.refused_log_files import RefusedLogFiles
 from deltacli.progress import Progress
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import sidecar_location
@@ -92,6 +93,7 @@ class LogInspector:
         self._rows = FileRows(engine, collector, now_ms, storage.uri)
         self._checkpoints: dict[int, list[CheckpointView]] = {}
         self._rows_compared = 0
+        self._outside = RefusedLogFiles(storage.uri)
         self._sidecar_sizes = {file.path: file.size_bytes for file in log.sidecars}
 
     def run(self) -> None:
@@ -128,6 +130,8 @@ class LogInspector:
             self._rows.flush()
         self._take_compactions()
         self._take_hint()
+        self._collector.take(self._outside.findings(self._log.listing, is_rebuilt=self.state_view() is not None))
+        self.not_checked.extend(self._outside.not_checked())
 
     @contextmanager
     def _guarded(self, name: str, version: int) -> Iterator[None]:
@@ -144,7 +148,8 @@ class LogInspector:
             self._collector.take([CHECK_CRASHED.at(place, message)])
         else:
             return
-        self._forget(f"what follows from {name or 'the log'}, which could not be judged whole")
+        is_told = name in self._outside.refused
+        self._forget(None if is_told else f"what follows from {name or 'the log'}, which could not be judged whole")
 
     def state_view(self) -> StateView | None:
         """The newest state, None where none could be rebuilt."""
@@ -324,14 +329,15 @@ class LogInspector:
         place = Place(f"{LOG_DIRECTORY}/{file.name}", None, file.version)
         self._collector.take([EMPTY.at(place, message, seen="0 bytes", severity=severity)])
 
-    def _forget(self, what: str) -> None:
+    def _forget(self, what: str | None) -> None:
         """A commit is missing or torn: nothing is known of the state until the next checkpoint."""
         self._forget_files(what)
         self.newest = Regime()
         self.transactions, self.domains = {}, {}
 
-    def _forget_files(self, what: str) -> None:
-        self._note(f"{what}, up to the next checkpoint")
+    def _forget_files(self, what: str | None) -> None:
+        if what is not None:
+            self._note(f"{what}, up to the next checkpoint")
         self.files = KnownFiles(is_known=False)
 
     # -- files that claim to know a state -------------------------------------------------------------------------
@@ -420,7 +426,7 @@ class LogInspector:
         the table is not checked.
         """
         if isinstance(fault, PathExternal):
-            self._note(f"{name}: {fault.message}; to open it add --allow-external PREFIX")
+            self._outside.refused[name] = fault
         elif not isinstance(fault, FileMissing):
             place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
             self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])

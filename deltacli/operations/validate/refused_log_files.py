@@ -1,0 +1,65 @@
+"""Files of a log that lie outside the table and may not be opened: told once, as an error where the table can't be
+opened without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.paths.paths import decode
+from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.errors import PathExternal
+from deltacli.hints import quoted, quoted_table
+from deltacli.operations.validate.findings import FILE_OUTSIDE
+from deltacli.quantities import plural
+
+
+class RefusedLogFiles:
+    """The refused files of the log of a table at a URI; `refused` has the refusals by name."""
+
+    def __init__(self, uri: str) -> None:
+        self._table = decode(uri.removeprefix("file://")) if uri.startswith("file://") else uri
+        self.refused: dict[str, PathExternal] = {}
+
+    def not_checked(self) -> Iterator[str]:
+        """Yield one sentence about all of them."""
+        if self.refused:
+            yield f"{self._files}: not opened without {self._command}"
+
+    def findings(self, listing: LogListing, *, is_rebuilt: bool) -> Iterator[Finding]:
+        """Yield the finding for a table whose newest version needs one of them; `is_rebuilt` says that it is known."""
+        if not self.refused or not (self._are_needed(listing) if is_rebuilt else self._hold_actions(listing)):
+            return
+        first, refusal = next(iter(self.refused.items()))
+        rule = FILE_OUTSIDE._replace(fix=FILE_OUTSIDE.fix._replace(mend=f"if you trust the table: {self._command}"))
+        message = f"the newest version can't be read without {self._files}, and not opened"
+        yield rule.at(Place(f"{LOG_DIRECTORY}/{first}"), message, seen=refusal.facts.get("leads to"))
+
+    def _are_needed(self, listing: LogListing) -> bool:
+        """Return whether a commit after the newest checkpoint was refused, or one file of each form of that."""
+        newest = max((found.version for found in listing.checkpoints), default=-1)
+        forms = [found.files for found in listing.checkpoints if found.version == newest]
+        commits = (file.name for version, file in listing.commits.items() if version > newest)
+        return any(name in self.refused for name in commits) or (
+            bool(forms) and all(any(file.name in self.refused for file in files) for files in forms)
+        )
+
+    def _hold_actions(self, listing: LogListing) -> bool:
+        """Return whether a commit or a checkpoint was refused, without which an older start has to do."""
+        checkpoints = (file.name for found in listing.checkpoints for file in found.files)
+        commits = (file.name for file in listing.commits.values())
+        return not self.refused.keys().isdisjoint([*checkpoints, *commits])
+
+    @property
+    def _files(self) -> str:
+        count = len(self.refused)
+        which = "which lies" if count == 1 else f"the first {next(iter(self.refused))}, which lie"
+        name = next(iter(self.refused)) if count == 1 else plural(count, "file")
+        return f"{name} of the log, {which} outside the table"
+
+    @property
+    def _command(self) -> str:
+        prefix = next(iter(self.refused.values())).prefix or "PREFIX"
+        return f"deltacli validate {quoted_table(self._table)} --allow-external {quoted(prefix)}"
