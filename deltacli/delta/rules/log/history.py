@@ -149,13 +149,14 @@ def _removed_and_gone(run: list[CommitView], base: int, compared: Compared) -> d
     """Version that removed a file which is gone -> that file; of versions whose predecessor the log rebuilds. What is
     live all the same, by another deletion vector, `data.file-missing` reports.
     """
-    present, live = compared.view.files, compared.absent_names
+    view, live = compared.view, compared.absent_names
     found: dict[int, str] = {}
     for commit in run:
         if commit.version <= base or not commit.removes:
             continue
-        paths = locate_all((placed.action.get("path") for placed in commit.removes), compared.view.uri)
-        gone = next((path for path in paths if path is not None and path not in present and path not in live), None)
+        paths = locate_all((placed.action.get("path") for placed in commit.removes), view.uri)
+        named = (path for path in paths if path is not None and path not in live)
+        gone = next((path for path in named if not view.may_be_there(path)), None)
         if gone is not None:
             found[commit.version] = gone
     return found
