@@ -86,13 +86,23 @@ def vacuum(sample: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.Ca
     return run_here
 
 
-def test_a_dry_run_shows_the_plan_and_is_no_failure_where_a_guard_would_stop_it(core: Core, vacuum: Vacuum) -> None:
+def test_a_dry_run_shows_the_plan_and_exits_with_4_where_a_guard_would_stop_it(core: Core, vacuum: Vacuum) -> None:
     core.plan = make_plan(refusals=(TOO_MUCH, TORN), notes=("the clock of the store is not known",))
 
     done = vacuum("--dry-run", "--yes")
+    documented = vacuum("--dry-run", "--json")
+    *lines, end = map(json.loads, vacuum("--dry-run", "--format", "ndjson").out.splitlines())
 
-    assert (0, []) == (done.code, core.executed)
-    assert "note: the clock of the store is not known\n" == done.err
+    assert (4, 4, []) == (done.code, documented.code, core.executed)
+    assert [
+        "note: the clock of the store is not known",
+        "error: trips: nothing was changed: 83% of the bytes would go, more than 50%",
+        "  guard  vacuum.max-delete",
+        "  also   commit.empty",
+        "hint: add --max-delete 100%",
+    ] == done.err.splitlines()
+    assert [TOO_MUCH.code, TORN.code] == [one["code"] for one in documented.document["refusals"]]
+    assert (True, 6, True) == (documented.document["dryRun"], len(lines) - 1, end["complete"])
     assert "goes         6 files, 3.0 GiB" in done.out
     assert "[vacuum.max-delete]; to do it all the same: --max-delete 100%" in done.out
 
@@ -376,8 +386,10 @@ def test_a_plan_that_is_refused_is_saved_and_can_not_be_applied(core: Core, vacu
     made = vacuum("--save-plan", saved)
     applied = vacuum("--apply", saved, "--yes", *NOW)
 
-    assert (0, 4, []) == (made.code, applied.code, core.executed)
-    assert "note: applying this plan will be refused: 83% of the bytes" in made.err
+    assert (4, 4, []) == (made.code, applied.code, core.executed)
+    assert (TOO_MUCH,) == read_plan(saved).refusals
+    assert "goes         6 files" in made.out
+    assert made.err.endswith("hint: add --max-delete 100%\n")
     assert "hint: deltacli vacuum trips --save-plan FILE --max-delete 100%" in applied.err
     assert "goes         6 files" in applied.out
 
@@ -410,11 +422,12 @@ def test_a_plan_that_does_not_fit_the_table_any_more_is_refused_also_where_it_is
 ) -> None:
     save_plan(replace(core.plan, table_id="another"), saved)
 
-    looked = vacuum("--apply", saved, "--dry-run", *NOW)
+    looked = vacuum("--apply", saved, "--dry-run", "--json", *NOW)
     done = vacuum("--apply", saved, "--yes", "--json", *NOW)
 
-    assert (0, 4, []) == (looked.code, done.code, core.executed)
-    assert "applying this plan will be refused: the plan is of another table [vacuum.plan-other-table]" in looked.err
+    assert (4, 4, []) == (looked.code, done.code, core.executed)
+    assert ["vacuum.plan-other-table"] == [one["code"] for one in looked.document["refusals"]]
+    assert "vacuum.plan-other-table" == looked.error["code"]
     assert ("vacuum.plan-other-table", "") == (done.error["code"], done.out)
 
 

@@ -41,7 +41,7 @@ from deltacli.cli.options.vacuum import (
     require_one_errand,
 )
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, fill_hint, quoted, quoted_table
+from deltacli.cli.terminal.shell import again, quoted, quoted_table
 from deltacli.delta.log.commit_metadata import parse_commit_metadata
 from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome
@@ -54,6 +54,9 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.request import VacuumRequest
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
+
+_ADD = "add {override}"
+_SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
 
 
 def vacuum(
@@ -167,24 +170,23 @@ class _Errand:
         """Plan, ask, delete."""
         plan = self._plan(request)
         if self.dry_run:
-            self._show(plan, None, dry_run=True)
-            self._say_next_of(plan, "the same command with --yes in place of --dry-run")
+            self._show_dry(plan, _ADD)
+            if plan.files or plan.directories:
+                self._say_next("the same command with --yes in place of --dry-run")
             return
-        if self._is_due(plan, "add {override}"):
+        if self._is_due(plan, _ADD):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
 
     def save(self, request: VacuumRequest, path: str) -> None:
-        """Plan, and write the plan down; a plan that is refused, too."""
+        """Plan, and write the plan down. A refused plan is written as well. Raises Refused for it afterwards."""
         from deltacli.operations.vacuum.saved.applicable import with_past
         from deltacli.operations.vacuum.saved.plan_file import save_plan
 
         require_target(path, "--save-plan")
         plan = self._plan(request)
         save_plan(with_past(self.table, plan), path)
-        self._show(plan, None, dry_run=True)
-        for refusal in plan.refusals:
-            self.run.note(f"note: applying this plan will be refused: {refusal.message} [{refusal.code}]")
-        if self.run.format is OutputFormat.TABLE and not plan.refusals:
+        self._show_dry(plan, _ADD)
+        if self.run.format is OutputFormat.TABLE:
             self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
 
     def apply(self, path: str) -> None:
@@ -196,15 +198,24 @@ class _Errand:
         plan = replace(saved, table=self.table.uri)  # which may be a copy of the one that it was made for
         self._say_notes(plan)
         if self.dry_run:
-            self._show(plan, None, dry_run=True)
-            try:
-                require_applicable(self.table, saved, self.table.snapshot())
-            except Refused as refused:
-                self.run.note(f"note: applying this plan will be refused: {refused.message} [{refused.code}]")
+            self._show_applicable(plan, saved)
             return
         require_applicable(self.table, saved, self.table.snapshot())
-        if self._is_due(plan, "deltacli vacuum {{table}} --save-plan FILE {override}"):
+        if self._is_due(plan, _SAVE_AGAIN):
             self._go_on(plan, path)
+
+    def _show_applicable(self, plan: VacuumPlan, saved: VacuumPlan) -> None:
+        """Show a saved plan. Raises Refused where applying it would be refused."""
+        from deltacli.operations.vacuum.plan import Refusal
+        from deltacli.operations.vacuum.saved.applicable import require_applicable
+
+        try:
+            require_applicable(self.table, saved, self.table.snapshot())
+        except Refused as refused:
+            first = Refusal(refused.code, refused.message, hint=refused.hint)
+            self._show(replace(plan, refusals=(first, *plan.refusals)), None, dry_run=True)
+            raise
+        self._show_dry(plan, _SAVE_AGAIN)
 
     def _go_on(self, plan: VacuumPlan, path: str) -> None:
         """Execute what the record beside a plan's file leaves to do, and write the report there."""
@@ -258,8 +269,7 @@ class _Errand:
         A guard speaks also where nothing would go: a listing that came back empty is no table without garbage.
         """
         if plan.refusals:
-            self._show(plan, None, dry_run=True)
-            raise _refused(plan, way_out)
+            self._show_dry(plan, way_out)
         if not plan.files and not plan.directories:
             if self.yes:
                 self._execute(plan, None, VacuumOutcome())  # how far the log was looked through is told to the next run
@@ -298,23 +308,17 @@ class _Errand:
         require_done(outcome, again=again(invocation.arguments))
         self._say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
+    def _show_dry(self, plan: VacuumPlan, way_out: str) -> None:
+        """Show a plan that is not executed. Raises Refused where a guard forbids it; `way_out` becomes the hint."""
+        self._show(plan, None, dry_run=True)
+        if plan.refusals:
+            raise _refused(plan, way_out)
+
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
         from deltacli.cli.render.vacuum.formats import write_vacuum
 
         with self.run.sink() as sink:
             write_vacuum(sink, self.run, plan, outcome, dry_run=dry_run, with_files=self.with_files)
-
-    def _say_next_of(self, plan: VacuumPlan, command: str) -> None:
-        """Name the command that executes a plan; where that would be refused, the way out of the first refusal."""
-        if not plan.refusals:
-            if plan.files or plan.directories:
-                self._say_next(command)
-            return
-        first = plan.refusals[0]
-        if first.override:
-            self._say_next(f"the same command with {first.override}")
-        elif first.hint:
-            self._say_next(fill_hint(first.hint, self.name))
 
     def _say_next(self, what: str) -> None:
         if self.run.terminal.is_terminal and self.run.format is OutputFormat.TABLE:
