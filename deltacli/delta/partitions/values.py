@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.regime import Regime
-from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
 
@@ -52,7 +52,11 @@ def partition_columns(actions: pyarrow.RecordBatch, regime: Regime, wanted: Sequ
 def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
     """Return the partition columns (physical names) whose values a remove does not have, in whatever case."""
     known = remove.get("partitionValues") or {}
-    return tuple(name for name in names if not places_of(name, known))
+    absent = [name for name in names if name not in known]
+    if not absent:  # the usual case, for which no index of the names is built
+        return ()
+    index = NameIndex(known)
+    return tuple(name for name in absent if not index.places_of(name))
 
 
 def are_lacking_values_null(remove: Action) -> bool:
