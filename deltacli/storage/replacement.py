@@ -12,6 +12,8 @@ from typing import BinaryIO
 
 from deltacli.errors import StorageFailed
 
+_PREFIX_BYTES = 100
+
 
 @contextlib.contextmanager
 def replacement(output: str) -> Iterator[BinaryIO]:
@@ -24,7 +26,7 @@ def replacement(output: str) -> Iterator[BinaryIO]:
 
     target = os.path.realpath(output)
     directory, name = os.path.split(target)
-    prefix = f".{name[:100]}."
+    prefix = _draft_prefix(name)
     try:
         if os.path.lexists(target) and not os.access(target, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -45,6 +47,13 @@ def replacement(output: str) -> Iterator[BinaryIO]:
         raise unwritable(output, fault) from fault
     finally:
         draft.close()
+
+
+def _draft_prefix(name: str) -> str:
+    """Return the start of the names of drafts, at most 102 bytes long: file systems limit a name to 255 bytes."""
+    encoded = os.fsencode(name)
+    kept = name if len(encoded) <= _PREFIX_BYTES else encoded[:_PREFIX_BYTES].decode(errors="ignore")
+    return f".{kept}."
 
 
 def unwritable(output: str, fault: OSError) -> StorageFailed:

@@ -191,3 +191,11 @@ def test_the_name_of_a_draft_tells_nothing_of_the_machine(tmp_path: Path) -> Non
 
     assert re.fullmatch(r"\.[0-9a-f]{32}\.[0-9a-f]{12}\.tmp", Path(draft.place).name)
     draft.close()
+
+
+@pytest.mark.parametrize("name", ["表" * 70 + ".csv", "x" * 255, "a\udcff" * 60])
+def test_a_file_with_a_name_as_long_as_a_name_may_be_is_replaced(name: str, tmp_path: Path) -> None:
+    with replacement(f"{tmp_path}/{name}") as sink:
+        sink.write(b"x")
+
+    assert [name] == os.listdir(tmp_path)
