@@ -250,3 +250,14 @@ sys.exit(run(sys.argv[1:]))
     assert 128 + signal.SIGTERM == done.returncode
     assert "terminated; 1 file of the checkpoint got a name, the hint did not move" == error["message"]
     assert 14 == checkpoint(home, "--json").document["hintVersion"]
+
+
+@pytest.mark.parametrize("options", [[], ["--layout", "v2"]])
+def test_the_path_of_a_table_need_not_be_utf_8(options: list[str], home: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(home) + b"/odd\xff"))
+    (home / "tbl").rename(odd)
+
+    done = deltacli("checkpoint", odd, "--force", *options, *NOW)
+    verified = deltacli("checkpoint", odd, "--verify")
+
+    assert (0, 0) == (done.code, verified.code), done.err + verified.err

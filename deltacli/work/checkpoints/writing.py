@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -170,8 +171,6 @@ class FileEncoder:
 
     def finish(self) -> EncodedFile:
         """Write what is left and close the file."""
-        import os
-
         for kind in list(self._pending):
             self._flush(kind)
         self._settle()
@@ -290,7 +289,7 @@ def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open fi
 def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which stays open
     import pyarrow as pa
 
-    return pa.OSFile(source) if isinstance(source, str) else nullcontext(source)
+    return pa.OSFile(os.fsencode(source)) if isinstance(source, str) else nullcontext(source)
 
 
 @contextmanager
