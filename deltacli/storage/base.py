@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self
 
-from deltacli.errors import NoAtomicCreate
+from deltacli.errors import NoAtomicCreate, PermissionRefused
 
 MANY_READS = 16
 """Reads at a time on a store behind a network: they wait, so more than processors, yet few for file descriptors."""
@@ -99,9 +99,10 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The file is still there, or may be."""
+    """The file is still there, or may be. `denied` is the error where permission is missing."""
 
     reason: str
+    denied: PermissionRefused | None = field(default=None, compare=False)
 
 
 Deletion = Deleted | Missing | Failed

@@ -365,7 +365,10 @@ def _delete(place: str) -> Deletion:
     except OSError as fault:
         if fault.errno in _ABSENT:
             return Missing()
-        return Failed("it is a directory" if os.path.isdir(place) else _reason(fault))
+        if os.path.isdir(place):
+            return Failed("it is a directory")
+        error = _translate(fault, place, "deleted")
+        return Failed(_reason(fault), error if isinstance(error, PermissionRefused) else None)
     return Deleted()
 
 

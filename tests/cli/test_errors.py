@@ -269,12 +269,54 @@ def test_log_files_that_stay_are_not_said_to_be_gone(
     shutil.copytree(sample, table)
     monkeypatch.setattr(os, "unlink", refuse)
 
-    assert 5 == run(["log", "expire", str(table), "--yes"])
+    assert 7 == run(["log", "expire", str(table), "--yes", "-q"])
 
     out, err = (stream.decode() for stream in capsysbinary.readouterr())
-    assert f"hint: deltacli log expire {table} --yes" == err.splitlines()[-1]
+    assert [
+        f"error: {table}: nothing was deleted: no permission to delete 10 files",
+        "  first  _delta_log/00000000000000000000.json",
+        "  why    permission denied",
+        f"hint: ls -ld {table}/_delta_log",
+    ] == err.splitlines()
     assert "planned     10 files" in out
     assert "deleted     0 files, 0 B, 10 files could not be deleted" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "allowed", "code", "hint"),
+    [
+        ("log expire", 1, 5, "deltacli log expire {table} --yes"),
+        ("vacuum", 0, 7, "ls -ld {table}"),
+        ("vacuum", 1, 5, "deltacli vacuum {table} --yes"),
+    ],
+)
+def test_a_run_without_permission_is_to_be_repeated_only_where_it_deleted_something(
+    words: str,
+    allowed: int,
+    code: int,
+    hint: str,
+    sample: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    tmp_path: Path,
+) -> None:
+    unlink, table = os.unlink, shutil.copytree(sample, tmp_path / "t")
+    tried: list[str] = []
+
+    def refuse(path: str) -> None:
+        if not path.endswith(".tmp"):
+            tried.append(path)
+            if len(tried) > allowed:
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        done = run([*words.split(), str(table), "--yes"])
+
+    error = capsysbinary.readouterr().err.decode()
+    assert (code, True) == (done, "why    permission denied" in error)
+    assert error.splitlines()[-1].startswith("hint: " + hint.format(table=table))
 
 
 def test_a_result_that_cant_be_written_is_exit_7(sample: Path, tmp_path: Path) -> None:

@@ -156,3 +156,14 @@ class _Run:
     """What a renderer asks of a run."""
 
     format: OutputFormat = OutputFormat.NDJSON
+
+
+def test_a_pipe_gets_the_name_of_every_file_that_could_not_be_deleted() -> None:
+    names = [f"{number}.parquet" for number in range(12)]
+    outcome = VacuumOutcome(failed=[(name, "permission denied") for name in names], failures=12)
+
+    piped = on_screen(vacuum_sections(make_plan(), outcome, PIPE), PIPE)
+    shown = on_screen(vacuum_sections(make_plan(), outcome, SCREEN), SCREEN)
+
+    assert [] == [name for name in names if f" {name}: permission denied" not in piped]
+    assert ("and 2 more" in piped, "and 2 more: --json names them" in shown) == (False, True)

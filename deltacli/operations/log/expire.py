@@ -30,6 +30,7 @@ from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
+from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.log import Log
 from deltacli.operations.table.table import Table
 from deltacli.operations.table.time_travel import version_at
@@ -151,6 +152,7 @@ class ExpiryOutcome:
     deleted_bytes: int = 0
     missing: int = 0
     failed: list[tuple[str, str]] = field(default_factory=list)
+    denials: Denials = field(default_factory=Denials)
 
     def as_json(self) -> dict[str, Any]:
         """As in the document."""
@@ -453,18 +455,21 @@ def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None
                     done.deleted_bytes += sizes[path]
                 case Missing():
                     done.missing += 1
-                case Failed(reason):
+                case Failed(reason) as failure:
                     done.failed.append((path, reason))
+                    done.denials.note(failure)
             step.advance()
     return done
 
 
 def require_done(outcome: ExpiryOutcome, *, again: str = "deltacli log expire {table} --yes") -> None:
     """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
-    more.
+    more. Raises PermissionRefused where none could be deleted for lack of permission.
     """
     if outcome.failed:
         path, reason = outcome.failed[0]
+        if not outcome.deleted:
+            outcome.denials.require_some_permission(outcome.failed[0], failures=len(outcome.failed))
         raise PartlyDone(
             f"{plural(len(outcome.failed), 'file')} could not be deleted",
             code="expire.partly-done",

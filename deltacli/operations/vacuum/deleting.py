@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from deltacli.arrow import compute as pc
-from deltacli.errors import DeltacliError
+from deltacli.errors import DeltacliError, PermissionRefused
 from deltacli.operations.vacuum.plan import Amount, VacuumOutcome, VacuumPlan
 from deltacli.storage import Deleted, Deletion, Failed, Missing
 
@@ -182,7 +182,7 @@ class _Batch:
         try:
             self._delete(storage)
         except DeltacliError as fault:
-            failed = Failed(fault.message)
+            failed = Failed(fault.message, fault if isinstance(fault, PermissionRefused) else None)
             self.outcomes = {position: self.outcomes.get(position, failed) for position in range(len(self.rows))}
             return fault
         return None
@@ -210,8 +210,9 @@ class _Batch:
                     outcome.missing += 1
                 case None:
                     outcome.spared += 1
-                case Failed(reason):
+                case Failed(reason) as failure:
                     outcome.failures += 1
+                    outcome.denials.note(failure)
                     if len(outcome.failed) < _FAILURES_NAMED:
                         outcome.failed.append((path, reason))
         outcome.deleted = Amount(deleted, size_bytes)

@@ -146,10 +146,12 @@ def require_executable(plan: VacuumPlan) -> None:
 
 def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table} --yes") -> None:
     """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
-    more.
+    more. Raises PermissionRefused where none could be deleted for lack of permission.
     """
     if outcome.failures:
         path, reason = outcome.failed[0]
+        if not outcome.deleted.files:
+            outcome.denials.require_some_permission(outcome.failed[0], failures=outcome.failures)
         raise PartlyDone(
             f"{plural(outcome.failures, 'file')} could not be deleted",
             code="vacuum.partly-done",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.row_digest import sha256_rows
+from deltacli.operations.table.denials import Denials
 from deltacli.quantities import format_timestamp
 
 if TYPE_CHECKING:
@@ -261,6 +262,8 @@ class VacuumOutcome:
     """Why the END commit could not be made."""
     resumed_after: int = 0
     """Files of the plan that an earlier run was done with."""
+    denials: Denials = field(default_factory=Denials, compare=False)
+    """Which of the failures of this run are for lack of permission."""
 
     def as_json(self) -> dict[str, Any]:
         """As in the document."""

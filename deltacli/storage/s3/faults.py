@@ -228,6 +228,13 @@ def _judge(
     return StorageFailed(failed, facts=facts)
 
 
+def denied(code: str, place: str, options: S3Options) -> PermissionRefused | None:
+    """Return our error for S3's word about one object of many that could not be deleted; None for other words."""
+    if code not in _DENIED:
+        return None
+    return PermissionRefused(f"{place} can't be deleted: access is denied", hint=_ask_who(options))
+
+
 def _where(client: Any) -> dict[str, str]:  # Any: a botocore client
     if client is None:
         return {}

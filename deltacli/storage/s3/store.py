@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from deltacli.errors import FileMissing, StorageFailed, UsageError
+from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.base import (
     MANY_READS,
     Capabilities,
@@ -342,18 +342,24 @@ class S3Storage:
                 "deleted",
             )
         except StorageFailed as failed:
-            return dict.fromkeys(paths, Failed(failed.facts.get("store says", failed.message))), []
+            return dict.fromkeys(paths, _failed(failed)), []
         outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not say what became of it"))
         told = [entry.get("Key") for entry in answer.get("Deleted", [])]
         outcomes |= {by_key[key]: Deleted() for key in told if key in by_key}
         for entry in answer.get("Errors", []):
             gone = entry.get("Code") == "NoSuchKey"
             if entry.get("Key") in by_key:
-                outcomes[by_key[entry["Key"]]] = (
-                    Missing() if gone else Failed(f"{entry.get('Code')}: {entry.get('Message')}")
-                )
+                path = by_key[entry["Key"]]
+                outcomes[path] = Missing() if gone else self._refused(path, entry)
         busy = {entry.get("Key") for entry in answer.get("Errors", []) if entry.get("Code") in _AGAIN}
         return outcomes, [path for key, path in by_key.items() if key in busy]
+
+    def _refused(self, path: str, entry: Mapping[str, Any]) -> Failed:
+        """Return what an answer tells of one object that it did not delete."""
+        from deltacli.storage.s3.faults import denied
+
+        reason = f"{entry.get('Code')}: {entry.get('Message')}"
+        return Failed(reason, denied(str(entry.get("Code")), f"{self._uri}/{path}", self._options))
 
     def _delete_one(self, path: str) -> Deletion:
         try:
@@ -367,7 +373,7 @@ class S3Storage:
         except FileMissing:
             return Missing()
         except StorageFailed as failed:
-            return Failed(failed.facts.get("store says", failed.message))
+            return _failed(failed)
         return Deleted()
 
     def _get(self, path: str, span: str | None = None, tag: str = "") -> tuple[bytes, dict[str, Any]]:
@@ -484,3 +490,9 @@ class S3Storage:
 
     def _place(self, path: str) -> str:
         return f"{self._uri}/{path}" if path else self._uri
+
+
+def _failed(fault: StorageFailed) -> Failed:
+    """Return what a fault of the store means for a file that was to be deleted."""
+    reason = fault.facts.get("store says", fault.message)
+    return Failed(reason, fault if isinstance(fault, PermissionRefused) else None)

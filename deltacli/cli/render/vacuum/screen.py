@@ -41,7 +41,7 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("time travel", list(_time_travel(plan, terminal)), is_cut=False),
         Section("change feed", list(_change_feed(plan)), is_cut=False),
         Section("refused", [_refusal(one) for one in plan.refusals], Style.PROBLEM, is_cut=False),
-        *([] if outcome is None else _became(outcome)),
+        *([] if outcome is None else _became(outcome, terminal)),
     ]
     return [section for section in sections if section.lines]
 
@@ -157,7 +157,7 @@ def _refusal(refusal: Refusal) -> str:
     return f"{refusal.message} [{refusal.code}]{override}"
 
 
-def _became(outcome: VacuumOutcome) -> Iterator[Section]:
+def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
     """What was done, and what was not."""
     parts = [_amount(outcome.deleted)]
     if outcome.missing:
@@ -168,7 +168,7 @@ def _became(outcome: VacuumOutcome) -> Iterator[Section]:
     yield Section(
         "spared", [f"{plural(outcome.spared, 'file')}, needed again since the plan was made"] if outcome.spared else []
     )
-    yield Section("failed", list(_failures(outcome)), Style.PROBLEM, is_cut=False)
+    yield Section("failed", list(_failures(outcome, terminal)), Style.PROBLEM, is_cut=False)
     yield Section("commits", _commits(outcome), is_cut=False)
 
 
@@ -176,13 +176,15 @@ def _were(count: int) -> str:
     return f"{count:,} {'was' if count == 1 else 'were'}"
 
 
-def _failures(outcome: VacuumOutcome) -> Iterator[str]:
+def _failures(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[str]:
+    """The failed files; on a terminal the first ones."""
     if not outcome.failures:
         return
+    shown = outcome.failed[: _FAILURES if terminal.is_terminal else None]
     yield f"{plural(outcome.failures, 'file')} could not be deleted"
-    yield from (f"{path}: {reason}" for path, reason in outcome.failed[:_FAILURES])
-    if outcome.failures > _FAILURES:
-        yield f"and {outcome.failures - _FAILURES:,} more: --json names them"
+    yield from (f"{path}: {reason}" for path, reason in shown)
+    if left := outcome.failures - len(shown):
+        yield f"and {left:,} more" + (": --json names them" if terminal.is_terminal else "")
 
 
 def _commits(outcome: VacuumOutcome) -> list[str]:
