@@ -102,7 +102,7 @@ class Failed:
     """The file is still there, or may be. `denied` is the error where permission is missing."""
 
     reason: str
-    denied: PermissionRefused | None = field(default=None, compare=False)
+    denied: PermissionRefused | None = field(default=None, compare=False, repr=False)
 
 
 Deletion = Deleted | Missing | Failed

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Self
 from urllib.parse import quote, unquote_to_bytes
 
-from deltacli.errors import FileMissing, NoSpace, PathExternal, PermissionRefused, StorageFailed
+from deltacli.errors import FileMissing, PathExternal, PermissionRefused, StorageFailed
 from deltacli.storage.base import (
     Capabilities,
     Creation,
@@ -26,12 +26,11 @@ from deltacli.storage.base import (
     Walked,
 )
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
+from deltacli.storage.disk_faults import disk_fault, reason_of
 
 _LOCAL = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True, keeps_times=True, has_directories=True)
 _LONGEST_READ = 1 << 30  # Linux gives at most 2 GiB at a time
 _LOG_DIRECTORIES = ("_delta_log", "_delta_log/_sidecars")
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
-_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
 _LONGEST_NAME = 255  # bytes, of every file system in use
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _LINK = {errno.ELOOP, errno.EMLINK}  # the second is FreeBSD's
@@ -239,7 +238,7 @@ class LocalStorage:
         except ValueError:
             return Missing()  # no directory can have such a name
         except OSError as fault:
-            return Failed(_reason(fault)) if os.path.lexists(place) else Missing()
+            return Failed(reason_of(fault)) if os.path.lexists(place) else Missing()
         return Deleted()
 
     def _sweep(self, directory: str, now_ns: int) -> None:
@@ -368,7 +367,7 @@ def _delete(place: str) -> Deletion:
         if os.path.isdir(place):
             return Failed("it is a directory")
         error = _translate(fault, place, "deleted")
-        return Failed(_reason(fault), error if isinstance(error, PermissionRefused) else None)
+        return Failed(reason_of(fault), error if isinstance(error, PermissionRefused) else None)
     return Deleted()
 
 
@@ -378,13 +377,7 @@ def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> S
         return FileMissing(f"{place} does not exist")
     if what == "read" and _is_absent(fault, place):
         return FileMissing(f"{place} does not exist")
-    if fault.errno in _DENIED:
-        where = _visible(place if what == "read" else os.path.dirname(place))
-        return PermissionRefused(f"{place} can't be {what}: {_reason(fault)}", hint=f"ls -ld {shlex.quote(where)}")
-    if fault.errno in _NO_SPACE:
-        where = _visible(os.path.dirname(place))
-        return NoSpace(f"{place} can't be {what}: {_reason(fault)}", hint=f"df -h {shlex.quote(where)}")
-    return StorageFailed(f"{place} can't be {what}: {_reason(fault)}")
+    return disk_fault(fault, place, place, what)
 
 
 def _is_absent(fault: OSError, place: str) -> bool:
@@ -392,14 +385,3 @@ def _is_absent(fault: OSError, place: str) -> bool:
     if fault.errno == errno.ENAMETOOLONG:
         return any(len(os.fsencode(name)) > _LONGEST_NAME for name in place.split("/"))
     return fault.errno in _ABSENT
-
-
-def _visible(place: str) -> str:
-    """Return the place, or the nearest directory above it that can be looked at: that one lacks the permission."""
-    while not os.path.lexists(place) and os.path.dirname(place) != place:
-        place = os.path.dirname(place)
-    return place
-
-
-def _reason(fault: OSError) -> str:
-    return (os.strerror(fault.errno) if fault.errno else str(fault)).lower()

@@ -58,6 +58,8 @@ def _draft_prefix(name: str) -> str:
 
 def unwritable(output: str, fault: OSError) -> StorageFailed:
     """The error of a file that can't be written, in the words of the system."""
-    return StorageFailed(
-        f"{output} can't be written: {(fault.strerror or str(fault)).lower()}", code="output.unwritable"
-    )
+    from deltacli.storage.disk_faults import disk_fault
+
+    error = disk_fault(fault, output, os.path.realpath(output), "written")
+    error.code = "output.unwritable"
+    return error

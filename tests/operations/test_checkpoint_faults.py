@@ -4,6 +4,7 @@ half counts, nothing is left over, and running it again does it.
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pyarrow.parquet
 import pytest
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
-from deltacli.errors import FileMissing, StorageFailed
+from deltacli.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.operations.checkpoint import files as checkpoint_files
 from deltacli.operations.checkpoint.checkpoint import (
     CheckpointPlan,
@@ -183,13 +184,33 @@ def flip_after_encoding(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     monkeypatch.setattr(checkpoint_writing.FileEncoder, "finish", finish_and_damage)
 
 
+@pytest.mark.parametrize("form", FORMS[:3], ids=lambda form: form.name)
+def test_a_full_disk_is_reported_with_the_name_of_the_checkpoint(
+    form: Form, scratch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(_: object, data: bytes) -> int:
+        if bytes(data) == b"PAR1":  # the first bytes, which stay in a buffer
+            return len(data)
+        raise OSError(errno.ENOSPC, "any text")
+
+    _, _, plan = plan_with(form, any_form_table(form))
+    monkeypatch.setattr(checkpoint_writing._Sink, "write", fill)
+
+    with pytest.raises(NoSpace) as caught:
+        write_checkpoint(plan)
+
+    name, reason = caught.value.message.split(" can't be written: ")
+    assert (True, ".tmp" in name) == (name.startswith("_delta_log/"), False)
+    assert ("no space left on device", f"df -h {scratch}") == (reason, caught.value.hint)
+
+
 def test_a_byte_that_flips_in_the_json_top_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     form = FORMS[2]
     inner, _, plan = plan_with(form, any_form_table(form))
     write_lines = checkpoint_writing.write_lines
 
-    def write_and_damage(place: str, actions: Any) -> bytes:
-        data = write_lines(place, actions)
+    def write_and_damage(place: str, actions: Any, **options: Any) -> bytes:
+        data = write_lines(place, actions, **options)
         flip(place, 40)
         return data
 
@@ -239,7 +260,7 @@ def test_an_encoder_that_writes_other_values_is_found(monkeypatch: pytest.Monkey
     assert [] == [path for path in inner._files if "checkpoint" in path]
 
 
-@form_of
+@pytest.mark.parametrize("form", FORMS[:3], ids=lambda form: form.name)
 def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     """The encoder is led to a device that takes nothing."""
     if not Path("/dev/full").exists():

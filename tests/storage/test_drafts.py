@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.errors import NoSpace
 from deltacli.storage import Created, LocalStorage
 from deltacli.storage.drafts import OLD_NS, Draft, Lock, is_abandoned, sweep
 from deltacli.storage.replacement import replacement
@@ -199,3 +201,13 @@ def test_a_file_with_a_name_as_long_as_a_name_may_be_is_replaced(name: str, tmp_
         sink.write(b"x")
 
     assert [name] == os.listdir(tmp_path)
+
+
+def test_a_disk_that_fills_up_is_reported_with_the_command_that_shows_it(tmp_path: Path) -> None:
+    output = f"{tmp_path}/out.csv"
+
+    with pytest.raises(NoSpace) as caught, replacement(output):
+        raise OSError(errno.ENOSPC, "any text")
+
+    assert f"{output} can't be written: no space left on device" == caught.value.message
+    assert ("output.unwritable", f"df -h {tmp_path}") == (caught.value.code, caught.value.hint)

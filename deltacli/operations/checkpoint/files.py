@@ -121,7 +121,7 @@ class CheckpointWriter:
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         path = classic_path(version)
         with self._storage.draft(path) as draft:
-            with FileEncoder(draft.place, schema, self._encoding) as encoder:
+            with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
                 encoder.add_rows(small_rows(self._rows.small(), schema))
                 for batch in self._rows.batches():
                     for kind, actions in batch.actions.items():
@@ -148,8 +148,10 @@ class CheckpointWriter:
         with ExitStack() as stack:
             drafts = [stack.enter_context(self._storage.draft(path)) for path in paths]
             encoders = [
-                stack.enter_context(FileEncoder(draft.place, schema, self._encoding, rows_a_group=rows_a_group))
-                for draft in drafts
+                stack.enter_context(
+                    FileEncoder(draft.place, schema, self._encoding, name=path, rows_a_group=rows_a_group)
+                )
+                for draft, path in zip(drafts, paths, strict=True)
             ]
             encoders[part_of_others(parts)].add_rows(small_rows(self._rows.small(), schema))
             for batch in self._rows.batches():
@@ -194,12 +196,12 @@ class CheckpointWriter:
         self, draft: Draft, path: str, form: TopFile, small: list[tuple[str, Action]]
     ) -> tuple[int, pyarrow.Schema | None]:
         if form is TopFile.JSON:
-            data = write_lines(draft.place, small)
+            data = write_lines(draft.place, small, name=path)
             with _not_proven(path):
                 require_lines(draft.place, data)
             return len(data), None
         schema = checkpoint_schema(self._columns, kinds=_TOP_KINDS)
-        with FileEncoder(draft.place, schema, self._encoding) as encoder:
+        with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
             encoder.add_rows(small_rows(small, schema))
             encoded = encoder.finish()
         self._require_proven(draft, path, encoded)
@@ -214,7 +216,7 @@ class CheckpointWriter:
             name = sidecar_name(self._snapshot.version, len(found) + 1, self._unique)
             path = sidecar_path(name)
             with self._storage.draft(path) as draft:
-                with FileEncoder(draft.place, schema, self._encoding) as encoder:
+                with FileEncoder(draft.place, schema, self._encoding, name=path) as encoder:
                     while pieces and encoder.rows < rows_a_sidecar:
                         encoder.add(*pieces.take(rows_a_sidecar - encoder.rows))
                     encoded = encoder.finish()

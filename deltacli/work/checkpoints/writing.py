@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,8 +15,9 @@ from deltacli.arrow.parquet import ParquetReader
 from deltacli.delta.checkpoint.content import counted_leaves, dictionary_leaves
 from deltacli.delta.checkpoint.row_digest import digest_rows
 from deltacli.delta.log.action_faults import wrong_type
-from deltacli.errors import NoSpace, StorageFailed
+from deltacli.errors import StorageFailed
 from deltacli.memory import stop_if_exhausted
+from deltacli.storage.disk_faults import disk_fault
 from deltacli.work.flights import PATIENCE, Flights
 
 if TYPE_CHECKING:
@@ -101,15 +101,22 @@ class _Sink:
 class FileEncoder:
     """Writes one Parquet file of a checkpoint. Use it in a `with`; `finish` tells what was written.
 
-    Raises StorageFailed where the disk does not take it.
+    `place` is where it is written, `name` what errors call it. Raises StorageFailed where the disk does not take it.
     """
 
     def __init__(
-        self, place: str, schema: pyarrow.Schema, encoding: Encoding, *, rows_a_group: int = ROWS_A_GROUP
+        self,
+        place: str,
+        schema: pyarrow.Schema,
+        encoding: Encoding,
+        *,
+        name: str | None = None,
+        rows_a_group: int = ROWS_A_GROUP,
     ) -> None:
         import pyarrow.parquet
 
         self._place = place
+        self._name = place if name is None else name
         self._schema = schema
         self._rows_a_group = rows_a_group
         self._absent: dict[str, Any] = {}  # Any: arrays of nulls
@@ -121,7 +128,7 @@ class FileEncoder:
         self._flights = Flights(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
-        with _disk_faults(place):
+        with _disk_faults(place, self._name):
             self._sink = _Sink(place)
             self._writer = pyarrow.parquet.ParquetWriter(
                 self._sink,
@@ -174,7 +181,7 @@ class FileEncoder:
         for kind in list(self._pending):
             self._flush(kind)
         self._settle()
-        with _disk_faults(self._place):
+        with _disk_faults(self._place, self._name):
             self._writer.close()
             self._sink.close()
             size = os.stat(self._place).st_size
@@ -208,7 +215,7 @@ class FileEncoder:
         self._writing = self._workers.submit(self._flights.fly, rows)
 
     def _encode(self, rows: pyarrow.Table) -> None:
-        with _disk_faults(self._place):
+        with _disk_faults(self._place, self._name):
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
 
     def _settle(self) -> None:
@@ -232,13 +239,11 @@ def _digest(rows: pyarrow.Table) -> tuple[int, tuple[int, ...]]:
 
 
 @contextmanager
-def _disk_faults(place: str) -> Iterator[None]:
+def _disk_faults(place: str, name: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        reason = " ".join(str(fault).split())[:200]
-        kind = NoSpace if fault.errno in (errno.ENOSPC, errno.EDQUOT) else StorageFailed
-        raise kind(f"{place} can't be written: {reason}") from fault
+        raise disk_fault(fault, name, place, "written") from fault
 
 
 def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
@@ -304,9 +309,15 @@ def _read_back(source: Any) -> Iterator[None]:
         raise StorageFailed(f"{name} can't be read back: {' '.join(str(fault).split())[:200]}") from fault
 
 
-def write_lines(place: str, actions: Sequence[tuple[str, Mapping[str, Any]]]) -> bytes:  # Any: JSON values
-    """Write the lines of a JSON checkpoint and return them. Raises StorageFailed, and CommitCorrupt for a value that
-    no checkpoint can hold.
+def write_lines(
+    place: str,
+    actions: Sequence[tuple[str, Mapping[str, Any]]],  # Any: JSON values
+    *,
+    name: str | None = None,
+) -> bytes:
+    """Write the lines of a JSON checkpoint and return them; errors call it `name`.
+
+    Raises StorageFailed, and CommitCorrupt for a value that no checkpoint can hold.
     """
     import orjson
 
@@ -314,7 +325,7 @@ def write_lines(place: str, actions: Sequence[tuple[str, Mapping[str, Any]]]) ->
         data = b"".join(orjson.dumps({kind: action}) + b"\n" for kind, action in actions)
     except orjson.JSONEncodeError as fault:
         raise wrong_type("an action", str(fault), "the state") from fault
-    with _disk_faults(place), open(place, "wb") as file:
+    with _disk_faults(place, name or place), open(place, "wb") as file:
         file.write(data)
     return data
 

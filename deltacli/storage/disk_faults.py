@@ -1,0 +1,39 @@
+"""Errors of the operating system while a local file is read or written, as errors of deltacli."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+
+from deltacli.errors import NoSpace, PermissionRefused, StorageFailed
+
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def reason_of(fault: OSError) -> str:
+    """Return why a call failed, in the words of the system and on one line."""
+    text = os.strerror(fault.errno) if fault.errno else " ".join(str(fault).split())[:200]
+    return text.lower()
+
+
+def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFailed:
+    """Return the error of a file that could not be `what`, such as "written".
+
+    `name` is what the message calls the file, `place` where it lies.
+    """
+    message = f"{name} can't be {what}: {reason_of(fault)}"
+    if fault.errno in _DENIED:
+        where = _visible(place if what == "read" else os.path.dirname(place))
+        return PermissionRefused(message, hint=f"ls -ld {shlex.quote(where)}")
+    if fault.errno in _NO_SPACE:
+        return NoSpace(message, hint=f"df -h {shlex.quote(_visible(os.path.dirname(place)))}")
+    return StorageFailed(message)
+
+
+def _visible(place: str) -> str:
+    """Return the place, or the nearest directory above it that can be looked at: that one lacks the permission."""
+    while not os.path.lexists(place) and os.path.dirname(place) != place:
+        place = os.path.dirname(place)
+    return place
