@@ -86,3 +86,14 @@ def test_python_refuses_reserved_keys_also_where_it_only_plans(table: Path) -> N
     ):
         with pytest.raises(UsageError):
             plan()
+
+
+def test_a_key_with_the_name_of_a_field_can_be_a_column_of_the_history(table: Path) -> None:
+    deltacli("properties", table, "set", "owner=ops", "--commit-metadata", "type=x", "--yes")
+    show = ("history", table, "--columns", "version,type", "--limit", "1")
+
+    piped = deltacli(*show, "--format", "csv")
+    document = deltacli(*show, "--json").document
+
+    assert ("version,type\n15,x\n", False) == (piped.out, "has the key" in piped.err)
+    assert [{"version": 15, "commitInfo": {"type": "x"}}] == document["items"]

@@ -97,8 +97,15 @@ def _lines(found: History) -> Iterator[_Line]:
 def _items(found: History, chosen: Sequence[Column[_Line]] | None) -> list[dict[str, Any]]:
     if chosen is None:
         return [item.as_json() for item in found.items]
-    names = {column.name for column in chosen}
-    return [{name: value for name, value in item.as_json().items() if name in names} for item in found.items]
+    return [_chosen(item, {column.name for column in chosen}) for item in found.items]
+
+
+def _chosen(item: HistoryItem, names: set[str]) -> dict[str, Any]:
+    """Return the chosen fields; keys of commitInfo that have the name of a field stay in the object `commitInfo`."""
+    whole = item.as_json()
+    shadowed = {key: value for key, value in whole.get("commitInfo", {}).items() if key in names}
+    found = {name: value for name, value in whole.items() if name in names}
+    return {**found, "commitInfo": shadowed} if shadowed and "commitInfo" not in names else found
 
 
 def _field(name: str, item: HistoryItem) -> object:
@@ -175,14 +182,18 @@ def _keys_of_commit_info(wanted: str | None, available: Sequence[Column[_Line]])
 
 
 def _key_column(name: str) -> Column[_Line]:
-    return Column(name, lambda line: _field(name, line.item) if line.item else None, priority=7, least=8)
+    return Column(name, lambda line: _key(name, line.item) if line.item else None, priority=7, least=8)
+
+
+def _key(name: str, item: HistoryItem) -> object:
+    """Return the value of a key of commitInfo, also of one with the name of a field that is not a column here."""
+    return (item.commit_info or {}).get(name)
 
 
 def _note_absent(run: Run, found: History, others: Sequence[Column[_Line]]) -> None:
     """Say which columns are empty because no commit that is shown has such a key."""
-    items = [item.as_json() for item in found.items]
     for column in others:
-        if items and not any(column.name in item for item in items):
+        if found.items and all(_key(column.name, item) is None for item in found.items):
             run.note(f"note: no commit shown here has the key {column.name} in its commitInfo")
 
 
