@@ -184,7 +184,7 @@ def flip_after_encoding(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     monkeypatch.setattr(checkpoint_writing.FileEncoder, "finish", finish_and_damage)
 
 
-@pytest.mark.parametrize("form", FORMS[:3], ids=lambda form: form.name)
+@form_of
 def test_a_full_disk_is_reported_with_the_name_of_the_checkpoint(
     form: Form, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,7 +260,7 @@ def test_an_encoder_that_writes_other_values_is_found(monkeypatch: pytest.Monkey
     assert [] == [path for path in inner._files if "checkpoint" in path]
 
 
-@pytest.mark.parametrize("form", FORMS[:3], ids=lambda form: form.name)
+@form_of
 def test_a_full_disk_is_a_fault_of_the_store(form: Form, monkeypatch: pytest.MonkeyPatch, scratch: Path) -> None:
     """The encoder is led to a device that takes nothing."""
     if not Path("/dev/full").exists():

@@ -154,6 +154,9 @@ class FileEncoder:
         # A disk that took no row takes no footer either, and without memory nobody can write one.
         with suppress(OSError, MemoryError, RuntimeError):
             self._writer.close()
+        self._writer.is_open = (
+            False  # a writer that could not be closed tries it again when it is collected, and prints
+        )
         with suppress(OSError):
             self._sink.close()
 
