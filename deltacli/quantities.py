@@ -124,18 +124,21 @@ LONGEST_MS = 365_000 * 86_400_000
 """What is subtracted from a time is one afterwards."""
 
 
-def parse_duration(text: str) -> int:
-    """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`. Raises UsageError."""
+def parse_duration(text: str, where: str) -> int:
+    """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`.
+
+    Raises UsageError, which names the option or key `where` it stands.
+    """
     found = re.fullmatch(r"\s*([0-9]{1,15})\s*(w|d|h|m|s|ms)\s*", text.lower())
     if found is None:
         raise UsageError(
-            f"{text!r} is not a duration",
+            f"{where}: {text!r} is not a duration",
             code="usage.duration",
             facts={"expected": "a number and one of w, d, h, m, s, ms, as in 30d or 168h"},
         )
     duration = int(found[1]) * {**dict(_DURATIONS), "ms": 1}[found[2]]
     if duration > LONGEST_MS:
-        raise UsageError(f"{text!r} is longer than a thousand years", code="usage.duration")
+        raise UsageError(f"{where}: {text!r} is longer than a thousand years", code="usage.duration")
     return duration
 
 

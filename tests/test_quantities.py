@@ -34,7 +34,7 @@ def test_a_written_time_reads_back(timestamp_ms: int) -> None:
 @given(st.integers(0, 365_000 * DAY_MS))
 @examples(100)
 def test_a_written_duration_reads_back(duration_ms: int) -> None:
-    assert duration_ms == parse_duration(format_duration(duration_ms))
+    assert duration_ms == parse_duration(format_duration(duration_ms), "--retention")
 
 
 @pytest.mark.parametrize(

@@ -359,3 +359,27 @@ def test_a_time_later_than_the_clock_deletes_nothing(sample: Path, tmp_path: Pat
     assert "is later than the clock" in done.err
     assert "is later than the clock" in expired.err
     assert before == set(table.rglob("*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("history t --retry-budget 5", "--retry-budget: '5' is not a duration"),
+        (
+            "history t --config deltacli.toml",
+            "retry_budget in the configuration deltacli.toml: 'abc' is not a duration",
+        ),
+        ("vacuum t --retention 7x", "--retention: '7x' is not a duration"),
+        ("vacuum t --allow-retention-below 9999999999w", "--allow-retention-below: '9999999999w' is longer than"),
+        ("log expire t --retention 7x", "--retention: '7x' is not a duration"),
+        ("log expire t --allow-retention-below x", "--allow-retention-below: 'x' is not a duration"),
+    ],
+)
+def test_the_error_of_a_duration_names_the_option_or_the_file_and_the_key(
+    words: str, named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "deltacli.toml").write_text('retry_budget = "abc"\n')
+
+    done = deltacli(*words.split(), cwd=tmp_path)
+
+    assert (2, f"error: {named}") == (done.code, done.err.splitlines()[0][: len(named) + 7])

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from deltacli.errors import UsageError
+from deltacli.quantities import parse_duration
 
 
 def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
@@ -105,3 +106,16 @@ def parse_storage_option(text: str) -> tuple[str, str]:
             facts={"instead": f"--storage-option {key}=@FILE, or the store's own environment variables and profiles"},
         )
     return key, value
+
+
+def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:
+    """Return the retry budget in milliseconds: of the option, the environment or the configuration file.
+
+    Raises UsageError, which names the place of a wrong value.
+    """
+    places = (
+        (option, "--retry-budget"),
+        (os.environ.get("DELTACLI_RETRY_BUDGET"), "DELTACLI_RETRY_BUDGET"),
+        (key, f"retry_budget {configuration}"),
+    )
+    return next((parse_duration(str(value), where) for value, where in places if value not in (None, "")), None)

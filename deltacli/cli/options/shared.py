@@ -15,7 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
-from deltacli.cli.options.configuration import one_of, parse_storage_option, read_configuration, table_around
+from deltacli.cli.options.configuration import (
+    one_of,
+    parse_storage_option,
+    read_configuration,
+    retry_budget_of,
+    table_around,
+)
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.output import open_sink
@@ -23,7 +29,6 @@ from deltacli.cli.terminal.term import Terminal, close_live_line, detect_termina
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
-from deltacli.quantities import parse_duration
 
 if TYPE_CHECKING:
     from deltacli.cli.options.stores import Stores
@@ -417,20 +422,22 @@ def make_run(
     verbose: int,
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
-    settings = read_configuration(config or os.environ.get("DELTACLI_CONFIG"))
+    path = config or os.environ.get("DELTACLI_CONFIG")
+    settings = read_configuration(path)
+    configuration = f"in the configuration {path}"
     if as_json and output_format not in (None, "json"):
         raise UsageError(f"--json and --format {output_format} contradict each other")
     if table_format is TableFormat.PAIMON:
         raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
     if as_json and "json" not in list(formats):
         raise UsageError("--json: this command has one format of its own", hint="leave --json out")
-    wished = _wished_format(formats, output_format, settings, as_json=as_json)
+    wished = _wished_format(formats, output_format, settings, configuration, as_json=as_json)
     chosen = OutputFormat(wished if wished in list(formats) else "table")
-    colours = colour or one_of(ColourChoice, settings.get("color"), "color in the configuration") or ColourChoice.AUTO
+    colours = colour or one_of(ColourChoice, settings.get("color"), f"color {configuration}") or ColourChoice.AUTO
     shows = (
         progress
         or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
-        or one_of(ProgressChoice, settings.get("progress"), "progress in the configuration")
+        or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
         or ProgressChoice.AUTO
     )
     logs = log_format or (LogFormat.JSON if wished in ("json", "ndjson") else LogFormat.TEXT)
@@ -439,7 +446,6 @@ def make_run(
         require_target(output, "--output")
         _require_directory(output)
     is_quiet = quiet or settings.get("quiet") is True
-    budget = retry_budget or os.environ.get("DELTACLI_RETRY_BUDGET") or settings.get("retry_budget")
     return Run(
         format=chosen,
         output=output,
@@ -456,13 +462,13 @@ def make_run(
         progress_is_asked_for=shows is not ProgressChoice.AUTO,
         log_is_json=logs is LogFormat.JSON,
         is_paged=not no_pager,
-        retry_budget_ms=None if budget is None else parse_duration(str(budget)),
+        retry_budget_ms=retry_budget_of(retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
     )
 
 
 def _wished_format(
-    formats: type[StrEnum], given: StrEnum | None, settings: Mapping[str, Any], *, as_json: bool
+    formats: type[StrEnum], given: StrEnum | None, settings: Mapping[str, Any], configuration: str, *, as_json: bool
 ) -> str:  # Any: TOML values
     """The format that was asked for, which need not be one of the command's. Raises UsageError."""
     # A default for every command means nothing to one that has no choice; errors keep to it all the same.
@@ -472,7 +478,7 @@ def _wished_format(
         if as_json
         else given
         or one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
-        or one_of(defaults, settings.get("format"), "format in the configuration")
+        or one_of(defaults, settings.get("format"), f"format {configuration}")
         or "table"
     )
 

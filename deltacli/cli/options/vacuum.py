@@ -155,9 +155,10 @@ class PlanningOptions:
         for option, value in [*texts, *(("--protect-from", uri) for uri in self.protect_from)]:
             if value is not None and not value.strip():
                 raise UsageError(f"{option} is empty")
+        below = self.allow_retention_below
         return make_request(
-            retention_ms=None if self.retention is None else parse_duration(self.retention),
-            allowed_below_ms=None if self.allow_retention_below is None else parse_duration(self.allow_retention_below),
+            retention_ms=None if self.retention is None else parse_duration(self.retention, "--retention"),
+            allowed_below_ms=None if below is None else parse_duration(below, "--allow-retention-below"),
             mode=self.mode or Mode.FULL,
             prefix=self.prefix,
             where=self.where,

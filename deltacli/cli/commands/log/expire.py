@@ -84,9 +84,9 @@ def expire(
     from deltacli.operations.table.table import Table
 
     request = ExpiryRequest(
-        None if retention is None else parse_duration(retention),
+        None if retention is None else parse_duration(retention, "--retention"),
         () if keep_versions is None else parse_versions(keep_versions, "--keep-versions"),
-        None if allow_below is None else parse_duration(allow_below),
+        None if allow_below is None else parse_duration(allow_below, "--allow-retention-below"),
     )
     opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
     plan = plan_expiry(opened, request)
