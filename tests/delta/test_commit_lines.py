@@ -112,3 +112,25 @@ def test_lines_are_put_together_across_blocks(size: int) -> None:
     assert [b"one", b"", b"two\r", b"last without newline"] == list(
         split_lines(data[start : start + size] for start in range(0, len(data), size))
     )
+
+
+@pytest.mark.parametrize("reader", ["whole", "stream"])
+@pytest.mark.parametrize(
+    "end",
+    ['{"add":{"path":"a', '{"add":{"path":"a"', '{"add":', '{"add":{"dataChange":tr', "{", '{"add":{"path":"\udcc3'],
+)
+def test_a_commit_that_is_cut_off_is_said_to_be_incomplete(reader: str, end: str) -> None:
+    data = b'{"txn":{"appId":"a","version":1}}\n' + end.encode(errors="surrogateescape")
+
+    with pytest.raises(CommitCorrupt) as raised:
+        read_actions(data, NAME) if reader == "whole" else list(stream_actions(data.split(b"\n"), NAME))
+
+    assert f"{NAME} ends in the middle of line 2: the file is incomplete" == raised.value.message
+
+
+@pytest.mark.parametrize(
+    "data", [b"not json", b'{"add":{"path":"a\n{"txn":{}}\n', b'{"add":{"path":"a"}}}', b'{"a":1 "b":2}']
+)
+def test_a_commit_that_is_damaged_elsewhere_is_not_said_to_be_incomplete(data: bytes) -> None:
+    with pytest.raises(CommitCorrupt, match=r"line 1 is not JSON: [a-z', ]+[a-z]$"):
+        read_actions(data, NAME)

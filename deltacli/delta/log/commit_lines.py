@@ -121,7 +121,8 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
     """Yield (kind, action) line by line without holding the file. Raises CommitCorrupt like `read_actions`."""
     loads = orjson.loads
     offset = 0
-    for number, line in enumerate(lines, 1):
+    rest = iter(lines)
+    for number, line in enumerate(rest, 1):
         if not line:
             offset += 1
             continue
@@ -131,7 +132,12 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
             if line.isspace():
                 offset += len(line) + 1
                 continue
-            value = _parse_leniently(line, name, number, offset)
+            try:
+                value = _parse_leniently(line, name, number, offset)
+            except CommitCorrupt as corrupt:
+                if next(rest, None) is None and is_cut_off(line):
+                    corrupt.message = f"{name} ends in the middle of line {number}: the file is incomplete"
+                raise
         if type(value) is not dict:
             raise _not_an_action(name, number, offset, value)
         for kind, action in value.items():
@@ -196,7 +202,7 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Any:  
     except RecursionError:
         reason, position = "nested too deeply", 0
     except json.JSONDecodeError as fault:
-        reason, position = fault.msg.lower(), len(text[: fault.pos].encode("utf-8", "surrogatepass"))
+        reason, position = json_reason(fault), len(text[: fault.pos].encode("utf-8", "surrogatepass"))
     except ValueError:
         reason, position = "a number has too many digits", 0
     raise CommitCorrupt(
@@ -205,6 +211,27 @@ def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Any:  
         facts={"line": str(number), "byte": str(offset + position), "line ends with": repr(text[-60:])},
         hint="deltacli history {table}",
     )
+
+
+def json_reason(fault: json.JSONDecodeError) -> str:
+    """Return why a text is not JSON, without the position that the standard library puts after it."""
+    return fault.msg.lower().removesuffix(" starting at")
+
+
+def is_cut_off(line: bytes) -> bool:
+    """Return True for the beginning of a JSON value whose end is missing."""
+    try:
+        text = line.decode("utf-8")
+        json.loads(text)
+    except UnicodeDecodeError as fault:
+        return fault.end == len(line) and fault.reason == "unexpected end of data"
+    except json.JSONDecodeError as fault:
+        left = text[fault.pos :].rstrip()
+        is_word = any(word.startswith(left) for word in ("true", "false", "null", "-"))
+        return fault.msg.startswith("Unterminated string") or (is_word and fault.pos > 0)
+    except (ValueError, RecursionError):
+        return False
+    return False
 
 
 def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | None:

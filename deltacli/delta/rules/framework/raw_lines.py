@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, MAX_DEPTH, MAX_LINE_BYTES, Action, is_nested_too_deeply
+from deltacli.delta.log.commit_lines import (
+    KNOWN_ACTIONS,
+    MAX_DEPTH,
+    MAX_LINE_BYTES,
+    Action,
+    is_nested_too_deeply,
+    json_reason,
+)
 from deltacli.delta.rules.framework.action_types import FIELDS, faults_of, shown, unknown_fields
 from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.views import Placed
@@ -125,7 +132,7 @@ class LineScanner:
             run.report(rules.BAD_JSON.at(place, message))
             return _UNREADABLE
         except ValueError as fault:
-            reason = fault.msg.lower() if isinstance(fault, json.JSONDecodeError) else "a number has too many digits"
+            reason = json_reason(fault) if isinstance(fault, json.JSONDecodeError) else "a number has too many digits"
             message = f"the line is not JSON: {reason}"
             run.report(rules.BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
             return _UNREADABLE
