@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from urllib.parse import quote
 
 _PASSWORD = re.compile(r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@")  # abfss://container@account holds none
@@ -53,8 +54,8 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without these strings, without the secrets of options and of the environment, and without
     passwords, signatures and credentials of URLs and headers.
     """
-    known = {*secrets, *_remembered, *_of_environment()}
-    for secret in sorted({form for each in known for form in _forms(each)}, key=len, reverse=True):
+    known = frozenset({*secrets, *_remembered, *_of_environment()})
+    for secret in _all_forms(known):
         text = text.replace(secret, _BLANK)
     text = _HEADER.sub(rf"\1{_BLANK}", _AUTHORIZATION.sub(rf"\1{_BLANK}", text))
     return _SIGNED.sub(rf"\1{_BLANK}", _PASSWORD.sub(rf"\1:{_BLANK}@", text))
@@ -78,9 +79,15 @@ def _secrets_in(value: object, name: str = "") -> Iterator[str]:
 
 
 def _of_environment() -> Iterator[str]:
-    for name, value in os.environ.items():
+    for name in os.environ:
         if name.startswith(_CLOUDS) and not name.endswith("_FILE") and _OF_CLOUDS.search(name):
-            yield value
+            yield os.environ.get(name, "")
+
+
+@lru_cache(maxsize=16)
+def _all_forms(secrets: frozenset[str]) -> tuple[str, ...]:
+    """Every form of some secrets, the longest first."""
+    return tuple(sorted({form for each in secrets for form in _forms(each)}, key=len, reverse=True))
 
 
 def _forms(secret: str) -> Iterator[str]:

@@ -112,6 +112,8 @@ class FooterFiles:
             return [self._read(path, reader) for path in paths]
 
     def _read(self, path: str, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
+        if self._files.is_refused(path):
+            return None, REFUSED
         try:
             found = self.place(path)
             if found is None:
@@ -124,6 +126,10 @@ class FooterFiles:
             return None, self.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
             return None, unread(path, fault)
+
+    def is_refused(self, path: str) -> bool:
+        """Return whether a file is known to be one that may not be opened."""
+        return self._files.is_refused(path)
 
     def refused(self, path: str, refusal: PathExternal) -> FileFault:
         """What becomes of a file that may not be opened."""
@@ -144,6 +150,10 @@ class FooterFiles:
             require_inside(storage, inner)
             return None
         return storage, other[1], self._sizes[other[1]]
+
+
+REFUSED = FileFault(PathExternal.code, "it lies outside the table")
+"""What becomes of a file that may not be opened, where nobody asks which."""
 
 
 def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:

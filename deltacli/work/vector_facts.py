@@ -84,6 +84,10 @@ class VectorReader:
         found: list[VectorRead] = []
         by_file: dict[tuple[int, str], list[tuple[Numbered, VectorPlace]]] = {}
         for row, descriptor in vectors:
+            text = descriptor.get("pathOrInlineDv")
+            if descriptor.get("storageType") == "p" and isinstance(text, str) and self._files.is_refused(text):
+                found.append(VectorRead(VectorFacts(row, None, "its file lies outside the table", None, None), None))
+                continue
             try:
                 place = find_vector(self._files, descriptor)
                 if place is None:

@@ -22,7 +22,7 @@ from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFa
 from deltacli.operations.read.scan import data_files
 from deltacli.operations.validate.more_questions import MoreQuestions
 from deltacli.operations.validate.statistics_question import question_of_statistics
-from deltacli.work.file_facts import Asking, FileAtHand, FileFacts, FooterFiles, Question, unread
+from deltacli.work.file_facts import REFUSED, Asking, FileAtHand, FileFacts, FooterFiles, Question, unread
 from deltacli.work.rows.data_files import DataFile, RowsWanted
 from deltacli.work.rows.row_conditions import StoredConditions
 
@@ -96,6 +96,8 @@ class RowQuestions:
             yield row, add, self._data_file(one, add["path"], places)
 
     def _data_file(self, one: Any, path: str, places: FooterFiles) -> AtHand:  # Any: a batch
+        if places.is_refused(path):
+            return REFUSED
         try:
             if places.place(path) is None:
                 return None

@@ -13,6 +13,7 @@ from threading import Lock
 from deltacli.delta.paths.paths import canonical, decode, without_dots
 from deltacli.quantities import plural
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
+from deltacli.storage.bounds import is_below
 from deltacli.storage.secrets import without_secrets
 
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
@@ -36,6 +37,10 @@ def read_prefixes(prefixes: Iterable[str]) -> Allowed:
     return Allowed.of(found)
 
 
+_MOST_KNOWN = 1 << 14
+"""Directories whose real places are remembered."""
+
+
 class TableFiles:
     """Finds the store and the path in it of each file of a table. `open_other` opens the stores of files elsewhere,
     which have to lie below what is `allowed`.
@@ -48,6 +53,8 @@ class TableFiles:
         self._root = f"{canonical(storage.uri).rstrip('/')}/"
         self._others: dict[str, Storage] = {}
         self._lock = Lock()
+        self._real: dict[str, str] = {}
+        """Local directory -> the same with its links resolved."""
         self._refused: set[int] = set()
         self._first_refused = ""
 
@@ -59,12 +66,22 @@ class TableFiles:
         """
         if not _ABSOLUTE.match(path):
             return self.below_root(decode(path))
-        place = canonical(path)
-        if place.startswith("/"):
-            place = without_dots(place)
+        place = _place_of(path)
         if place.startswith(self._root):
             return self.below_root(place[len(self._root) :])
         return self._elsewhere(path, place)
+
+    def is_refused(self, path: str) -> bool:
+        """Return whether `locate` is known to raise PathExternal, at a fraction of its price; the refusal is
+        remembered. False where only `locate` can tell.
+        """
+        if not _ABSOLUTE.match(path):
+            return False
+        place = _place_of(path)
+        if place.startswith(self._root) or self._is_allowed(place):
+            return False
+        self.refuse(path)
+        return True
 
     def as_written(self, path: str) -> tuple[Storage, str] | None:
         """The place of a relative path that its writer did not encode; None where decoding changes nothing.
@@ -120,14 +137,31 @@ class TableFiles:
         if not place.startswith("/"):
             return self._allowed.has_uri(place)
         try:
-            real = os.path.realpath(place)
+            real = os.path.realpath(place) if os.path.islink(place) else self._real_place(place)
+            if self._allowed.has_directory(real):
+                return True
+            return self._root.startswith("/") and is_below(real, self._real_directory(self._root.rstrip("/") or "/"))
         except ValueError:
             return False  # no file can have such a name
-        return self._is_inside(real) or self._allowed.has_directory(real)
 
-    def _is_inside(self, real: str) -> bool:
-        """Return whether a local path without links lies in the table."""
-        return self._root.startswith("/") and f"{real}/".startswith(f"{os.path.realpath(self._root).rstrip('/')}/")
+    def _real_place(self, place: str) -> str:
+        """The place of a file that is no link, the links of its directory resolved."""
+        directory, _, name = place.rpartition("/")
+        return f"{self._real_directory(directory or '/').rstrip('/')}/{name}"
+
+    def _real_directory(self, directory: str) -> str:
+        real = self._real.get(directory)
+        if real is None:
+            if len(self._real) >= _MOST_KNOWN:
+                self._real.clear()
+            real = self._real[directory] = os.path.realpath(directory)
+        return real
+
+
+def _place_of(path: str) -> str:
+    """The canonical place of an absolute path."""
+    place = canonical(path)
+    return without_dots(place) if place.startswith("/") else place
 
 
 def _climbs(path: str) -> bool:
