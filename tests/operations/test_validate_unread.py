@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from deltacli import open_table
 from deltacli.cli.render.validate.checkup import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.engine.embedded import EmbeddedEngine
-from deltacli.errors import PermissionRefused, StorageFailed
+from deltacli.errors import DataUnreadable, PermissionRefused, StorageFailed
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import LocalStorage
 from tests.support.external import add, put_commit, put_rows, write_table
@@ -59,3 +60,20 @@ def test_a_file_that_cannot_be_read_is_a_finding(
     assert told[0].message.endswith(f"can't be read: {fault.message}")
     assert found.not_checked
     assert judge(CheckedTable("t", found, found.findings, {}, 0, fails=True)).is_readable is None
+
+
+@pytest.mark.parametrize(
+    ("named", "facts"), [("p=a%20b.parquet", {"in the log": "p=a%20b.parquet"}), ("c.parquet", {})]
+)
+def test_a_file_that_is_not_there_is_named_as_a_directory_would_show_it(
+    named: str, facts: dict[str, str], tmp_path: Path
+) -> None:
+    root = write_table(tmp_path / "t", add(named))
+
+    with pytest.raises(DataUnreadable) as missing:
+        list(open_table(str(root)).snapshot().scan())
+
+    path = named.replace("%20", " ")
+    assert f"{path} does not exist" == missing.value.message
+    assert {"file": path, **facts} == {name: missing.value.facts[name] for name in ("file", *facts)}
+    assert ("in the log" in missing.value.facts) == bool(facts)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow.parquet import ParquetReader
+from deltacli.delta.paths.paths import decode
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.vectors.roaring import DeletedRows
@@ -83,10 +84,12 @@ def data_faults(file: DataFile) -> Iterator[None]:
             f"{file.path}: {fault.message}", code=fault.code, facts=_facts(file) | fault.facts, hint=fault.hint
         ) from fault
     except FileMissing as fault:
+        path = decode(file.path)
+        as_written = {} if path == file.path else {"in the log": file.path}
         raise DataUnreadable(
-            f"{file.path} does not exist",
+            f"{path} does not exist",
             code="data.file-missing",
-            facts=_facts(file),
+            facts=_facts(file) | {"file": path} | as_written,
             hint="deltacli validate {table} --level storage",
         ) from fault
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError, OverflowError, MemoryError) as fault:
