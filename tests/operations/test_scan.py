@@ -55,7 +55,8 @@ def test_a_missing_file_is_named() -> None:
 
     error = refusal(builder)
     assert ("data.file-missing", 3) == (error.code, error.exit_code)
-    assert "part%201.parquet does not exist" in error.message
+    assert "part 1.parquet does not exist" in error.message
+    assert "part%201.parquet" == error.facts["in the log"]
 
 
 def test_a_path_that_its_writer_did_not_encode_is_tried_as_it_stands() -> None:
