@@ -12,7 +12,8 @@ import typer
 
 from deltacli import __version__
 from deltacli.cli.errors import report_details, report_error, wants_json
-from deltacli.cli.options.shared import CommonFormat, ReaderGoneError, invocation, with_shared_options
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.shared import CommonFormat, ReaderGoneError, with_shared_options
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import typer
 
-from deltacli.cli.options.shared import OutputFormat, Run, invocation, require_target
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.shared import OutputFormat, Run, require_target
 from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.quantities import plural

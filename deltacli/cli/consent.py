@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from deltacli.cli.options.shared import Run, invocation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import close_live_line, for_screen, write_stderr
 from deltacli.clock import system_clock

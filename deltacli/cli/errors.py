@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from itertools import pairwise
 
-from deltacli.cli.options.shared import invocation
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again_with, fill_hint
 from deltacli.cli.terminal.term import say, say_json, visible

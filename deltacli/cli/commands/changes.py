@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, RowFormat, Run, TableArgument, invocation
+from deltacli.cli.options.shared import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
 
 if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import Moment

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument, invocation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.shared import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument
 from deltacli.cli.render.columns import Column, choose, unknown_column, usual, write_csv, write_table
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table

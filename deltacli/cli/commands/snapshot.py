@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.shared import (
     ColumnsOption,
@@ -18,7 +19,6 @@ from deltacli.cli.options.shared import (
     TableArgument,
     TimestampOption,
     VersionOption,
-    invocation,
 )
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table

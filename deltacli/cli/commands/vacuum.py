@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.cli.consent import require_consent, require_now_is_not_ahead
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import (
     CommitMetadataOption,
     DryRunOption,
@@ -14,7 +15,6 @@ from deltacli.cli.options.shared import (
     Run,
     TableArgument,
     YesOption,
-    invocation,
     require_target,
 )
 from deltacli.cli.options.vacuum import (

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.shared import FindingFormat, OutputFormat, Run, invocation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.shared import FindingFormat, OutputFormat, Run
 from deltacli.cli.terminal.shell import again_with, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.moments import parse_moment
-from deltacli.cli.options.shared import invocation
 from deltacli.errors import UsageError
 from deltacli.quantities import format_timestamp
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.shared import OutputFormat, Run, invocation
+from deltacli.cli.invocation import invocation
+from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.errors import UsageError
 

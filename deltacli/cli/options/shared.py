@@ -7,7 +7,7 @@ import inspect
 import os
 import stat
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
     one_of,
     parse_storage_option,
@@ -269,21 +270,6 @@ TAKES_VALUE: Mapping[str, bool] = {
     "--verbose": False,
 }
 """Shared options that may also stand before the command."""
-
-
-class Invocation:
-    """The command line at hand, for what is said about it before and after its options are settled."""
-
-    arguments: Sequence[str] = ()
-    log_is_json: bool | None = None
-    verbosity: int = 0
-
-    def begin(self, arguments: Sequence[str]) -> None:
-        """Forget the one before."""
-        self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
-
-
-invocation = Invocation()
 
 
 class ReaderGoneError(Exception):

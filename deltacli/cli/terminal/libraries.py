@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.options.shared import invocation
+from deltacli.cli.invocation import invocation
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import say, visible
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.consent import require_consent, require_now_is_not_ahead
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_versions
-from deltacli.cli.options.shared import DryRunOption, OutputFormat, Run, TableArgument, YesOption, invocation
+from deltacli.cli.options.shared import DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, quoted_table
 from deltacli.quantities import format_size, parse_duration, plural
