@@ -60,6 +60,10 @@ def unwritable(output: str, fault: OSError) -> StorageFailed:
     """The error of a file that can't be written, in the words of the system."""
     from deltacli.storage.disk_faults import disk_fault
 
-    error = disk_fault(fault, output, os.path.realpath(output), "written")
+    try:
+        place = os.path.realpath(output)
+    except ValueError:  # no file can have such a name
+        place = output
+    error = disk_fault(fault, output, place, "written")
     error.code = "output.unwritable"
     return error

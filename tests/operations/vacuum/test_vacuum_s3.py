@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from deltacli.clock import fixed_clock
-from deltacli.errors import PartlyDone
+from deltacli.errors import PermissionRefused
 from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.planning import plan_vacuum
@@ -159,7 +159,7 @@ def test_a_busy_store_is_asked_again_and_what_another_writer_adds_again_is_spare
 def test_what_a_store_denies_is_told_and_goes_next_time(s3: S3Server, uri: str) -> None:
     s3.fail("POST", bucket_of(uri), says("403 FORBIDDEN", "AccessDenied", "no s3:DeleteObject"))
 
-    with pytest.raises(PartlyDone) as caught:
+    with pytest.raises(PermissionRefused) as caught:
         table_at(uri).vacuum(max_delete="100%", prefix="day=1")
 
     assert "no s3:DeleteObject" in caught.value.facts["why"]
