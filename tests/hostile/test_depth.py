@@ -155,3 +155,28 @@ def test_a_size_nested_deeply_is_refused_by_name() -> None:
     with pytest.raises(CommitCorrupt, match=r"add\.size has the wrong type"):
         rows.batches("commit")
     assert "nested too deeply" in shown(value)
+
+
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ({"txn": {"appId": "a", "version": 1}}, "log compact {} --from 0 --to 1"),
+        (metadata(), "properties {} set a=b --yes"),
+    ],
+    ids=["compaction", "commit"],
+)
+def test_an_unknown_field_too_deep_to_be_written_again_is_refused_by_name(
+    line: dict[str, dict[str, object]], command: str, tmp_path: Path
+) -> None:
+    """
+    It is read: parsers take more levels than writers.
+    """
+    place = TableBuilder().commit(protocol(), metadata(), add("f", size=1)).write(tmp_path)
+    (kind, fields), depth = next(iter(line.items())), 985
+    text = json.dumps({kind: {**fields, "future": 0}}).replace('"future": 0', f'"future": {objects(depth)}')
+    (place / LOG / f"{1:020d}.json").write_text(text + "\n")
+
+    run = deltacli(*command.format(place).split())
+
+    assert 3 == run.code, run.error
+    assert "nested too deeply to be written" in run.error

@@ -19,6 +19,11 @@ def wrong_type(what: str, found: str, source: str) -> CommitCorrupt:
     )
 
 
+def too_deep(what: str, source: str) -> CommitCorrupt:
+    """The error for a value that is read, and nested too deeply to be written again."""
+    return wrong_type(what, "a value nested too deeply to be written", source)
+
+
 def shown(value: object) -> str:
     """A value of the log for a message. A repr calls itself for each level of it."""
     try:

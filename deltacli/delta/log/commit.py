@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
+from deltacli.delta.log.action_faults import too_deep
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA
 from deltacli.delta.log.log_path import MAX_VERSION
@@ -309,11 +310,17 @@ def _line(line: Action) -> bytes:
 
 
 def _json(value: object) -> bytes:
-    """Compact JSON. Half a surrogate pair, read from a lenient writer's log, is escaped as it was there."""
+    """Compact JSON. Half a surrogate pair, read from a lenient writer's log, is escaped as it was there.
+
+    Raises CommitCorrupt for a field of the state that is nested too deeply to be written again.
+    """
     try:
         return orjson.dumps(value)
     except TypeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        try:
+            return json.dumps(value, separators=(",", ":")).encode()
+        except RecursionError:
+            raise too_deep("a field", "the state") from None
 
 
 def _text(action: Action, name: str) -> str | None:

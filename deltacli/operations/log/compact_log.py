@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from deltacli.delta.log.action_faults import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.replay import file_key
@@ -139,7 +140,10 @@ def _line(kind: str, action: Action) -> bytes:
     try:
         return orjson.dumps({kind: action}) + b"\n"
     except (TypeError, ValueError):  # integers beyond 64 bits, halves of surrogate pairs
-        return json.dumps({kind: action}, separators=(",", ":")).encode() + b"\n"
+        try:
+            return json.dumps({kind: action}, separators=(",", ":")).encode() + b"\n"
+        except RecursionError:
+            raise too_deep(f"a field of {kind}", "the commits") from None
 
 
 def _put(storage: Storage, path: str, data: bytes) -> bool:
