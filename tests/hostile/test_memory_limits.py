@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -104,11 +105,12 @@ def test_a_fault_of_bytes_goes_on() -> None:
 
 
 def limited(limit_bytes: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run a command within a limit of its address space."""
+    """Run a command within a limit of its address space, and with the allocator that it chooses there."""
     import resource
 
     return subprocess.run(
         [sys.executable, "-m", "deltacli", *map(str, arguments)],
+        env={name: value for name, value in os.environ.items() if name != "ARROW_DEFAULT_MEMORY_POOL"},
         capture_output=True,
         text=True,
         check=False,

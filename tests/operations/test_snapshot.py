@@ -245,7 +245,7 @@ def test_a_truncated_commit_is_refused_and_the_version_before_it_is_not(table_bu
         table.snapshot()
 
     assert "commit.bad-json" == raised.value.code
-    assert "00000000000000000003.json line 2" in raised.value.message
+    assert "00000000000000000003.json ends in the middle of line 2" in raised.value.message
     assert 2 == table.snapshot(version=2).version
 
 
