@@ -144,10 +144,14 @@ def test_what_needs_little_memory_runs_within_a_low_limit(tmp_path: Path, argume
 
 
 @LINUX
-@pytest.mark.parametrize("command", ["snapshot", "checkpoint --force --stats both", "vacuum --dry-run", "validate"])
-def test_tables_of_some_size_fit_within_450_megabytes(tmp_path: Path, command: str) -> None:
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [("snapshot", 0), ("checkpoint --force --stats both", 0), ("vacuum --dry-run", 4), ("validate", 0)],
+)
+def test_tables_of_some_size_fit_within_450_megabytes(tmp_path: Path, command: str, code: int) -> None:
     """
-    Arenas and stacks of threads took the addresses: these commands ended in an abort, or in a damaged checkpoint.
+    Arenas and stacks of threads took the addresses: these commands ended in an abort, or in a damaged checkpoint. A
+    table without its files is refused by vacuum.
     """
     stats = json.dumps({"numRecords": 1, "minValues": {"text": "a" * 200}, "maxValues": {"text": "b" * 200}})
     adds = [add(f"part-{number:06d}.parquet", size=1, stats=stats) for number in range(40_000)]
@@ -157,4 +161,4 @@ def test_tables_of_some_size_fit_within_450_megabytes(tmp_path: Path, command: s
 
     run = limited(450_000_000, name, table, *options)
 
-    assert 0 == run.returncode, run.stderr
+    assert code == run.returncode, run.stderr
