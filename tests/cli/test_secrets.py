@@ -130,7 +130,9 @@ def run_all(place: Path, table: str, capture: CAPTURE) -> None:
         require_clean(place, f"{out.decode()}{err.decode()}")
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize(
+    "answer", [pytest.param(name, marks=[pytest.mark.long] if number else []) for number, name in enumerate(ANSWERS)]
+)
 def test_a_store_that_answers_with_what_it_was_sent(
     answer: str,
     echoing: tuple[str, dict[str, Any]],

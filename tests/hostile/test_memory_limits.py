@@ -146,7 +146,12 @@ def test_what_needs_little_memory_runs_within_a_low_limit(tmp_path: Path, argume
 @LINUX
 @pytest.mark.parametrize(
     ("command", "code"),
-    [("snapshot", 0), ("checkpoint --force --stats both", 0), ("vacuum --dry-run", 4), ("validate", 0)],
+    [
+        ("snapshot", 0),
+        pytest.param("checkpoint --force --stats both", 0, marks=pytest.mark.long),
+        pytest.param("vacuum --dry-run", 4, marks=pytest.mark.long),
+        pytest.param("validate", 0, marks=pytest.mark.long),
+    ],
 )
 def test_tables_of_some_size_fit_within_450_megabytes(tmp_path: Path, command: str, code: int) -> None:
     """
