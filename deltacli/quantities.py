@@ -174,7 +174,25 @@ def format_duration(duration_ms: int) -> str:
 
 def format_ranges(numbers: Iterable[int]) -> str:
     """Write numbers as ranges: `0-9, 12, 14-20`."""
-    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(numbers)) or "none"
+    return format_spans(ranges_of(numbers))
+
+
+def format_spans(spans: Iterable[tuple[int, int]]) -> str:
+    """Write (first, last) pairs as ranges."""
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
+
+
+def gaps_in(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, int]]:
+    """Return the runs between `first` and `last`, both included, of which no number is there, as (first, last).
+
+    The time depends on the numbers that are there, not on those that are missing: a version may be 2^60.
+    """
+    gaps: list[tuple[int, int]] = []
+    for number in sorted({number for number in numbers if first <= number <= last}):
+        if number > first:
+            gaps.append((first, number - 1))
+        first = number + 1
+    return [*gaps, (first, last)] if first <= last else gaps
 
 
 def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:

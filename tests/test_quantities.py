@@ -16,6 +16,7 @@ from deltacli.quantities import (
     format_ranges,
     format_size,
     format_timestamp,
+    gaps_in,
     parse_duration,
     parse_timestamp,
     ranges_of,
@@ -144,3 +145,11 @@ def test_ranges_hold_the_numbers_and_no_other(numbers: set[int]) -> None:
 def test_ranges_are_written_short() -> None:
     assert "0-9, 12, 14-20" == format_ranges([12, *range(10), *range(14, 21)])
     assert "none" == format_ranges([])
+
+
+@given(st.sets(st.integers(0, 40)), st.integers(0, 20), st.integers(15, 45))
+@examples(100)
+def test_gaps_hold_the_numbers_that_are_missing(numbers: set[int], first: int, last: int) -> None:
+    gaps = gaps_in(numbers, first, last)
+
+    assert [n for n in range(first, last + 1) if n not in numbers] == [n for a, b in gaps for n in range(a, b + 1)]

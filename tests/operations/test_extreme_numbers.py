@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import pytest
 
+from deltacli.cli.render.vacuum.screen import vacuum_sections
+from deltacli.cli.terminal.term import Terminal
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.log_path import MAX_VERSION
 from deltacli.delta.log.timestamps import MAX_TIME_MS
-from deltacli.errors import CommitCorrupt, Refused
+from deltacli.errors import CommitCorrupt, Refused, VersionAbsent
 from deltacli.operations.change.commit import Committed
 from deltacli.operations.log.version_checksum import check_or_write_checksum
 from deltacli.operations.table.version import Snapshot
-from tests.support.actions import add, birth, commit_info, metadata, protocol, to_bytes, txn
+from tests.support.actions import add, birth, commit_info, metadata, protocol, remove, to_bytes, txn
 from tests.support.builder import EPOCH_MS, LOG, StoredFile, TableBuilder, commit_path
 from tests.support.committing import FEATURES, STAMPED, count_up, infos, run
 from tests.support.reading import open_at, open_built
+from tests.support.vacuum_hazards import OLD_MS, plan_of, table_of, with_files
 
 
 def stamped(last_ms: int) -> TableBuilder:
@@ -130,3 +133,29 @@ def test_no_checksum_is_written_with_a_number_beyond_64_bits(number: int) -> Non
     with pytest.raises(CommitCorrupt, match="setTransactions has the wrong type"):
         check_or_write_checksum(open_at(storage), None)
     assert [f"{0:020d}.json"] == [stat.name for stat in storage.list_from(LOG)]
+
+
+def far_apart() -> TableBuilder:
+    """A table of versions 1 and 2^60, each with a checkpoint."""
+    builder = TableBuilder().commits(2).checkpoint(1)
+    for path in (commit_path(1), f"{LOG}/{1:020d}.checkpoint.parquet"):
+        builder.files[path.replace(f"{1:020d}", f"{1 << 60:020d}")] = builder.files[path]
+    return builder
+
+
+def test_a_gap_of_many_versions_is_named_without_counting_them() -> None:
+    table = open_built(far_apart())
+
+    with pytest.raises(VersionAbsent, match=f"commits 2-{(1 << 60) - 1} are missing"):
+        table.compact_log(1, 1 << 60)
+
+
+def test_a_vacuum_of_versions_far_apart_is_planned_and_shown() -> None:
+    table = with_files(table_of("live.parquet", "gone.parquet"), "gone.parquet").checkpoint()
+    table.commit(remove("gone.parquet", deleted_ms=OLD_MS)).checkpoint()
+    for path in (commit_path(1), f"{LOG}/{1:020d}.checkpoint.parquet"):
+        table.files[path.replace(f"{1:020d}", f"{1 << 60:020d}")] = table.files.pop(path)
+
+    sections = vacuum_sections(plan_of(table), None, Terminal(is_terminal=False, width=None, colour=False))
+
+    assert f"versions 0-{(1 << 60) - 1} may lose files" in [line for one in sections for line in one.lines]

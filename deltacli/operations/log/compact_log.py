@@ -21,7 +21,7 @@ from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.operations.table.table import Table
 from deltacli.progress import reported
-from deltacli.quantities import format_ranges
+from deltacli.quantities import format_ranges, format_spans, gaps_in
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.work.commits.reading import read_commit
 
@@ -75,10 +75,10 @@ def compact_log(table: Table, first: int, last: int, *, dry_run: bool = False) -
     snapshot = table.snapshot(version=last)
     require_writable(snapshot.protocol, last)
     commits = snapshot.listing.commits
-    missing = [version for version in range(first, last + 1) if version not in commits]
+    missing = gaps_in(commits, first, last)
     if missing:
         raise VersionAbsent(
-            f"commits {format_ranges(missing)} are missing",
+            f"commits {format_spans(missing)} are missing",
             code="log.gap",
             facts={"found": f"commits {format_ranges(commits)}"},
             hint="deltacli history {table}",

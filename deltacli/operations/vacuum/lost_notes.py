@@ -8,17 +8,16 @@ from __future__ import annotations
 import shlex
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.layout import Layout, choose_layout
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
-from deltacli.errors import DeltacliError, Unreadable
+from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.log import Log
-from deltacli.quantities import format_ranges, plural
+from deltacli.quantities import format_ranges, format_spans, gaps_in, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -51,9 +50,10 @@ def removed_in_gap(setting: Setting, files: pyarrow.Array) -> pyarrow.Array:
 
 def missing_commits(setting: Setting) -> str:
     """The gaps of the log, in words."""
-    runs = setting.references.listing.commit_runs
-    missing = [version for (_, last), (first, _) in pairwise(runs) for version in range(last + 1, first)]
-    return f"{'commit' if len(missing) == 1 else 'commits'} {format_ranges(missing)}"
+    commits = setting.references.listing.commits
+    gaps = gaps_in(commits, min(commits), max(commits))
+    is_one = len(gaps) == 1 and gaps[0][0] == gaps[0][1]
+    return f"{'commit' if is_one else 'commits'} {format_spans(gaps)}"
 
 
 def unread_note(setting: Setting, rows: pyarrow.Table, fault: Unreadable | None) -> str:
@@ -93,7 +93,7 @@ def _repair(setting: Setting, files: pyarrow.Array) -> str:
         wrong = _wrong_checkpoints(setting, files)
         if not wrong or not _is_repairable(setting, wrong[0]):
             return ""
-    except DeltacliError:
+    except (Unreadable, StorageFailed, Refused):
         return ""
     versions = sorted({found.version for found in wrong})
     if len(versions) < len(wrong) or any(found.kind is not LogFileKind.CLASSIC_CHECKPOINT for found in wrong):

@@ -12,9 +12,10 @@ from deltacli.quantities import (
     format_age,
     format_duration,
     format_moment,
-    format_ranges,
     format_size,
+    format_spans,
     format_timestamp,
+    gaps_in,
     plural,
 )
 
@@ -138,9 +139,10 @@ def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
     when = "" if reach.first_ms is None else f", committed {_moment(plan, reach.first_ms, terminal)}"
     yield f"whole from version {reach.first_version}{when}"
     if reach.oldest_before is not None and reach.oldest_before < reach.first_version:
-        lost = [one for one in range(reach.oldest_before, reach.first_version) if one not in reach.kept_versions]
+        lost = gaps_in(reach.kept_versions, reach.oldest_before, reach.first_version - 1)
         if lost:
-            yield f"{'versions' if len(lost) > 1 else 'version'} {format_ranges(lost)} may lose files"
+            is_one = len(lost) == 1 and lost[0][0] == lost[0][1]
+            yield f"{'version' if is_one else 'versions'} {format_spans(lost)} may lose files"
 
 
 def _change_feed(plan: VacuumPlan) -> Iterator[str]:
@@ -149,7 +151,7 @@ def _change_feed(plan: VacuumPlan) -> Iterator[str]:
 
 
 def _versions(first: int, last: int) -> str:
-    return f"version {first}" if first == last else f"versions {format_ranges(range(first, last + 1))}"
+    return f"{'version' if first == last else 'versions'} {format_spans([(first, last)])}"
 
 
 def _refusal(refusal: Refusal) -> str:
