@@ -28,7 +28,7 @@ from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.operations.vacuum.request import make_request
-from deltacli.storage import Walked, open_storage
+from deltacli.storage import WalkEntry, open_storage
 
 _OLD_MS = 1_500_000_000_000
 _FILES_A_DIRECTORY = 2_000
@@ -109,10 +109,10 @@ class _MadeUpStorage:
     def __getattr__(self, name: str) -> Any:  # Any: whatever the store has
         return getattr(self._inner, name)
 
-    def walk(self, directory: str, enter: Callable[[str, Sequence[str]], Iterable[str]]) -> Iterator[Walked]:  # noqa: ARG002
+    def walk(self, directory: str, enter: Callable[[str, Sequence[str]], Iterable[str]]) -> Iterator[WalkEntry]:  # noqa: ARG002
         """Every made-up file, as a store that lists flat tells it."""
         for batch in pq.ParquetFile(self._names).iter_batches(batch_size=_FILES_A_DIRECTORY):
-            yield Walked("", batch.column("path").to_pylist(), None, None, [])
+            yield WalkEntry("", batch.column("path").to_pylist(), None, None, [])
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
         """Old files of one size."""

@@ -109,7 +109,7 @@ def exhausted_by(fault: BaseException) -> MemoryExhausted:
 
 def _exhausted(reason: str, *, more: int | None = None, at_least: int | None = None) -> MemoryExhausted:
     """The error, with the limit in force and what is needed: `more` than there is, or `at_least` as a limit."""
-    from deltacli.quantities import format_size
+    from deltacli.units import format_size
 
     limit = address_limit()
     facts = {} if limit is None else {"limit": f"{format_size(limit)} of address space (ulimit -v)"}

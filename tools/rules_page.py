@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from importlib import import_module
 
-from deltacli.cli.render.validate.checkup import LEVEL_NAMES
+from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.delta.rules.framework.base import Area, Rule
 from deltacli.delta.rules.framework.catalogue import AREAS, catalogue
 

@@ -10,8 +10,8 @@ from deltacli import __version__
 from deltacli.cli.options.shared import require_target
 from deltacli.errors import UsageError
 from deltacli.operations.validate.trend import Entry, last_like, read_history
-from deltacli.quantities import format_timestamp, plural
 from deltacli.storage.replacement import unwritable
+from deltacli.units import format_timestamp, plural
 
 _NAMED = 5
 

@@ -41,20 +41,20 @@ class EmbeddedEngine:
             return
         from concurrent.futures import ThreadPoolExecutor
 
-        from deltacli.work.flights import Flights
+        from deltacli.work.task_tracker import TaskTracker
 
-        flights = Flights(work)
+        tracker = TaskTracker(work)
         with ThreadPoolExecutor(threads) as pool:
             try:
-                flying: deque[Future[Result]] = deque(pool.submit(flights.fly, piece) for piece in first)
-                flying.extend(pool.submit(flights.fly, piece) for piece in islice(remaining, in_flight - 2))
+                flying: deque[Future[Result]] = deque(pool.submit(tracker.run, piece) for piece in first)
+                flying.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, in_flight - 2))
                 while flying:
                     result = _result(flying.popleft())
-                    flying.extend(pool.submit(flights.fly, piece) for piece in islice(remaining, 1))
+                    flying.extend(pool.submit(tracker.run, piece) for piece in islice(remaining, 1))
                     yield result
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
-                flights.land()
+                tracker.wait_idle()
 
     def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
         """Yield what `threads` pieces at once yield, in turns."""
@@ -83,9 +83,9 @@ class EmbeddedEngine:
 
 def _result(future: Future[Result]) -> Result:
     """Wait for a piece and return what it gives, or raise what it raises."""
-    from deltacli.work.flights import PATIENCE
+    from deltacli.work.task_tracker import POLL_SECONDS
 
     while not future.done():
         with suppress(TimeoutError):
-            future.exception(timeout=PATIENCE)
+            future.exception(timeout=POLL_SECONDS)
     return future.result()

@@ -27,7 +27,7 @@ class PathKind(StrEnum):
     DIRECTORY = "directory"
 
 
-class Walked(NamedTuple):
+class WalkEntry(NamedTuple):
     """What a walk found in a directory, or a piece of it: a large one comes in several, of which each file is in one.
 
     `directory` is the path below the root, '' for the root; `names` are those of regular files, relative to it, with a
@@ -46,7 +46,7 @@ class Walked(NamedTuple):
     directory_modified_ms: int | None = None
 
 
-Enter = Callable[[str, Sequence[str]], Iterable[str]]
+ShouldDescend = Callable[[str, Sequence[str]], Iterable[str]]
 """Says which of the directories directly in one, whose path and whose directories' names it gets, are walked into."""
 
 
@@ -170,7 +170,7 @@ class Storage(Protocol):
     def list_directories(self, directory: str) -> list[str]:
         """Return the names of the directories directly in `directory`, ascending."""
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         """Yield what is in `directory` and below it, in no order: each regular file once.
 
         `enter` is called for a directory after its last piece; what it leaves out is never listed. A store that lists

@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from uuid import uuid4
 
-from deltacli import leftovers
+from deltacli import tempfiles
 
 OLD_NS = 24 * 3_600 * 1_000_000_000
 """A draft that was last changed before this time belongs to nobody. By the clock of the file system."""
@@ -47,12 +47,12 @@ class Draft:
         self._descriptor = -1
         while self._descriptor < 0:
             self.place = f"{directory}/{prefix}{uuid4().hex}.{_tag(directory)}.tmp"
-            leftovers.remember(Path(self.place))
+            tempfiles.remember(Path(self.place))
             try:
                 self._descriptor = _make(self.place, mode)
             finally:
                 if self._descriptor < 0:
-                    leftovers.forget(Path(self.place))
+                    tempfiles.forget(Path(self.place))
 
     @property
     def changed_ns(self) -> int:
@@ -63,7 +63,7 @@ class Draft:
         """Remove the file, unless it was renamed, and give the lock up."""
         with suppress(OSError):  # renamed away, or stuck: harmless either way
             os.unlink(self.place)
-        leftovers.forget(Path(self.place))
+        tempfiles.forget(Path(self.place))
         with suppress(OSError):
             os.close(self._descriptor)
 

@@ -17,13 +17,13 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
-    Enter,
     Failed,
     FileStat,
     Missing,
     PathKind,
+    ShouldDescend,
     Storage,
-    Walked,
+    WalkEntry,
 )
 from deltacli.storage.bounds import NOTHING, Allowed, LocalBounds
 from deltacli.storage.disk_faults import disk_fault, reason_of
@@ -89,7 +89,7 @@ class LocalStorage:
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         from deltacli.storage.local_walk import leads_elsewhere, look
 
         if leads_elsewhere(self.root, directory):

@@ -8,7 +8,7 @@ import stat as stat_module
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from deltacli.storage.base import Walked
+from deltacli.storage.base import WalkEntry
 
 _PIECE = 1 << 16
 """Names at a time of a directory with millions of files."""
@@ -20,7 +20,7 @@ _NO_FILE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def look(place: str, path: str, directories: list[str]) -> Iterator[Walked]:
+def look(place: str, path: str, directories: list[str]) -> Iterator[WalkEntry]:
     """Yield what is in one directory, and add the names of those in it to `directories`.
 
     The system tells what kind an entry is with its name, so nothing is asked a file. Raises OSError.
@@ -37,14 +37,14 @@ def look(place: str, path: str, directories: list[str]) -> Iterator[Walked]:
                     odd = _sort_out(piece, directories)
                 else:  # what nearly every directory of files is, in two thirds of the time
                     names, odd = [entry.name for entry in piece], []
-                yield Walked(path, names, None, None, odd)
+                yield WalkEntry(path, names, None, None, odd)
     finally:
         os.close(descriptor)
     if is_empty:
         # Asked after it was found empty: whatever came meanwhile makes it look younger. By its name, which a directory
         # that was removed meanwhile has lost.
         modified_ms = os.lstat(place).st_mtime_ns // 1_000_000
-        yield Walked(path, [], None, None, [], is_empty=True, directory_modified_ms=modified_ms)
+        yield WalkEntry(path, [], None, None, [], is_empty=True, directory_modified_ms=modified_ms)
 
 
 def _sort_out(entries: list[os.DirEntry[str]], directories: list[str]) -> list[str]:

@@ -16,12 +16,12 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
-    Enter,
     Existed,
     FileStat,
     Missing,
     PathKind,
-    Walked,
+    ShouldDescend,
+    WalkEntry,
 )
 
 
@@ -112,7 +112,7 @@ class MemoryStorage:
             raise FileMissing(f"{self._uri}/{directory} does not exist")
         return sorted({name.split("/", 1)[0] for name in rest if "/" in name})
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         prefix = f"{directory}/" if directory else ""
         files: dict[str, list[tuple[str, int, int]]] = defaultdict(list)
         below: dict[str, set[str]] = defaultdict(set)
@@ -134,7 +134,7 @@ class MemoryStorage:
             found = [file for file in files[path] if file[0]]
             if files[path]:
                 names, sizes, times = (list(column) for column in zip(*found, strict=True)) if found else ([], [], [])
-                yield Walked(path, names, sizes, times, [""] * (len(files[path]) - len(found)))
+                yield WalkEntry(path, names, sizes, times, [""] * (len(files[path]) - len(found)))
             waiting += [f"{path}/{name}" if path else name for name in enter(path, sorted(below[path]))]
 
     def read(self, path: str) -> bytes:

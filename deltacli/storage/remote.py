@@ -22,10 +22,10 @@ from deltacli.storage.base import (
     Creation,
     Deletion,
     Draft,
-    Enter,
     FileStat,
     PathKind,
-    Walked,
+    ShouldDescend,
+    WalkEntry,
     no_atomic_create,
 )
 from deltacli.storage.hadoop import require_hadoop, unloadable_library
@@ -107,7 +107,7 @@ class RemoteStorage:
         entries = self._ask(lambda: self._fs.ls(place, detail=True), place)
         return sorted(entry["name"].rstrip("/").rsplit("/", 1)[-1] for entry in entries if entry["type"] == "directory")
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         waiting = [directory]
         while waiting:
             path = waiting.pop()
@@ -237,7 +237,7 @@ class RemoteStorage:
             raise error from error.__cause__
 
 
-def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[Walked, list[str]]:
+def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[WalkEntry, list[str]]:
     """Return what a listing of a directory tells of it, and the names of the directories in it."""
     entries = [entry for entry in entries if entry["name"].rstrip("/") != place]  # not the directory's own marker
     named = {entry["name"].rstrip("/").rsplit("/", 1)[-1]: entry for entry in entries}
@@ -247,7 +247,7 @@ def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[Wal
     sizes = [int(entry["size"] or 0) for entry in files.values()]
     times = [_modified_ms(entry) for entry in files.values()]
     # A time that the listing doesn't tell must not look like one of long ago.
-    return Walked(path, list(files), sizes, times if all(times) else None, odd), directories
+    return WalkEntry(path, list(files), sizes, times if all(times) else None, odd), directories
 
 
 def _is_directory(entry: Mapping[str, Any]) -> bool:

@@ -15,7 +15,7 @@ from deltacli.delta.schema.to_arrow import arrow_schema
 from deltacli.delta.schema.types import PrimitiveType, StructField
 from deltacli.errors import DataUnreadable, StorageFailed
 from deltacli.work.file_facts import FooterFiles, reading_fault, unread
-from deltacli.work.rows.data_files import DataFile, RowsWanted, open_data_file
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
 
@@ -61,7 +61,7 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
     """Count the kinds of changes in a file; None where it does not tell them. Raises DataUnreadable."""
     column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
     schema = arrow_schema((column,))
-    wanted = RowsWanted((column,), schema, schema, FileColumns("none", lambda field: field.name))
+    wanted = ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
     file = DataFile(path, None)
     counts: Counter[str] = Counter()
     bad, example = 0, None

@@ -12,7 +12,7 @@ from deltacli.delta.footers.thrift import ThriftFaultError
 from deltacli.delta.rules.framework.file_views import UNREAD, FileFault
 from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
 from deltacli.storage import Storage, require_inside
-from deltacli.work.rows.data_files import DataFile, RowsWanted, open_data_file
+from deltacli.work.rows.data_files import DataFile, ReadSpec, open_data_file
 from deltacli.work.rows.row_reader import read_opened
 from deltacli.work.rows.table_files import TableFiles
 
@@ -47,7 +47,7 @@ class FileFacts(NamedTuple):
         return self.fault is not None and self.fault.code == PathExternal.code
 
 
-class Asking(Protocol):
+class RowCheck(Protocol):
     """One question about one file. Batches come in order, in the columns and types of the table, without deleted rows;
     every column may be null in them.
     """
@@ -60,10 +60,10 @@ class Asking(Protocol):
 
 
 class AskingBeside:
-    """A question that is also shown what `RowsWanted` has beside the table's columns: behind these."""
+    """A question that is also shown what `ReadSpec` has beside the table's columns: behind these."""
 
 
-class FileAtHand(NamedTuple):
+class OpenFileContext(NamedTuple):
     """A file whose rows are about to be read. `add` is its row of `action_schemas().add`; `data_file` has the partition
     values, in the types of the table.
     """
@@ -75,7 +75,7 @@ class FileAtHand(NamedTuple):
     """The Arrow schema of the file itself."""
 
 
-Question = Callable[[FileAtHand], Asking | None]
+RowCheckFactory = Callable[[OpenFileContext], RowCheck | None]
 """Begins to ask; None where the file can't tell."""
 
 
@@ -211,21 +211,21 @@ def _shown(magic: bytes) -> str:
 
 def read_file(
     files: TableFiles,
-    wanted: RowsWanted,
+    wanted: ReadSpec,
     row: int,
     add: Mapping[str, Any],  # Any: values of the columns
     data_file: DataFile,
-    questions: Mapping[str, Question],
+    questions: Mapping[str, RowCheckFactory],
     pool: FooterPool,
 ) -> FileFacts:
     """Open a file once: its footer, then its rows, which all questions see."""
     footer, fault, rows = None, None, 0
-    asked: dict[str, Asking] = {}
+    asked: dict[str, RowCheck] = {}
     try:
         with open_data_file(files, data_file) as opened, pool.reader() as reader:
             footer, fault = _footer_of(opened.source, reader)
             if footer is not None and fault is None:
-                at_hand = FileAtHand(add, data_file, footer, opened.schema)
+                at_hand = OpenFileContext(add, data_file, footer, opened.schema)
                 begun = {name: question(at_hand) for name, question in questions.items()}
                 asked = {name: asking for name, asking in begun.items() if asking is not None}
                 for batch in read_opened(files, wanted, data_file, opened):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deltacli import leftovers
+from deltacli import tempfiles
 from deltacli.arrow import compute as pc
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class SortedDigest:
         self._held, self._held_bytes, self._runs = [], 0, []
         if self._directory is not None:
             self._directory.cleanup()
-            leftovers.forget(Path(self._directory.name))
+            tempfiles.forget(Path(self._directory.name))
             self._directory = None
 
     def _sorted_held(self) -> pyarrow.Array:
@@ -74,7 +74,7 @@ class SortedDigest:
 
         if self._directory is None:
             self._directory = tempfile.TemporaryDirectory(prefix="deltacli-digest-")
-            leftovers.remember(Path(self._directory.name))
+            tempfiles.remember(Path(self._directory.name))
         lines = self._sorted_held()
         path = Path(self._directory.name) / f"run-{len(self._runs)}.arrow"
         schema = pa.schema([("line", pa.large_binary())])

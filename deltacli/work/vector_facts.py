@@ -11,8 +11,8 @@ from typing import NamedTuple
 from deltacli.delta.rules.framework.file_views import UNREAD, VectorFacts
 from deltacli.delta.vectors.roaring import NATIVE, DeletedRows
 from deltacli.errors import FileMissing, PathExternal, StorageFailed, UsageError
-from deltacli.quantities import plural
 from deltacli.storage import Storage
+from deltacli.units import plural
 from deltacli.work.rows.deletion_vectors import (
     Descriptor,
     VectorFaultError,

@@ -15,7 +15,7 @@ from deltacli.cli.render.state import Section, write_sections
 from deltacli.cli.render.vacuum.formats import write_vacuum
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, VacuumOutcome
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, TimeTravelRange, VacuumOutcome
 from tests.cli.vacuum_plans import ROWS, TOO_MUCH, TORN, make_plan
 
 PLAN = """\
@@ -97,7 +97,7 @@ def test_a_terminal_of_80_columns_gets_ages_and_every_word() -> None:
 
 def test_what_nobody_knows_is_not_made_up() -> None:
     rows = [(b"a.parquet", 1, 0, "tombstone", 3, None)]
-    plan = make_plan(rows, mode=Mode.LITE, kept=Kept(), reach=Reach())
+    plan = make_plan(rows, mode=Mode.LITE, kept=Kept(), reach=TimeTravelRange())
 
     written = on_screen(vacuum_sections(plan, None, SCREEN))
     outcome = VacuumOutcome(start_version=4, end_problem="no space")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.checker import failure_code
+from deltacli.cli.validate_runner import failure_code
 from deltacli.delta.rules.framework.base import Finding, Place, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.errors import DeltacliError, NotATable, StorageFailed

@@ -15,10 +15,10 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import Draft7Validator
 
-from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, place_name, working_path, working_uri
 from deltacli.cli.render.validate.findings import write_findings_csv, write_json, write_text
 from deltacli.cli.render.validate.github import write_github
 from deltacli.cli.render.validate.junit import write_junit
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, working_path, working_uri
 from deltacli.cli.render.validate.sarif import write_sarif
 from deltacli.cli.terminal.term import CONTROL, Terminal
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Rule, Severity
@@ -53,12 +53,12 @@ def make_table(*findings: Finding, name: str = "./lake/t", uri: str | None = Non
     return CheckedTable(name, validation, findings, {RULE.id: 7}, 0, fails=True)
 
 
-def make_checkup(*tables: CheckedTable, fail_on: Severity = Severity.ERROR) -> Checkup:
+def make_checkup(*tables: CheckedTable, fail_on: Severity = Severity.ERROR) -> ValidationReport:
     failure = (f"none {NASTY}", NotATable(f"nothing {NASTY}", facts={"path": NASTY}))
-    return Checkup("storage", fail_on, tables, (failure,), (RULE, QUIET))
+    return ValidationReport("storage", fail_on, tables, (failure,), (RULE, QUIET))
 
 
-def nasty() -> Checkup:
+def nasty() -> ValidationReport:
     """A finding whose every text is hostile, a light one without a line, and one about the table itself."""
     place = Place(f"_delta_log/{NASTY}.json", 4, 3, NASTY)
     return make_checkup(
@@ -70,9 +70,9 @@ def nasty() -> Checkup:
     )
 
 
-def written(write: Callable[..., None], checkup: Checkup, **options: Any) -> bytes:
+def written(write: Callable[..., None], report: ValidationReport, **options: Any) -> bytes:
     sink = io.BytesIO()
-    write(sink, checkup, **options)
+    write(sink, report, **options)
     return sink.getvalue()
 
 
@@ -357,7 +357,7 @@ def test_sarif_keeps_what_a_name_was() -> None:
     finding = rule.at(Place("x"), "message", seen=TRICKS)
     table = CheckedTable("t", Validation("file:///t", 3, "log", (finding,), {}, ()), (finding,), {}, 0, fails=True)
 
-    text = written(write_sarif, Checkup("log", Severity.ERROR, (table,), (), (rule,)), indent=False).decode()
+    text = written(write_sarif, ValidationReport("log", Severity.ERROR, (table,), (), (rule,)), indent=False).decode()
 
     document = json.loads(text)
     assert not CONTROL.search(text[:-1])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.validate.checkup import CheckedTable
+from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.delta.rules.framework.base import Finding, Place, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Refusal, TimeTravelRange, VacuumPlan
 from tests.support.vacuum_plans import SCHEMA
 
 DAY_MS = 86_400_000
@@ -50,7 +50,7 @@ def make_plan(rows: Sequence[Row] = ROWS, **settings: Any) -> VacuumPlan:  # Any
         "own_retention_ms": 7 * DAY_MS,
         "cutoff_ms": NOW_MS - 7 * DAY_MS,
         "kept": KEPT,
-        "reach": Reach(41, NOW_MS - 6 * DAY_MS, 12, (3, 40)),
+        "reach": TimeTravelRange(41, NOW_MS - 6 * DAY_MS, 12, (3, 40)),
     }
     return VacuumPlan(candidates=candidates, **{**known, **settings})
 

@@ -134,7 +134,7 @@ def test_rows_stay_and_their_values_have_the_wider_types(table: CorpusTable, roo
     before = opened.snapshot()
     chosen = [one for one in columns_of(before) if one.path not in GUARDED.get(table.id, {})]
     rows, found, seen = rows_of(table, before), rules_of(opened, infos=False), rules_of(opened, infos=True)
-    is_of_preview = "typeWidening-preview" in before.regime.features
+    is_of_preview = "typeWidening-preview" in before.config.features
     schema = json.loads(before.metadata.schema_string or "")
     assert chosen
 
@@ -144,7 +144,7 @@ def test_rows_stay_and_their_values_have_the_wider_types(table: CorpusTable, roo
     assert before.version + 1 == version == after.version
     expected = widened_schema(schema, chosen, version if is_of_preview else None)
     assert expected == json.loads(after.metadata.schema_string or "")
-    assert after.regime.features >= before.regime.features | {
+    assert after.config.features >= before.config.features | {
         "typeWidening-preview" if is_of_preview else "typeWidening"
     }
     assert after.raw_metadata["configuration"]["delta.enableTypeWidening"] == "true"

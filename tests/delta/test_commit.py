@@ -10,9 +10,9 @@ import pytest
 from deltacli.delta.log.commit import (
     Base,
     CommitRequest,
-    GoesOn,
+    ConflictingCommit,
+    Rebase,
     Recompute,
-    Winner,
     encode,
     judge,
     look_at,
@@ -169,7 +169,7 @@ MADE_ANEW: list[tuple[CommitRequest, Line]] = [
 ]
 
 
-def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0) -> Winner:
+def won(request: CommitRequest, version: int, *lines: Line, modified_ms: int = 0) -> ConflictingCommit:
     return look_at(request, version, modified_ms, [pair for line in lines for pair in line.items()])
 
 
@@ -179,7 +179,7 @@ def test_what_changes_nothing_that_was_read_is_followed(request_: CommitRequest,
 
     verdict = judge(request_, base(), winners)
 
-    assert GoesOn(base()._replace(version=9)) == verdict
+    assert Rebase(base()._replace(version=9)) == verdict
 
 
 @pytest.mark.parametrize(("request_", "line"), MADE_ANEW)
@@ -202,7 +202,7 @@ def test_the_timestamp_of_the_last_winner_counts() -> None:
     request = CommitRequest("X")
     winners = [won(request, 8 + n, commit_info(inCommitTimestamp=50 - n), modified_ms=9_999) for n in range(2)]
 
-    assert GoesOn(base(ICT)._replace(version=9, committed_ms=49)) == judge(request, base(ICT, committed_ms=5), winners)
+    assert Rebase(base(ICT)._replace(version=9, committed_ms=49)) == judge(request, base(ICT, committed_ms=5), winners)
 
 
 def test_a_winner_without_the_timestamp_it_needs_is_looked_at_anew() -> None:
@@ -216,7 +216,7 @@ def test_before_timestamps_the_times_of_files_count_and_never_go_back() -> None:
     request = with_configuration(enableInCommitTimestamps="true")
     winners = [won(request, 8, commit_info(inCommitTimestamp=1), modified_ms=70), won(request, 9, modified_ms=70)]
 
-    assert GoesOn(base()._replace(version=9, committed_ms=71)) == judge(request, base(committed_ms=5), winners)
+    assert Rebase(base()._replace(version=9, committed_ms=71)) == judge(request, base(committed_ms=5), winners)
 
 
 ALLOWED = read_protocol(protocol(1, 7, writer_features=FEATURES)["protocol"], "t")

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_protocol
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, plan_features, show_features
 from deltacli.delta.protocol.features import FEATURES, FeatureKind
 from deltacli.delta.protocol.protocol import require_committable, require_readable
 from deltacli.errors import Refused, UsageError
-from tests.delta.test_property_changes import raw, regime
+from tests.delta.test_property_changes import config, raw
 
 Action = dict[str, Any]  # Any: JSON values
 
@@ -26,8 +26,8 @@ def listed(features: Sequence[str]) -> Action:
     return versions | {"readerFeatures": of_readers, "writerFeatures": list(features)}
 
 
-def in_force(protocol: Action, configuration: Mapping[str, str] | None = None) -> Regime:
-    return replace(regime(raw(configuration)), protocol=read_protocol(protocol, "test"))
+def in_force(protocol: Action, configuration: Mapping[str, str] | None = None) -> TableConfiguration:
+    return replace(config(raw(configuration)), protocol=read_protocol(protocol, "test"))
 
 
 def plan(protocol: Action, *names: str, configuration: Mapping[str, str] | None = None) -> FeaturesPlan:

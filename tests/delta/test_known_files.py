@@ -11,7 +11,7 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.rules.framework import known_files
 from deltacli.delta.rules.framework.known_files import KnownFiles
-from deltacli.delta.rules.framework.views import Placed, Totals, TouchedFile
+from deltacli.delta.rules.framework.views import LocatedAction, Totals, TouchedFile
 
 CHECKPOINT = "_delta_log/of_checkpoint.parquet"
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}
@@ -35,7 +35,7 @@ def known_of(adds: list[Action], removes: list[Action] | None = None) -> KnownFi
 
 def touched(kind: str, action: Action) -> TouchedFile:
     """A file of a commit that nobody looked up before."""
-    return TouchedFile(Placed(kind, action, 1), action["path"], "", None)
+    return TouchedFile(LocatedAction(kind, action, 1), action["path"], "", None)
 
 
 def live_paths(known: KnownFiles) -> list[str]:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.checkpoint.parsed import parse_partition_values, parse_statistics, partition_type, stats_type
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.schema.types import parse_schema
 
@@ -23,17 +23,17 @@ MICROSECONDS = 1_000_000
 DAY = 86_400 * MICROSECONDS
 
 
-def regime(
+def config(
     columns: Mapping[str, Any],
     *,
     partitions: tuple[str, ...] = (),
     properties: Mapping[str, str] | None = None,
-) -> Regime:
+) -> TableConfiguration:
     """What holds for a table of these columns."""
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in columns.items()]
     schema = json.dumps({"type": "struct", "fields": fields})
     metadata = Metadata("id", None, None, "parquet", {}, schema, partitions, properties or {}, None)
-    return Regime(protocol=Protocol(1, 2), metadata=metadata, schema=parse_schema(schema))
+    return TableConfiguration(protocol=Protocol(1, 2), metadata=metadata, schema=parse_schema(schema))
 
 
 def plain(column: Any) -> list[Any]:  # Any: an Arrow array
@@ -45,7 +45,7 @@ def plain(column: Any) -> list[Any]:  # Any: an Arrow array
 
 def bounds_of(kind: str, values: list[Any], *, others: tuple[str | None, ...] = ()) -> list[Any]:
     """The parsed minimum of each value of a column of this type."""
-    table = regime({"c": kind})
+    table = config({"c": kind})
     texts = [json.dumps({"numRecords": 1, "minValues": {"c": value}}) for value in values]
     parsed = parse_statistics(pa.array([*texts, *others], pa.string()), table, stats_type(table))
     parsed.validate(full=True)
@@ -89,7 +89,7 @@ def test_a_bound_is_exact_or_absent(kind: str, values: list[Any], expected: list
 
 
 def test_statistics_that_are_no_json_are_null_and_the_others_stay_in_their_rows() -> None:
-    table = regime({"c": "integer"})
+    table = config({"c": "integer"})
     texts = pa.array([None, '{"numRecords":1}', "x", '{"numRecords":2,"nullCount":{"c":1}}', ""])
 
     parsed = parse_statistics(texts, table, stats_type(table))
@@ -102,7 +102,7 @@ def test_statistics_that_are_no_json_are_null_and_the_others_stay_in_their_rows(
 def test_columns_without_bounds_are_counted_all_the_same() -> None:
     array = {"type": "array", "elementType": "integer", "containsNull": True}
     empty = {"type": "struct", "fields": []}
-    kind = stats_type(regime({"a": array, "b": "boolean", "x": "binary", "v": "variant", "n": "void", "e": empty}))
+    kind = stats_type(config({"a": array, "b": "boolean", "x": "binary", "v": "variant", "n": "void", "e": empty}))
 
     counts = pa.struct([(name, pa.int64()) for name in ("a", "b", "x", "v", "n")])
     assert pa.struct([("numRecords", pa.int64()), ("nullCount", counts)]) == kind
@@ -119,7 +119,7 @@ def test_columns_without_bounds_are_counted_all_the_same() -> None:
     ],
 )
 def test_properties_choose_the_columns_that_have_statistics(properties: Mapping[str, str], expected: int) -> None:
-    kind = stats_type(regime({f"c{number}": "integer" for number in range(40)}, properties=properties))
+    kind = stats_type(config({f"c{number}": "integer" for number in range(40)}, properties=properties))
 
     index = kind.get_field_index("minValues")
     assert expected == (kind.field(index).type.num_fields if index >= 0 else 0)
@@ -141,7 +141,7 @@ def test_properties_choose_the_columns_that_have_statistics(properties: Mapping[
     ],
 )
 def test_a_partition_value_is_exact_or_absent(kind: str, texts: list[str], expected: list[Any]) -> None:
-    table = regime({"p": kind}, partitions=("p",))
+    table = config({"p": kind}, partitions=("p",))
     rows = [[("p", text)] for text in texts]
     maps = pa.array([*rows, [("p", None)], [], None], pa.map_(pa.string(), pa.string()))
 
@@ -152,7 +152,7 @@ def test_a_partition_value_is_exact_or_absent(kind: str, texts: list[str], expec
 
 
 def test_a_partition_of_nan_is_nan() -> None:
-    table = regime({"p": "double"}, partitions=("p",))
+    table = config({"p": "double"}, partitions=("p",))
     maps = pa.array([[("p", "NaN")]], pa.map_(pa.string(), pa.string()))
 
     (found,) = parse_partition_values(maps, table, partition_type(table)).field("p").to_pylist()

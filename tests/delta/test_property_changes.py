@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.property_changes import PropertiesPlan, pairs_of, plan_set, plan_unset
 from deltacli.delta.schema.types import parse_schema
 from deltacli.errors import DeltacliError, Refused, UsageError
@@ -41,7 +41,7 @@ def raw(configuration: Mapping[str, Any] | None = None, schema: str = SCHEMA) ->
     }
 
 
-def regime(metadata: Action, features: Sequence[str] | str = "1,2") -> Regime:
+def config(metadata: Action, features: Sequence[str] | str = "1,2") -> TableConfiguration:
     """What is in force: legacy versions as `reader,writer`, or features."""
     if isinstance(features, str):
         reader, writer = map(int, features.split(","))
@@ -49,7 +49,7 @@ def regime(metadata: Action, features: Sequence[str] | str = "1,2") -> Regime:
     else:
         protocol = {"minReaderVersion": 3, "minWriterVersion": 7}
         protocol |= {"readerFeatures": [], "writerFeatures": list(features)}
-    return Regime(
+    return TableConfiguration(
         read_protocol(protocol, "test"), read_metadata(metadata, "test"), parse_schema(str(metadata["schemaString"]))
     )
 
@@ -63,14 +63,14 @@ def put(
     force: bool = False,
 ) -> PropertiesPlan:
     metadata = raw(configuration, schema)
-    return plan_set(regime(metadata, features), metadata, values, force=force)
+    return plan_set(config(metadata, features), metadata, values, force=force)
 
 
 def drop(
     keys: Sequence[str], configuration: Mapping[str, Any] | None = None, features: Sequence[str] | str = "1,2"
 ) -> PropertiesPlan:
     metadata = raw(configuration)
-    return plan_unset(regime(metadata, features), metadata, keys)
+    return plan_unset(config(metadata, features), metadata, keys)
 
 
 def configuration_of(plan: PropertiesPlan) -> Any:  # Any: JSON values
@@ -80,8 +80,8 @@ def configuration_of(plan: PropertiesPlan) -> Any:  # Any: JSON values
 
 def test_only_the_configuration_changes_and_nothing_in_it_but_what_was_asked_for() -> None:
     before = raw({"mine": None, "flag": True, "gone": "x"})
-    after = plan_set(regime(before), before, {"delta.appendOnly": "True"})
-    less = plan_unset(regime(before), before, ["gone", "never"])
+    after = plan_set(config(before), before, {"delta.appendOnly": "True"})
+    less = plan_unset(config(before), before, ["gone", "never"])
 
     assert before | {"configuration": {"mine": None, "flag": True, "gone": "x", "delta.appendOnly": "true"}} == (
         after.metadata

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.encoding.value_text import Moment, parse_date, parse_moment
+from deltacli.delta.encoding.value_text import ParsedMoment, parse_date, parse_moment
 from deltacli.delta.partitions.text import Spelling, may_be_equal, spelling_of
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.stats.schema import StatColumn, decimal_parts, kind_of
@@ -109,20 +109,20 @@ def test_dates_are_days_of_the_calendar(text: str, days: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("1970-01-01", Moment(0, has_zone=False, is_date_only=True)),
-        ("1970-01-01 23:59:59", Moment(86_399_000_000, has_zone=False, is_date_only=False)),
-        ("1970-01-01T00:00Z", Moment(0, has_zone=True, is_date_only=False)),
-        ("1970-01-01T00:00:00.0000019 UTC", Moment(1, has_zone=True, is_date_only=False)),
-        ("1970-01-01T01:00:00+01:00", Moment(0, has_zone=True, is_date_only=False)),
-        ("1970-01-01T00:00:00-0130", Moment(5_400_000_000, has_zone=True, is_date_only=False)),
-        ("1970-01-01T00:00:00 Europe/Rome", Moment(0, has_zone=True, is_date_only=False)),
+        ("1970-01-01", ParsedMoment(0, has_zone=False, is_date_only=True)),
+        ("1970-01-01 23:59:59", ParsedMoment(86_399_000_000, has_zone=False, is_date_only=False)),
+        ("1970-01-01T00:00Z", ParsedMoment(0, has_zone=True, is_date_only=False)),
+        ("1970-01-01T00:00:00.0000019 UTC", ParsedMoment(1, has_zone=True, is_date_only=False)),
+        ("1970-01-01T01:00:00+01:00", ParsedMoment(0, has_zone=True, is_date_only=False)),
+        ("1970-01-01T00:00:00-0130", ParsedMoment(5_400_000_000, has_zone=True, is_date_only=False)),
+        ("1970-01-01T00:00:00 Europe/Rome", ParsedMoment(0, has_zone=True, is_date_only=False)),
         ("1970-01-01 24:00:00", None),
         ("1970-01-01 23:60:00", None),
         ("1970-01-01 23:59:60", None),
         ("1970-02-30 00:00:00", None),
     ],
 )
-def test_moments_are_microseconds_of_utc(text: str, expected: Moment | None) -> None:
+def test_moments_are_microseconds_of_utc(text: str, expected: ParsedMoment | None) -> None:
     assert expected == parse_moment(text)
 
 

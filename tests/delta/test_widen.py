@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.widening_plan import plan_widening
 from deltacli.delta.stats.schema import decimal_parts
 from deltacli.errors import Unreadable, UsageError
@@ -16,12 +16,12 @@ from tests.support.widening import (
     ENABLED,
     array,
     codes,
+    config_of,
     field,
     map_of,
     metadata,
     planned,
     protocol,
-    regime_of,
     struct,
 )
 
@@ -158,15 +158,15 @@ def test_a_protocol_that_is_none_is_refused() -> None:
 def test_the_lists_of_a_protocol_keep_their_order_where_they_are_known() -> None:
     names = ["timestampNtz", "appendOnly"]
     raw = metadata(struct(*FIELDS), ENABLED)
-    regime = regime_of(protocol(*names), raw)
+    config = config_of(protocol(*names), raw)
 
-    def listed(regime: Regime) -> list[str]:
-        plan = plan_widening(regime, raw, [("a", "long")], commit_version=1, enable=False, upgrade_protocol=True)
+    def listed(config: TableConfiguration) -> list[str]:
+        plan = plan_widening(config, raw, [("a", "long")], commit_version=1, enable=False, upgrade_protocol=True)
         assert plan.protocol_after is not None
         return list(plan.protocol_after["writerFeatures"])
 
-    assert [*names, "typeWidening"] == listed(regime)
-    assert [*sorted(names), "typeWidening"] == listed(replace(regime, raw_protocol=None))
+    assert [*names, "typeWidening"] == listed(config)
+    assert [*sorted(names), "typeWidening"] == listed(replace(config, raw_protocol=None))
 
 
 # -- the preview -----------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_actions_out_of_a_checkpoint_become_actions_of_a_commit() -> None:
     names = protocol("typeWidening") | {"more": None}
 
     plan = plan_widening(
-        regime_of(names, of_checkpoint),
+        config_of(names, of_checkpoint),
         of_checkpoint,
         [("a", "short")],
         commit_version=1,
@@ -243,11 +243,11 @@ def test_actions_out_of_a_checkpoint_become_actions_of_a_commit() -> None:
 
 def test_a_table_without_a_schema_is_unreadable() -> None:
     raw = metadata("", {})
-    regime = regime_of(protocol("typeWidening"), metadata(struct(), {}))
+    config = config_of(protocol("typeWidening"), metadata(struct(), {}))
 
     for broken in (raw, raw | {"schemaString": None}):
         with pytest.raises(Unreadable):
-            plan_widening(regime, broken, [("a", "long")], commit_version=1, enable=True, upgrade_protocol=True)
+            plan_widening(config, broken, [("a", "long")], commit_version=1, enable=True, upgrade_protocol=True)
 
 
 def test_a_plan_shows_what_it_does_and_not_the_whole_schema() -> None:

@@ -13,8 +13,8 @@ import pytest
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
 from deltacli.operations.table.table import Table
-from deltacli.quantities import format_ranges
 from deltacli.storage import open_storage
+from deltacli.units import format_ranges
 from tests.differential.known import DIFFERENCES
 from tests.support import corpus
 from tests.support.peers import ENVIRONMENT_VARIABLE, PeerAnswer, PeerFile, Task, ask, has_peer, peer_python

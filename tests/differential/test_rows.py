@@ -11,7 +11,7 @@ import pytest
 
 from deltacli import open_table
 from deltacli.errors import DeltacliError
-from deltacli.quantities import format_ranges
+from deltacli.units import format_ranges
 from tests.differential.known import (
     CATALOG,
     DANGLING_HINT,

@@ -14,22 +14,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules import damages_statistics_files as damages
+from tests.rules import corruptions_statistics_files as corruptions
 from tests.rules.table_builder import TableBuilder
 from tests.support.peers import ENVIRONMENT_VARIABLE, SCRIPTS, peer_python
 
 LOST: dict[Callable[[], TableBuilder], tuple[str, tuple[str, ...]]] = {
     # Damage -> a filter for one row, and who does not find it.
-    damages.least_id_below_the_minimum: ("id = 40", ("duckdb", "deltalake")),
-    damages.name_above_a_maximum_that_was_merely_cut: ("name = 'name 41'", ("duckdb", "deltalake")),
-    damages.no_null_where_there_is_one: ("id = 40 AND name IS NULL", ("deltalake",)),
-    damages.nulls_alone_where_there_are_names: ("name = 'name 45'", ("duckdb", "deltalake")),
-    damages.decimal_that_went_through_a_double: ("x > 1234567890123456700", ("duckdb", "deltalake")),
-    damages.time_two_milliseconds_above_the_maximum: (
+    corruptions.least_id_below_the_minimum: ("id = 40", ("duckdb", "deltalake")),
+    corruptions.name_above_a_maximum_that_was_merely_cut: ("name = 'name 41'", ("duckdb", "deltalake")),
+    corruptions.no_null_where_there_is_one: ("id = 40 AND name IS NULL", ("deltalake",)),
+    corruptions.nulls_alone_where_there_are_names: ("name = 'name 45'", ("duckdb", "deltalake")),
+    corruptions.decimal_that_went_through_a_double: ("x > 1234567890123456700", ("duckdb", "deltalake")),
+    corruptions.time_two_milliseconds_above_the_maximum: (
         "x = TIMESTAMPTZ '2026-01-01T12:00:00.001Z'",
         ("deltalake",),
     ),
-    damages.nested_value_above_the_maximum: ("x.y = 3", ("duckdb", "deltalake")),
+    corruptions.nested_value_above_the_maximum: ("x.y = 3", ("duckdb", "deltalake")),
 }
 
 

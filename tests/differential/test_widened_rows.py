@@ -68,7 +68,7 @@ def _widened(table: corpus.CorpusTable, place: Path) -> Widened:
     found = candidates(json.loads(before.metadata.schema_string or ""), before.metadata.partition_columns)
     chosen = tuple(one for one in found if one.path not in GUARDED.get(table.id, {}))
     opened.widen_type(*(one.change for one in chosen), enable=True, upgrade_protocol=True)
-    return Widened(table.id, place, before.version, chosen, opened.snapshot().regime.features)
+    return Widened(table.id, place, before.version, chosen, opened.snapshot().config.features)
 
 
 def answers_of(peer: str, tasks: list[Task], directory: Path) -> list[PeerRows]:

@@ -22,7 +22,7 @@ from deltacli.operations.checkpoint.checkpoint import (
     plan_checkpoint,
     write_checkpoint,
 )
-from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
 from deltacli.storage.memory import MemoryStorage
 from deltacli.work.checkpoints import writing as checkpoint_writing
@@ -65,7 +65,7 @@ def check_table(storage: Storage, builder: TableBuilder) -> None:
     table = open_at(storage)
     assert state_document(table) in wanted
     assert {"checkpoint.multipart-incomplete"} >= set(table.snapshot().problems)
-    assert {Verdict.AGREES} >= {found.verdict for found in verify_checkpoints(table)}
+    assert {CheckpointVerdict.AGREES} >= {found.verdict for found in verify_checkpoints(table)}
     try:
         hint = read_hint(storage.read(HINT))
     except FileMissing:
@@ -363,7 +363,7 @@ def test_a_checkpoint_whose_pages_are_corrupt_costs_a_second_reading() -> None:
 
     result = write(open_at(inner), make_request(**form.request()))
 
-    assert Verdict.UNREADABLE is found.verdict
+    assert CheckpointVerdict.UNREADABLE is found.verdict
     assert {name.rpartition("/")[2]: "checkpoint.unreadable"} == dict(result.plan.snapshot.set_aside)
     alone = open_at(left_alone(inner, [file.path for file in result.files]))
     assert expired(builder.states[-1]).document(now_ms=NOW_MS) == state_document(alone)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.operations.checkpoint.checkpoint import make_request
-from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import LocalStorage
 from tests.cli.support import ROOT
 from tests.support.builder import TableBuilder
@@ -36,7 +36,7 @@ def check_state(place: Path, builder: TableBuilder) -> None:
     table = open_at(LocalStorage(str(place)))
     assert state_document(table) in [found.document(now_ms=NOW_MS) for found in (state, expired(state))]
     assert {"checkpoint.multipart-incomplete"} >= set(table.snapshot().problems)
-    assert {Verdict.AGREES} >= {found.verdict for found in verify_checkpoints(table)}
+    assert {CheckpointVerdict.AGREES} >= {found.verdict for found in verify_checkpoints(table)}
 
 
 def check_killed(place: Path, at: int, fault: Fault, form: Form) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.operations.checkpoint.checkpoint import make_request
-from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage, open_storage
 from tests.differential.test_peers import PEERS, relative
 from tests.support.actions import add, to_bytes
@@ -88,7 +88,7 @@ def check(storage: Storage, builder: TableBuilder) -> None:
     state = builder.states[-1]
     assert state_document(table) in [found.document(now_ms=NOW_MS) for found in (state, expired(state))]
     verdicts = [found.verdict for found in verify_checkpoints(table)]
-    assert {Verdict.AGREES} == set(verdicts)
+    assert {CheckpointVerdict.AGREES} == set(verdicts)
     hint = read_hint(storage.read(HINT))
     assert isinstance(hint, Hint)
     segment = table.snapshot(version=hint.version).segment

@@ -267,12 +267,12 @@ def test_history_of_nothing_is_refused(table_builder: TableBuilder) -> None:
     ],
 )
 def test_history_knows_the_newest_version_that_can_be_rebuilt(
-    damages: tuple[Damage, ...], newest: int | None, table_builder: TableBuilder
+    corruptions: tuple[Damage, ...], newest: int | None, table_builder: TableBuilder
 ) -> None:
     """
     What it suggests to look at next can be looked at.
     """
-    table = open_built(table_builder.commits(6).damaged(*damages))
+    table = open_built(table_builder.commits(6).damaged(*corruptions))
 
     found = table.history()
 

@@ -23,7 +23,7 @@ from deltacli.errors import (
 from deltacli.operations.log.backup_list import LIST_NAME
 from deltacli.operations.log.log_files import at_once
 from deltacli.operations.log.log_restore import Action, RestorePlan, plan_restore
-from deltacli.operations.log.restoring import execute_restore
+from deltacli.operations.log.restore_execute import execute_restore
 from deltacli.storage import Creation, LocalStorage
 from deltacli.storage.memory import MemoryStorage
 from tests.operations.log_copies import ENGINE, back_up, builder_of, how_it_reads, log_of, restore, without

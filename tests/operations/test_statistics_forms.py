@@ -18,7 +18,7 @@ import pytest
 from deltacli import open_table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, StatsForm, plan_checkpoint, write_checkpoint
-from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
+from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 
@@ -255,7 +255,7 @@ def test_int96_bounds_agree_with_the_texts_of_the_commits(tmp_path: Path, form: 
     (verified,) = verify_checkpoints(open_table(str(tmp_path)))
 
     assert [] == list(found)
-    assert Verdict.AGREES == verified.verdict
+    assert CheckpointVerdict.AGREES == verified.verdict
 
 
 def write_commit(root: Path, checkpoint: pa.Table) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
-from deltacli.cli.render.validate.checkup import CheckedTable
+from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DataUnreadable, PermissionRefused, StorageFailed

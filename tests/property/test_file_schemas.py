@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.rules.files import data_columns, data_layout, data_types
 from deltacli.delta.rules.framework.base import Finding, Level, Place, Severity
@@ -125,8 +125,8 @@ def _numbered(kind: DataType, ids: Iterable[int]) -> DataType:
 class Foreign:
     """Makes the types of a file from those of a table, mostly the right ones."""
 
-    def __init__(self, draw: st.DrawFn, regime: Regime) -> None:
-        self._draw, self._regime = draw, regime
+    def __init__(self, draw: st.DrawFn, config: TableConfiguration) -> None:
+        self._draw, self._config = draw, config
 
     def _seldom(self) -> bool:
         return bool(self._draw(st.integers(0, 9)) == 0)
@@ -136,7 +136,7 @@ class Foreign:
         for column in columns:
             if (column.data_type == PrimitiveType("void") or self._seldom()) and not self._seldom():
                 continue
-            name = self._regime.physical_name(column)
+            name = self._config.physical_name(column)
             for spelled in (name.upper() if self._seldom() else name, *([name.swapcase()] if self._seldom() else [])):
                 found.append(self._field(spelled, self.kind(column.data_type), self._id(column)))
         if self._seldom():
@@ -172,7 +172,7 @@ class Foreign:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[Regime, Any]:
+def cases(draw: st.DrawFn) -> tuple[TableConfiguration, Any]:
     """What is in force, and the schema of a file."""
     fields = draw(fields_of(2))
     mode = draw(st.sampled_from(["none", "none", "name", "id"]))
@@ -181,8 +181,8 @@ def cases(draw: st.DrawFn) -> tuple[Regime, Any]:
         fields = numbered(fields, iter(range(1, 1000)))
         properties = {"delta.columnMapping.mode": mode, "delta.columnMapping.maxColumnId": "1000"}
     metadata = Metadata("t", None, None, "parquet", {}, None, (), properties, None)
-    regime = Regime(protocol=Protocol(2, 5), metadata=metadata, schema=StructType(fields))
-    return regime, pa.schema(Foreign(draw, regime).fields(fields))
+    config = TableConfiguration(protocol=Protocol(2, 5), metadata=metadata, schema=StructType(fields))
+    return config, pa.schema(Foreign(draw, config).fields(fields))
 
 
 def one_value(kind: Any) -> Any:  # Any: Arrow arrays
@@ -211,18 +211,18 @@ def parquet_of(schema: Any) -> bytes:  # Any: an Arrow schema
     return sink.getvalue()
 
 
-def view_of(data: bytes, regime: Regime) -> FileSchemaView:
+def view_of(data: bytes, config: TableConfiguration) -> FileSchemaView:
     footer = FooterReader().read(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
-    return FileSchemaView(read_schema(footer.schema), regime, Place("log", None, None, "part-0"), 1, footer.rows)
+    return FileSchemaView(read_schema(footer.schema), config, Place("log", None, None, "part-0"), 1, footer.rows)
 
 
-def read(data: bytes, regime: Regime) -> None:
+def read(data: bytes, config: TableConfiguration) -> None:
     """Read the row as `work/row_reader.py` does. Raises DataUnreadable."""
-    assert regime.schema is not None
-    columns = FileColumns(regime.mapping_mode, regime.physical_name)
+    assert config.schema is not None
+    columns = FileColumns(config.mapping_mode, config.physical_name)
     with pq.ParquetFile(pa.BufferReader(data)) as file:
-        found = columns.find(file.schema_arrow, regime.schema.fields)
-        for column, place in zip(regime.schema.fields, found, strict=True):
+        found = columns.find(file.schema_arrow, config.schema.fields)
+        for column, place in zip(config.schema.fields, found, strict=True):
             wanted = arrow_field(column)
             if place is None:
                 absent(1, 1, wanted, column.name)
@@ -234,9 +234,9 @@ def read(data: bytes, regime: Regime) -> None:
             values.validate(full=True)
 
 
-def is_refused(data: bytes, regime: Regime) -> bool:
+def is_refused(data: bytes, config: TableConfiguration) -> bool:
     try:
-        read(data, regime)
+        read(data, config)
     except DataUnreadable:
         return True
     return False
@@ -244,23 +244,23 @@ def is_refused(data: bytes, regime: Regime) -> bool:
 
 @examples(200)
 @given(cases())
-def test_files_that_are_refused_have_an_error_and_no_others(case: tuple[Regime, Any]) -> None:
-    regime, schema = case
+def test_files_that_are_refused_have_an_error_and_no_others(case: tuple[TableConfiguration, Any]) -> None:
+    config, schema = case
     data = parquet_of(schema)
-    view = view_of(data, regime)
+    view = view_of(data, config)
 
     found = [finding for check in CHECKS for finding in check(view)]
 
     errors = {finding.rule.id for finding in found if finding.severity is Severity.ERROR}
-    refused = is_refused(data, regime)
+    refused = is_refused(data, config)
     shown = "\n".join(f"{finding.severity} {finding.rule.id} {finding.message}" for finding in found)
-    assert not refused or errors or nested_required_is_missing(found, regime), shown
+    assert not refused or errors or nested_required_is_missing(found, config), shown
     assert refused or errors <= STRICT.keys(), shown
     told = Counter((finding.rule.id, finding.place.key) for finding in found)
     assert [] == [key for key, count in told.items() if count > 1]
 
 
-def nested_required_is_missing(found: Iterable[Finding], regime: Regime) -> bool:
+def nested_required_is_missing(found: Iterable[Finding], config: TableConfiguration) -> bool:
     """True if a field is missing that may not be null where there is a struct: only rows tell."""
     return any(finding.rule.id == "data.column-missing" and "." in str(finding.place.key) for finding in found)
 

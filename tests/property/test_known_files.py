@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.rules.framework.known_files import KnownFiles
-from deltacli.delta.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, Placed
+from deltacli.delta.rules.framework.views import OF_CHECKPOINT, CommitView, LiveFile, LocatedAction
 from tests.support import strategies as some
 from tests.support.actions import Action
 from tests.support.builder import TableBuilder, commit_path
@@ -33,14 +33,14 @@ def of_checkpoint(state: State) -> KnownFiles:
 
 def commit_of(builder: TableBuilder, version: int, known: KnownFiles) -> CommitView:
     placed = [
-        Placed(kind, action, number)
+        LocatedAction(kind, action, number)
         for number, line in enumerate(builder.files[commit_path(version)].data.splitlines(), 1)
         for kind, action in json.loads(line or b"{}").items()
         if action is not None
     ]
     adds = [one for one in placed if one.kind == "add"]
     removes = [one for one in placed if one.kind == "remove"]
-    return CommitView(version, 0, 0, [], adds, removes, None, Regime(), Regime(), known.live_of)
+    return CommitView(version, 0, 0, [], adds, removes, None, TableConfiguration(), TableConfiguration(), known.live_of)
 
 
 def key_of_file(file: LiveFile) -> FileKey:

@@ -16,7 +16,7 @@ from deltacli.delta.predicate.prune import prune_files
 from deltacli.delta.predicate.row_groups import FileLeaf, kept_row_groups
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.work.checkpoints.limits import read_footer
-from tests.delta.predicate.support import adds_of, regime_of
+from tests.delta.predicate.support import adds_of, config_of
 from tests.support.effort import examples
 from tests.support.predicates import Leaf, Maker, Row, array_of, batch_of
 from tests.support.predicates import Predicate as Modelled
@@ -71,14 +71,14 @@ def check_files(seed: int) -> None:
             for rows in files
         ],
     )
-    regime = regime_of(schema, [leaf.path[0] for leaf in partitions], is_mapped=bool(physical))
+    config = config_of(schema, [leaf.path[0] for leaf in partitions], is_mapped=bool(physical))
     stored = [parquet_file(maker, rows, others) for rows in files if others]
 
     pool = [row for rows in files for row in rows]
     for _ in range(PREDICATES):
         predicate = maker.predicate(pool)
         parsed = parse_predicate(predicate.sql, schema)
-        found = prune_files(adds, parsed, regime)
+        found = prune_files(adds, parsed, config)
 
         for rows, is_kept, by_partition in zip(
             files, found.kept.to_pylist(), found.by_partition.to_pylist(), strict=True

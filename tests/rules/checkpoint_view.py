@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import CheckpointInstance, make_log_file
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.checkpoints import AREA
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, Placed, Totals
-from deltacli.operations.table.regimes import next_regime
+from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState, LocatedAction, Totals
+from deltacli.operations.table.configurations import next_config
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 LEGACY: Action = {"minReaderVersion": 1, "minWriterVersion": 2}
@@ -29,30 +29,36 @@ def features(*names: str) -> Action:
     }
 
 
-def regime_of(protocol: Action = LEGACY, schema: Action | None = None, **properties: Any) -> Regime:
+def config_of(protocol: Action = LEGACY, schema: Action | None = None, **properties: Any) -> TableConfiguration:
     """A regime; properties are those of `delta.`, with `_` for a point."""
     table = TableBuilder(protocol=protocol, schema=schema)
     table.metadata["configuration"] = {f"delta.{name.replace('_', '.')}": text for name, text in properties.items()}
-    return next_regime(Regime(), [Placed("protocol", table.protocol, 1), Placed("metaData", table.metadata, 2)], 0)
-
-
-def state(regime: Regime, **fields: Any) -> ExpectedState:
-    others: dict[str, Any] = {"transactions": {}, "domains": {}} | fields
-    return ExpectedState(
-        2, regime, totals=Totals(0, 0, 0, 0), live=lambda: iter(()), tombstones=lambda _: iter(()), **others
+    return next_config(
+        TableConfiguration(),
+        [LocatedAction("protocol", table.protocol, 1), LocatedAction("metaData", table.metadata, 2)],
+        0,
     )
 
 
-def opened(*small: tuple[str, Action], regime: Regime | None = None, name: str = NAME, **fields: Any) -> CheckpointView:
+def state(config: TableConfiguration, **fields: Any) -> ExpectedState:
+    others: dict[str, Any] = {"transactions": {}, "domains": {}} | fields
+    return ExpectedState(
+        2, config, totals=Totals(0, 0, 0, 0), live=lambda: iter(()), tombstones=lambda _: iter(()), **others
+    )
+
+
+def opened(
+    *small: tuple[str, Action], config: TableConfiguration | None = None, name: str = NAME, **fields: Any
+) -> CheckpointView:
     """A checkpoint with these small actions beside its protocol and metadata; those of a sidecar have its path as
     `file`.
     """
-    regime = regime or regime_of()
+    config = config or config_of()
     rows = [
         (kind, {key: value for key, value in row.items() if key != "file"}, row.get("file", PATH))
         for kind, row in small
     ]
-    both = [("protocol", regime.raw_protocol or {}, PATH), ("metaData", regime.raw_metadata or {}, PATH)]
+    both = [("protocol", config.raw_protocol or {}, PATH), ("metaData", config.raw_metadata or {}, PATH)]
     instance = CheckpointInstance(2, make_log_file(name, 1, 0).path.kind, (make_log_file(name, 1, 0),))
     others: dict[str, Any] = {
         "schemas": {},
@@ -65,7 +71,7 @@ def opened(*small: tuple[str, Action], regime: Regime | None = None, name: str =
         "modified_ms": NOW_MS,
         "now_ms": NOW_MS,
     }
-    return CheckpointView(instance, 2, small=[*both, *rows], regime=regime, **others | fields)
+    return CheckpointView(instance, 2, small=[*both, *rows], config=config, **others | fields)
 
 
 def found_in(view: CheckpointView) -> list[Finding]:

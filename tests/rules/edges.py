@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deltacli.delta.rules.framework.base import Finding
 from tests.rules.table_builder import TableBuilder
-from tests.rules.test_damages import inspect
+from tests.rules.test_corruptions import inspect
 
 Make = Callable[[], TableBuilder]
 

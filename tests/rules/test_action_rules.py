@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.commit_contents import MOST_ACTIONS, MOST_BYTES, commits_too_large_to_hold, provenance
 from deltacli.delta.rules.framework.base import Severity
-from deltacli.delta.rules.framework.views import CommitView, Placed
+from deltacli.delta.rules.framework.views import CommitView, LocatedAction
 from deltacli.delta.rules.paths.spelling import faults_of_path, suspicious
-from deltacli.operations.table.regimes import next_regime
-from tests.rules.damages_actions import (
+from deltacli.operations.table.configurations import next_config
+from tests.rules.corruptions_actions import (
     DAY_MS,
     INLINE_VECTOR,
     again,
@@ -29,9 +29,9 @@ from tests.rules.damages_actions import (
     with_vectors,
     without_the_first_commits,
 )
-from tests.rules.damages_compactions import compact, healthy
+from tests.rules.corruptions_compactions import compact, healthy
 from tests.rules.table_builder import NOW_MS, TableBuilder
-from tests.rules.test_damages import inspect, rules_of
+from tests.rules.test_corruptions import inspect, rules_of
 
 HOUR_MS = 3_600_000
 
@@ -45,15 +45,15 @@ def a_commit(**changes: Any) -> CommitView:
         adds=[],
         removes=[],
         first_kind=None,
-        before=Regime(),
-        after=Regime(),
+        before=TableConfiguration(),
+        after=TableConfiguration(),
         live_at=lambda _: [],
     )
     return replace(view, **changes)
 
 
 def test_a_commit_is_huge_above_a_gigabyte_or_a_million_actions() -> None:
-    few, many = [Placed("add", {}, 1)] * MOST_ACTIONS, [Placed("add", {}, 1)] * (MOST_ACTIONS + 1)
+    few, many = [LocatedAction("add", {}, 1)] * MOST_ACTIONS, [LocatedAction("add", {}, 1)] * (MOST_ACTIONS + 1)
 
     silent = [
         *commits_too_large_to_hold(a_commit(size_bytes=MOST_BYTES)),
@@ -71,9 +71,9 @@ def test_a_commit_is_huge_above_a_gigabyte_or_a_million_actions() -> None:
 
 def test_a_missing_commit_info_weighs_more_where_row_ids_are_tracked() -> None:
     table = with_features("rowTracking", "domainMetadata", enableRowTracking="true")
-    regime = regime_of(table)
+    config = config_of(table)
 
-    found = list(provenance(a_commit(after=regime)))
+    found = list(provenance(a_commit(after=config)))
 
     assert [Severity.WARNING] == [finding.severity for finding in found]
 
@@ -81,12 +81,12 @@ def test_a_missing_commit_info_weighs_more_where_row_ids_are_tracked() -> None:
 def test_a_missing_commit_info_is_the_matter_of_another_rule_under_in_commit_timestamps() -> None:
     table = with_features("inCommitTimestamp", enableInCommitTimestamps="true")
 
-    assert [] == list(provenance(a_commit(after=regime_of(table))))
+    assert [] == list(provenance(a_commit(after=config_of(table))))
 
 
-def regime_of(table: TableBuilder) -> Regime:
-    placed = [Placed("protocol", table.protocol, 1), Placed("metaData", table.metadata, 2)]
-    return next_regime(Regime(), placed, 0)
+def config_of(table: TableBuilder) -> TableConfiguration:
+    placed = [LocatedAction("protocol", table.protocol, 1), LocatedAction("metaData", table.metadata, 2)]
+    return next_config(TableConfiguration(), placed, 0)
 
 
 # -- tables that are in order -----------------------------------------------------------------------------------------

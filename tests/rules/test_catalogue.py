@@ -13,7 +13,7 @@ from deltacli.delta.rules.checkpoints import rows as checkpoint_rows
 from deltacli.delta.rules.framework.base import Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import LEFT_OUT, catalogue
 from deltacli.delta.rules.log import commit_lines
-from tests.rules.damages import DAMAGES, load_all
+from tests.rules.corruptions import DAMAGES, load_all
 
 REFERENCE = Path(os.environ.get("DELTACLI_REFERENCE", Path(__file__).parents[3] / "shared" / "reference"))
 RULES = catalogue().rules

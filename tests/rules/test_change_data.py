@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from deltacli.delta.rules.actions.change_data import change_data_is_missing
-from deltacli.delta.rules.framework.views import Placed
-from tests.rules.damages_change_data import FEED, WITH_FEED
+from deltacli.delta.rules.framework.views import LocatedAction
+from tests.rules.corruptions_change_data import FEED, WITH_FEED
 from tests.rules.table_builder import TableBuilder
-from tests.rules.test_action_rules import a_commit, regime_of
+from tests.rules.test_action_rules import a_commit, config_of
 
 
 @pytest.mark.parametrize(
@@ -34,11 +34,11 @@ from tests.rules.test_action_rules import a_commit, regime_of
     ],
 )
 def test_copied_rows_without_change_data_are_told(operation: str, metrics: Any, words: str | None) -> None:
-    regime = regime_of(TableBuilder(protocol=WITH_FEED, properties=FEED))
-    info = Placed("commitInfo", {"operation": operation, "operationMetrics": metrics}, 1)
-    file = [Placed("add", {"path": "a", "dataChange": True}, 2)]
+    config = config_of(TableBuilder(protocol=WITH_FEED, properties=FEED))
+    info = LocatedAction("commitInfo", {"operation": operation, "operationMetrics": metrics}, 1)
+    file = [LocatedAction("add", {"path": "a", "dataChange": True}, 2)]
 
-    found = list(change_data_is_missing(a_commit(others=[info], adds=file, removes=file, before=regime, after=regime)))
+    found = list(change_data_is_missing(a_commit(others=[info], adds=file, removes=file, before=config, after=config)))
 
     assert [f"version 3 copies {words} into new files and has no change data"] * (words is not None) == [
         finding.message for finding in found

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.columns import is_older
 from deltacli.delta.rules.framework.views import CheckpointView
-from tests.rules.checkpoint_view import PATH, SIDECAR, features, found_in, opened, regime_of, rules, state, told
+from tests.rules.checkpoint_view import PATH, SIDECAR, config_of, features, found_in, opened, rules, state, told
 from tests.rules.table_builder import column, struct
 
 
@@ -101,17 +101,17 @@ JSON, STRUCT = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStats
 def test_columns_of_statistics_follow_the_properties(
     properties: dict[str, Any], columns: list[pa.Field], expected: list[tuple[str, str]]
 ) -> None:
-    view = with_columns(*columns, regime=regime_of(**properties))
+    view = with_columns(*columns, config=config_of(**properties))
 
     assert expected == [(finding.place.key, finding.seen) for finding in found_in(view)]
     assert [] == told(replace(view, counts={}))
-    assert [] == told(replace(view, regime=Regime(protocol=view.regime.protocol)))
+    assert [] == told(replace(view, config=TableConfiguration(protocol=view.config.protocol)))
     assert [] == told(replace(view, schemas={}))
 
 
 def test_only_the_sidecars_have_columns_of_files_where_none_are_inline() -> None:
     empty = pa.schema([("add", pa.struct([STATS, PARSED]))])
-    view = with_columns(STATS, path=SIDECAR, regime=regime_of(checkpoint_writeStatsAsStruct="false"))
+    view = with_columns(STATS, path=SIDECAR, config=config_of(checkpoint_writeStatsAsStruct="false"))
     view = replace(view, schemas={PATH: empty, **view.schemas})
 
     assert ["stats-policy"] == rules(view)
@@ -125,12 +125,12 @@ def batches(*stats: str | None) -> Iterator[pa.RecordBatch]:
 
 @pytest.mark.parametrize(("stats", "is_told"), [([None, None], False), ([None, "{}"], True), (["{}"], True)])
 def test_a_column_of_statistics_is_due_where_the_commits_have_some(stats: list[str | None], is_told: bool) -> None:
-    regime = regime_of()
-    known = state(regime, whole_adds=lambda: batches(*stats))
+    config = config_of()
+    known = state(config, whole_adds=lambda: batches(*stats))
     size = pa.field("size", pa.int64())
 
     assert ["stats-policy"] * is_told == rules(with_columns(size, expected=known))
-    assert [] == rules(with_columns(size, expected=state(regime)))
+    assert [] == rules(with_columns(size, expected=state(config)))
     assert [] == rules(with_columns(size, expected=None))
 
 
@@ -145,7 +145,7 @@ def mapped_field(name: str, number: int, kind: Any) -> Action:
 def test_parsed_columns_go_by_physical_names_at_every_depth() -> None:
     inner = struct(mapped_field("y", 3, "long"), mapped_field("z", 4, "long"))
     schema = struct(mapped_field("id", 1, "long"), mapped_field("n", 2, inner), mapped_field("p", 5, "string"))
-    regime = regime_of(features("columnMapping"), schema, columnMapping_mode="name")
+    config = config_of(features("columnMapping"), schema, columnMapping_mode="name")
     bounds = pa.struct(
         [
             ("id", pa.int64()),
@@ -155,14 +155,14 @@ def test_parsed_columns_go_by_physical_names_at_every_depth() -> None:
     )
     parsed = pa.field("stats_parsed", pa.struct([("minValues", bounds), ("maxValues", bounds), ("nullCount", bounds)]))
 
-    found = found_in(with_columns(STATS, parsed, regime=regime))
+    found = found_in(with_columns(STATS, parsed, config=config))
 
     assert [
         ("checkpoint.parsed-names", "add.stats_parsed.minValues.id", "id", "col-id"),
         ("checkpoint.parsed-names", "add.stats_parsed.minValues.col-n.z", "z", "col-z"),
     ] == [(finding.rule.id, finding.place.key, finding.seen, finding.expected) for finding in found]
-    plain = regime_of(schema=schema)
-    assert [] == rules(with_columns(STATS, parsed, regime=plain))
+    plain = config_of(schema=schema)
+    assert [] == rules(with_columns(STATS, parsed, config=plain))
 
 
 def test_parsed_columns_of_older_types_are_told_at_every_depth() -> None:
@@ -177,7 +177,7 @@ def test_parsed_columns_of_older_types_are_told_at_every_depth() -> None:
     )
     parsed = pa.field("stats_parsed", pa.struct([("maxValues", bounds), ("nullCount", bounds)]))
 
-    found = found_in(with_columns(STATS, parsed, regime=regime_of(schema=schema)))
+    found = found_in(with_columns(STATS, parsed, config=config_of(schema=schema)))
 
     assert [
         ("checkpoint.parsed-types-old", "add.stats_parsed.maxValues.id", "int32", "long"),

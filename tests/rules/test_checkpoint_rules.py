@@ -16,7 +16,7 @@ from deltacli.delta.rules.log.checksum_files import DELETED_RECORDS, bins_of
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_checkpoints import (
+from tests.rules.corruptions_checkpoints import (
     DAY_MS,
     CheckpointBuilder,
     begin_at_checkpoint,
@@ -33,7 +33,7 @@ from tests.rules.damages_checkpoints import (
     with_transaction,
     without,
 )
-from tests.rules.damages_checksums import histogram_of, saying, with_commit_times, with_vector
+from tests.rules.corruptions_checksums import histogram_of, saying, with_commit_times, with_vector
 from tests.rules.table_builder import MINUTE_MS, NOW_MS, Action, TableBuilder
 
 

@@ -14,10 +14,10 @@ from tests.rules.checkpoint_view import (
     PATH,
     SIDECAR,
     UUID_NAME,
+    config_of,
     features,
     found_in,
     opened,
-    regime_of,
     rules,
     state,
     told,
@@ -73,28 +73,28 @@ def test_lists_of_features_fit_the_versions(protocol: Action, expected: list[tup
     assert "features-null" not in rules(replace(view, small=[*view.small, view.small[-1]]))
 
 
-def test_the_regime_is_compared_field_by_field() -> None:
-    plain, other = regime_of(), regime_of(features("appendOnly"), appendOnly="true")
+def test_the_configuration_is_compared_field_by_field() -> None:
+    plain, other = config_of(), config_of(features("appendOnly"), appendOnly="true")
     name = replace(plain, metadata=plain.metadata._replace(name="x") if plain.metadata else None)
 
-    assert [] == told(opened(regime=plain, expected=state(plain)))
-    assert [("metadata-differs", "x", "none")] == told(opened(regime=name, expected=state(plain)))
-    assert [("metadata-differs", "none", "x")] == told(opened(regime=plain, expected=state(name)))
+    assert [] == told(opened(config=plain, expected=state(plain)))
+    assert [("metadata-differs", "x", "none")] == told(opened(config=name, expected=state(plain)))
+    assert [("metadata-differs", "none", "x")] == told(opened(config=plain, expected=state(name)))
     assert [
         ("metadata-differs", "3", "1"),
         ("metadata-differs", "7", "2"),
         ("metadata-differs", "['appendOnly']", "none"),
         ("metadata-differs", "['appendOnly']", "none"),
-    ] == [one for one in told(opened(regime=other, expected=state(plain))) if "{" not in str(one)]
-    assert [] == told(opened(regime=other, expected=state(plain), small_is_whole=False))
-    for regime in (replace(plain, protocol=None), replace(plain, metadata=None)):
-        assert [] == told(opened(regime=plain, expected=state(regime)))
-        assert [] == told(opened(regime=regime, expected=state(plain)))
+    ] == [one for one in told(opened(config=other, expected=state(plain))) if "{" not in str(one)]
+    assert [] == told(opened(config=other, expected=state(plain), small_is_whole=False))
+    for config in (replace(plain, protocol=None), replace(plain, metadata=None)):
+        assert [] == told(opened(config=plain, expected=state(config)))
+        assert [] == told(opened(config=config, expected=state(plain)))
 
 
 def test_what_stands_there_twice_is_not_compared() -> None:
-    plain, other = regime_of(), regime_of({"minReaderVersion": 1, "minWriterVersion": 1}, x="1")
-    view = opened(regime=other, expected=state(plain))
+    plain, other = config_of(), config_of({"minReaderVersion": 1, "minWriterVersion": 1}, x="1")
+    view = opened(config=other, expected=state(plain))
 
     assert ["metadata-differs", "metadata-differs"] == rules(view)
     assert ["no-protocol", "no-metadata"] == rules(replace(view, small=[*view.small, *view.small]))
@@ -123,15 +123,15 @@ def test_transactions_may_be_missing_once_they_expire(
     retention: str | None, updated: int | None, is_told: bool
 ) -> None:
     properties: dict[str, Any] = {} if retention is None else {"setTransactionRetentionDuration": retention}
-    regime = regime_of(**properties)
-    expected = state(regime, transactions={"a": (7, updated)})
+    config = config_of(**properties)
+    expected = state(config, transactions={"a": (7, updated)})
     right, wrong, other = txn("a", 7), txn("a", 6), txn("b", 1)
 
-    assert [("missing-txn", "none", "7")] * is_told == told(opened(regime=regime, expected=expected))
-    assert [("missing-txn", "6", "7")] == told(opened(wrong, regime=regime, expected=expected))
-    assert [] == told(opened(right, other, regime=regime, expected=expected))
-    assert [] == told(opened(wrong, regime=regime, expected=None))
-    astray = opened(txn("a", 7, file=SIDECAR), regime=regime, expected=expected)
+    assert [("missing-txn", "none", "7")] * is_told == told(opened(config=config, expected=expected))
+    assert [("missing-txn", "6", "7")] == told(opened(wrong, config=config, expected=expected))
+    assert [] == told(opened(right, other, config=config, expected=expected))
+    assert [] == told(opened(wrong, config=config, expected=None))
+    astray = opened(txn("a", 7, file=SIDECAR), config=config, expected=expected)
     assert is_told is ("missing-txn" in rules(astray))
 
 
@@ -140,20 +140,20 @@ def domain(configuration: str | None = "{}", **fields: object) -> tuple[str, Act
 
 
 def test_domains_are_those_of_the_commits() -> None:
-    known = state(regime_of(), domains={"a": "{}"})
+    known = state(config_of(), domains={"a": "{}"})
 
     assert [] == told(opened(domain(), expected=known))
     assert [] == told(opened(domain("x"), expected=None))
-    assert [] == told(opened(domain(None), expected=state(regime_of(), domains={"a": ""})))
+    assert [] == told(opened(domain(None), expected=state(config_of(), domains={"a": ""})))
     assert [("missing-domain", "none", "{}")] == told(opened(expected=known))
     assert [("missing-domain", "x", "{}")] == told(opened(domain("x"), expected=known))
-    assert [("missing-domain", "{}", "none")] == told(opened(domain(), expected=state(regime_of())))
+    assert [("missing-domain", "{}", "none")] == told(opened(domain(), expected=state(config_of())))
     assert ["missing-domain", "domain-tombstone"] == rules(opened(domain(removed=True), expected=known))
-    assert ["domain-tombstone"] == rules(opened(domain(removed=True), expected=state(regime_of())))
+    assert ["domain-tombstone"] == rules(opened(domain(removed=True), expected=state(config_of())))
 
 
 def test_what_a_domain_is_not_is_said() -> None:
-    known = state(regime_of(), domains={"a": "{}"})
+    known = state(config_of(), domains={"a": "{}"})
     views = (opened(expected=known), opened(domain("x"), expected=known))
 
     assert [
@@ -164,7 +164,7 @@ def test_what_a_domain_is_not_is_said() -> None:
 
 # -- V2 ---------------------------------------------------------------------------------------------------------------
 
-V2 = regime_of(features("v2Checkpoint"))
+V2 = config_of(features("v2Checkpoint"))
 
 
 def about(version: object = 2, **tags: str) -> tuple[str, Action]:
@@ -176,32 +176,32 @@ def sidecar(path: str = "s.parquet", **fields: object) -> tuple[str, Action]:
 
 
 def test_a_v2_checkpoint_describes_itself_once() -> None:
-    assert [] == told(opened(about(), regime=V2))
-    assert [] == told(opened(regime=V2))
-    assert [("v2-metadata-missing", "0", "1")] == told(opened(regime=V2, name=UUID_NAME))
-    assert [("v2-metadata-missing", "0", "1")] == told(opened(sidecar(), regime=V2))
-    assert [("v2-metadata-missing", "2", "1")] == told(opened(about(), about(), regime=V2))
-    assert [("v2-version", "3", "2")] == told(opened(about(3), regime=V2))
-    assert [] == told(opened(regime=V2, name=UUID_NAME, small_is_whole=False))
+    assert [] == told(opened(about(), config=V2))
+    assert [] == told(opened(config=V2))
+    assert [("v2-metadata-missing", "0", "1")] == told(opened(config=V2, name=UUID_NAME))
+    assert [("v2-metadata-missing", "0", "1")] == told(opened(sidecar(), config=V2))
+    assert [("v2-metadata-missing", "2", "1")] == told(opened(about(), about(), config=V2))
+    assert [("v2-version", "3", "2")] == told(opened(about(3), config=V2))
+    assert [] == told(opened(config=V2, name=UUID_NAME, small_is_whole=False))
 
 
 def test_v2_content_needs_the_feature() -> None:
-    legacy = regime_of()
+    legacy = config_of()
 
-    assert ["v2-without-feature"] == rules(opened(about(), regime=legacy))
-    assert [] == rules(opened(about(), regime=legacy, name=UUID_NAME))
-    assert [] == rules(opened(about(), regime=replace(legacy, protocol=None)))
+    assert ["v2-without-feature"] == rules(opened(about(), config=legacy))
+    assert [] == rules(opened(about(), config=legacy, name=UUID_NAME))
+    assert [] == rules(opened(about(), config=replace(legacy, protocol=None)))
 
 
 def test_file_actions_are_inline_or_in_sidecars() -> None:
-    tree = regime_of(features("adaptiveMetadata"))
+    tree = config_of(features("adaptiveMetadata"))
     root = {PATH: pa.schema([("contentRoot", pa.string())])}
 
-    assert [] == told(opened(about(), regime=V2, inline_file_actions=1))
+    assert [] == told(opened(about(), config=V2, inline_file_actions=1))
     assert [("v2-mixed", "1 inline, 1 sidecar", "all inline, or all in sidecars")] == told(
-        opened(about(), sidecar(), regime=V2, inline_file_actions=1)
+        opened(about(), sidecar(), config=V2, inline_file_actions=1)
     )
-    assert [] == told(opened(about(), sidecar(), regime=tree, inline_file_actions=1, schemas=root))
+    assert [] == told(opened(about(), sidecar(), config=tree, inline_file_actions=1, schemas=root))
 
 
 def test_tags_count_what_is_there() -> None:
@@ -246,7 +246,7 @@ def test_sidecars_have_the_size_that_is_told() -> None:
     assert [("size-mismatch", "10", "9")] == of_size(9)
     assert [("size-mismatch", "10", "11")] == of_size(11)
     tree = {
-        "regime": regime_of(features("adaptiveMetadata")),
+        "regime": config_of(features("adaptiveMetadata")),
         "schemas": {PATH: pa.schema([("contentRoot", pa.null())])},
     }
     assert [] == of_size(9, **tree)
@@ -255,17 +255,17 @@ def test_sidecars_have_the_size_that_is_told() -> None:
 def test_sidecars_hold_files_alone() -> None:
     inside = txn("a", 7, file=SIDECAR)
 
-    assert [("non-file-action", "txn", "add and remove only")] == told(opened(about(), inside, inside, regime=V2))
+    assert [("non-file-action", "txn", "add and remove only")] == told(opened(about(), inside, inside, config=V2))
     assert ["a sidecar of the checkpoint of version 2 holds 2 txn actions"] == [
-        finding.message for finding in found_in(opened(about(), inside, inside, regime=V2))
+        finding.message for finding in found_in(opened(about(), inside, inside, config=V2))
     ]
 
 
 def test_a_standalone_checkpoint_refers_to_the_tree() -> None:
-    tree = regime_of(features("adaptiveMetadata"))
+    tree = config_of(features("adaptiveMetadata"))
     plain, root = pa.schema([("add", pa.null())]), pa.schema([("contentRoot", pa.null())])
 
-    assert ["amt-classic"] == rules(opened(regime=tree, schemas={PATH: plain}))
-    assert [] == rules(opened(regime=tree, schemas={PATH: plain, SIDECAR: root}))
-    assert [] == rules(opened(regime=regime_of(), schemas={PATH: plain}))
-    assert [] == rules(opened(about(), regime=tree, name=UUID_NAME, schemas={PATH: plain}))
+    assert ["amt-classic"] == rules(opened(config=tree, schemas={PATH: plain}))
+    assert [] == rules(opened(config=tree, schemas={PATH: plain, SIDECAR: root}))
+    assert [] == rules(opened(config=config_of(), schemas={PATH: plain}))
+    assert [] == rules(opened(about(), config=tree, name=UUID_NAME, schemas={PATH: plain}))

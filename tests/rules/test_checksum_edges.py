@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, Placed, Totals
+from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState, LiveFile, LocatedAction, Totals
 from deltacli.delta.rules.log import checksums
 from deltacli.delta.rules.log.checksum_files import AREA
-from deltacli.operations.table.regimes import next_regime
+from deltacli.operations.table.configurations import next_config
 from tests.rules.table_builder import TableBuilder
 
 VECTOR = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "sizeInBytes": 40, "cardinality": 3}
@@ -23,8 +23,12 @@ VECTOR_ID = "uab^-aqEH.-t@S}K{vb[*k^"
 TIMES: Action = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}
 
 
-def regime_of(table: TableBuilder) -> Regime:
-    return next_regime(Regime(), [Placed("protocol", table.protocol, 1), Placed("metaData", table.metadata, 2)], 0)
+def config_of(table: TableBuilder) -> TableConfiguration:
+    return next_config(
+        TableConfiguration(),
+        [LocatedAction("protocol", table.protocol, 1), LocatedAction("metaData", table.metadata, 2)],
+        0,
+    )
 
 
 def live(path: str, dv_id: str = "", **add: Any) -> LiveFile:
@@ -38,9 +42,9 @@ def state(*files: LiveFile, table: TableBuilder | None = None, **fields: Any) ->
     sizes = pa.array([file.add["size"] for file in files], pa.int64())
     deleted = [file.add["deletionVector"]["cardinality"] if file.dv_id else None for file in files]
     columns = pa.table({"size": sizes, "dv_cardinality": pa.array(deleted, pa.int64())})
-    regime = regime_of(table or TableBuilder())
+    config = config_of(table or TableBuilder())
     others: dict[str, Any] = {"transactions": {}, "domains": {}, "columns": lambda: columns} | fields
-    return ExpectedState(3, regime, totals=totals, live=lambda: iter(files), tombstones=lambda _: iter(()), **others)
+    return ExpectedState(3, config, totals=totals, live=lambda: iter(files), tombstones=lambda _: iter(()), **others)
 
 
 def judged(claims: Mapping[str, Any], expected: ExpectedState | None = None) -> list[Finding]:
@@ -281,14 +285,14 @@ def test_domains_are_those_of_the_commits() -> None:
 # -- the regime -------------------------------------------------------------------------------------------------------
 
 
-def test_the_regime_is_told_by_its_parts() -> None:
+def test_the_configuration_is_reported_by_its_parts() -> None:
     table = TableBuilder()
     metadata = table.metadata | {"configuration": table.metadata["configuration"] | {"x": "1"}}
 
     assert [] == told({"metadata": table.metadata, "protocol": table.protocol}, state())
     assert ["metadata.configuration"] == [finding.place.key for finding in judged({"metadata": metadata}, state())]
     assert [("crc.protocol-differs", "1", "2")] == told({"protocol": table.protocol | {"minWriterVersion": 1}}, state())
-    unread = ExpectedState(3, Regime(), {}, {}, Totals(0, 0, 0, 0), lambda: iter(()), lambda _: iter(()))
+    unread = ExpectedState(3, TableConfiguration(), {}, {}, Totals(0, 0, 0, 0), lambda: iter(()), lambda _: iter(()))
     assert [] == told({"metadata": metadata, "protocol": {"minReaderVersion": 9, "minWriterVersion": 9}}, unread)
     unreadable = {"metadata": {"partitionColumns": 1}, "protocol": {"minReaderVersion": "1"}}
     assert ["metadata", "protocol"] == [finding.place.key for finding in judged(unreadable, state())]
@@ -314,7 +318,10 @@ def test_the_time_is_that_of_the_commit_where_times_are_on() -> None:
     for value, table, words in (({}, on, "no in-commit timestamp, and the table has them"), (FIVE, off, OFF)):
         message = f"the checksum of version 3 has {words}"
         assert [message] == [finding.message for finding in judged(value, state(table=table))]
-    for regime in (Regime(protocol=regime_of(on).protocol), Regime(metadata=regime_of(on).metadata)):
+    for config in (
+        TableConfiguration(protocol=config_of(on).protocol),
+        TableConfiguration(metadata=config_of(on).metadata),
+    ):
         half = state(table=on)
-        half.regime = regime
+        half.config = config
         assert [] == told(FIVE, half)

@@ -13,7 +13,7 @@ from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_wr
 from deltacli.operations.table.table import Table
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages import DAMAGES, Damage, load_all
+from tests.rules.corruptions import DAMAGES, Damage, load_all
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 load_all()

@@ -11,21 +11,21 @@ import pytest
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_deletion_vectors import table_with_a_vector
-from tests.rules.damages_hint import with_hint
-from tests.rules.damages_history import vacuumed
-from tests.rules.damages_log_files import commit_often
-from tests.rules.damages_mapping import PROTOCOL as MAPPING
-from tests.rules.damages_mapping import MappedTable, mapped
-from tests.rules.damages_mapping import usual_fields as mapped_fields
-from tests.rules.damages_metadata import (
+from tests.rules.corruptions_deletion_vectors import table_with_a_vector
+from tests.rules.corruptions_hint import with_hint
+from tests.rules.corruptions_history import vacuumed
+from tests.rules.corruptions_log_files import commit_often
+from tests.rules.corruptions_mapping import PROTOCOL as MAPPING
+from tests.rules.corruptions_mapping import MappedTable, mapped
+from tests.rules.corruptions_mapping import usual_fields as mapped_fields
+from tests.rules.corruptions_metadata import (
     partitioned_by,
 )
-from tests.rules.damages_partitions import table_by
-from tests.rules.damages_row_tracking import PROTOCOL as TRACKING
-from tests.rules.damages_row_tracking import again, mark, tagged, tracked_table
-from tests.rules.damages_schema import changed_schema, usual_fields, with_columns
-from tests.rules.damages_widening import change, changed, narrow_table, schema_text
+from tests.rules.corruptions_partitions import table_by
+from tests.rules.corruptions_row_tracking import PROTOCOL as TRACKING
+from tests.rules.corruptions_row_tracking import again, mark, tagged, tracked_table
+from tests.rules.corruptions_schema import changed_schema, usual_fields, with_columns
+from tests.rules.corruptions_widening import change, changed, narrow_table, schema_text
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
 
 EDGES: list[tuple[frozenset[str], Callable[[], TableBuilder]]] = []

@@ -15,12 +15,12 @@ from deltacli.delta.rules.actions.file_fields import DAY_MS, OLDEST_MS, SKEW_MS
 from deltacli.delta.rules.expressions.texts import column_type, unknown_column
 from deltacli.delta.rules.log.hint_schema import difference
 from deltacli.delta.schema.types import ArrayType, PrimitiveType, parse_schema
-from tests.rules.damages_actions import INLINE_VECTOR
-from tests.rules.damages_compactions import Actions, compact, healthy
-from tests.rules.damages_deletion_vectors import inline, table_with_a_vector, vector_protocol
-from tests.rules.damages_expressions import constrained, features, field, table_by_day, table_with
+from tests.rules.corruptions_actions import INLINE_VECTOR
+from tests.rules.corruptions_compactions import Actions, compact, healthy
+from tests.rules.corruptions_deletion_vectors import inline, table_with_a_vector, vector_protocol
+from tests.rules.corruptions_expressions import constrained, features, field, table_by_day, table_with
 from tests.rules.table_builder import Action, TableBuilder, column, struct
-from tests.rules.test_damages import inspect, rules_of
+from tests.rules.test_corruptions import inspect, rules_of
 
 EDGES: list[tuple[frozenset[str], Callable[[], TableBuilder]]] = []
 

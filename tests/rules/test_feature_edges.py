@@ -9,12 +9,12 @@ import pytest
 
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.protocol.protocol import Protocol
-from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
-from tests.rules.damages_checkpoints import v2
-from tests.rules.damages_iceberg import compatible_table
-from tests.rules.damages_mapping import MappedTable
-from tests.rules.damages_protocol import protocol, with_features
-from tests.rules.damages_widening import change, changed
+from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
+from tests.rules.corruptions_checkpoints import v2
+from tests.rules.corruptions_iceberg import compatible_table
+from tests.rules.corruptions_mapping import MappedTable
+from tests.rules.corruptions_protocol import protocol, with_features
+from tests.rules.corruptions_widening import change, changed
 from tests.rules.edges import Edges, Make, assert_reports
 from tests.rules.table_builder import DEFAULT_SCHEMA, Action, TableBuilder, column, struct
 from tests.rules.test_protocol_and_metadata import found_in

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.rules.files import deletion_vectors
 from deltacli.delta.rules.framework.base import Area, Finding
@@ -46,11 +46,11 @@ ODD_VALUES = [
 ODD_TEXTS = ["{} null {}", "{}{}", '{"a":1,"a":2}', '{"maxValues":{"ratio":NaN}}', "null", "", " {} ", '{"a":']
 
 
-def regime(partition_columns: Sequence[str]) -> Regime:
+def config(partition_columns: Sequence[str]) -> TableConfiguration:
     schema = json.dumps(struct(*(column(name, kind) for name, kind in COLUMNS.items())))
     raw = {"id": "x", "format": {}, "schemaString": schema, "partitionColumns": list(partition_columns)}
     protocol = Protocol(3, 7, ("deletionVectors",), ("deletionVectors",))
-    return Regime(protocol=protocol, metadata=read_metadata(raw, ""), schema=parse_schema(schema))
+    return TableConfiguration(protocol=protocol, metadata=read_metadata(raw, ""), schema=parse_schema(schema))
 
 
 def view_of(
@@ -76,7 +76,7 @@ def view_of(
         for number, text in enumerate(stats)
     ]
     batch = pa.RecordBatch.from_pylist(rows, schema=action_schemas().add)
-    return FilesView(batch.slice(skip), regime(partition_columns), None, None, "checkpoint", 1)
+    return FilesView(batch.slice(skip), config(partition_columns), None, None, "checkpoint", 1)
 
 
 def findings(area: Area, view: FilesView) -> list[Finding]:
@@ -244,12 +244,12 @@ def test_counts_have_64_bits(counts: list[int]) -> None:
 def mapped(view: FilesView, properties: dict[str, str] | None = None, *, of_checkpoint: bool = False) -> FilesView:
     """The view under column mapping, of the first commit or of a checkpoint."""
     protocol = Protocol(3, 7, ("deletionVectors", "columnMapping"), ("deletionVectors", "columnMapping"))
-    metadata = view.regime.metadata
+    metadata = view.config.metadata
     assert metadata is not None
     metadata = metadata._replace(configuration={"delta.columnMapping.mode": "name"} | (properties or {}))
-    regime = replace(view.regime, protocol=protocol, metadata=metadata)
+    config = replace(view.config, protocol=protocol, metadata=metadata)
     count = len(view.adds)
-    return replace(view, regime=regime, versions=None if of_checkpoint else [1] * count, lines=[1] * count)
+    return replace(view, config=config, versions=None if of_checkpoint else [1] * count, lines=[1] * count)
 
 
 OF_STRANGER = '{"numRecords":10,"tightBounds":false,"minValues":{"%s":1}}'
@@ -284,11 +284,11 @@ def test_columns_that_were_dropped_under_mapping_stay_in_statistics(view: FilesV
 
 
 def with_features(view: FilesView, features: Sequence[str], properties: dict[str, str]) -> FilesView:
-    metadata = view.regime.metadata
+    metadata = view.config.metadata
     assert metadata is not None
     protocol = Protocol(3, 7, ("deletionVectors",), ("deletionVectors", *features))
     metadata = metadata._replace(configuration=properties)
-    return replace(view, regime=replace(view.regime, protocol=protocol, metadata=metadata))
+    return replace(view, config=replace(view.config, protocol=protocol, metadata=metadata))
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_plain_partition_values_are_silent(value: str | None) -> None:
 @pytest.mark.parametrize(("files", "size", "expected"), [(1_000, 999_999, 0), (1_001, 999_999, 1), (1_001, 10**6, 0)])
 def test_small_files_of_a_partitioned_table_are_told_above_a_thousand(files: int, size: int, expected: int) -> None:
     live = pa.table({"path": [f"p=a/part-{number}.parquet" for number in range(files)], "size": [size] * files})
-    view = StateView(1, regime(("p",)), {}, {}, live, 0)
+    view = StateView(1, config(("p",)), {}, {}, live, 0)
 
     assert expected == len(list(partitions.partitions_that_are_too_small(view)))
 

@@ -12,11 +12,11 @@ from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate import inspect_vectors
 from deltacli.operations.validate.validate import FileLimits, Validation, validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_change_files import ChangedTable, changes_of
-from tests.rules.damages_vector_contents import UUID_OF_FILE, VectorTable, vector_file_of_another_version
+from tests.rules.corruptions_change_files import ChangedTable, changes_of
+from tests.rules.corruptions_vector_contents import UUID_OF_FILE, VectorTable, vector_file_of_another_version
 from tests.rules.data_table import DataTable, encoded, rows_of
 from tests.rules.table_builder import NOW_MS
-from tests.rules.test_damages import inspect, rules_of
+from tests.rules.test_corruptions import inspect, rules_of
 from tests.support.small_vectors import vector_path
 from tests.support.storage import RecordingStorage
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.storage import MANY_SMALL_FILES, SMALL_FILE_BYTES, many_small_files
 from deltacli.delta.rules.framework.views import StateView
-from tests.rules.damages_checkpoints import begin_at_checkpoint
-from tests.rules.damages_clustering import clustered_table
-from tests.rules.damages_deletion_vectors import VECTOR_FILE, absolute_path_into_the_table, table_with_a_vector
-from tests.rules.damages_paths import rename
-from tests.rules.damages_row_tracking import again, tagged, tracked_table
-from tests.rules.damages_statistics import table_with
+from tests.rules.corruptions_checkpoints import begin_at_checkpoint
+from tests.rules.corruptions_clustering import clustered_table
+from tests.rules.corruptions_deletion_vectors import VECTOR_FILE, absolute_path_into_the_table, table_with_a_vector
+from tests.rules.corruptions_paths import rename
+from tests.rules.corruptions_row_tracking import again, tagged, tracked_table
+from tests.rules.corruptions_statistics import table_with
 from tests.rules.edges import Edges, Make, assert_reports, found_by
 from tests.rules.table_builder import Action, TableBuilder, set_time
 
@@ -167,7 +167,7 @@ def test_exactly_these_rules_report(rules: frozenset[str], make: Make, tmp_path:
 )
 def test_a_hundred_small_files_are_told_where_they_are_the_most(sizes: Sequence[int], is_told: bool) -> None:
     live = pa.table({"size": pa.array(sizes, pa.int64())})
-    view = StateView(version=7, regime=Regime(), transactions={}, domains={}, live=live, now_ms=0)
+    view = StateView(version=7, config=TableConfiguration(), transactions={}, domains={}, live=live, now_ms=0)
 
     assert [str(MANY_SMALL_FILES)] * is_told == [finding.seen for finding in many_small_files(view)]
 

@@ -17,8 +17,8 @@ from pyarrow.parquet import encryption
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.rules.files import data_columns, data_layout, data_types
 from deltacli.delta.rules.framework.base import Finding, Place
@@ -29,9 +29,9 @@ from deltacli.delta.schema.types import parse_schema
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import FileLimits, validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_data_schema import widened_table
-from tests.rules.damages_mapping import MAX_ID, MODE, array_of, mapped
-from tests.rules.damages_widening import change, changed
+from tests.rules.corruptions_data_schema import widened_table
+from tests.rules.corruptions_mapping import MAX_ID, MODE, array_of, mapped
+from tests.rules.corruptions_widening import change, changed
 from tests.rules.data_table import DataTable, encoded, rows_of
 from tests.rules.parquet_edits import two_level_list, without_annotation
 from tests.rules.table_builder import NOW_MS, Action, column, struct
@@ -51,29 +51,29 @@ def map_of(key: Any, value: Any) -> Action:
     return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
 
 
-def regime_of(
+def config_of(
     *fields: Action,
     features: Sequence[str] = (),
     properties: dict[str, str] | None = None,
     partition: Sequence[str] = (),
-) -> Regime:
+) -> TableConfiguration:
     text = json.dumps(struct(*fields))
     raw = {"id": "x", "format": {}, "schemaString": text, "partitionColumns": list(partition)}
     metadata = read_metadata(raw | {"configuration": properties or {}}, "")
-    return Regime(
+    return TableConfiguration(
         protocol=Protocol(3, 7, tuple(features), tuple(features)), metadata=metadata, schema=parse_schema(text)
     )
 
 
-def view_of(data: bytes, regime: Regime, rows: int = 10) -> FileSchemaView:
+def view_of(data: bytes, config: TableConfiguration, rows: int = 10) -> FileSchemaView:
     footer = FooterReader().read(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
-    return FileSchemaView(read_schema(footer.schema), regime, Place("log", None, 3, "part-0"), 12, rows)
+    return FileSchemaView(read_schema(footer.schema), config, Place("log", None, 3, "part-0"), 12, rows)
 
 
-def told(regime: Regime, file: Sequence[pa.Field] | bytes, rows: int = 10, **options: Any) -> list[Finding]:
+def told(config: TableConfiguration, file: Sequence[pa.Field] | bytes, rows: int = 10, **options: Any) -> list[Finding]:
     if not isinstance(file, bytes):
         file = encoded(pa.schema(file).empty_table(), store_schema=False, **options)
-    view = view_of(file, regime, rows)
+    view = view_of(file, config, rows)
     return [finding for check in CHECKS for finding in check(view)]
 
 
@@ -84,8 +84,8 @@ def short(found: Sequence[Finding]) -> set[str]:
 
 def pair(data_type: Any, kind: pa.DataType, **options: Any) -> set[str]:
     """What is told of a column `x` of a type that a file has in another."""
-    regime = regime_of(column("x", data_type))
-    return short(told(regime, [pa.field("x", kind)], **options))
+    config = config_of(column("x", data_type))
+    return short(told(config, [pa.field("x", kind)], **options))
 
 
 UNRECORDED = "data.type-widening-unrecorded x"
@@ -152,22 +152,22 @@ def test_int96_is_an_error_where_iceberg_reads_along() -> None:
     fields = [mapped("x", "timestamp", 1, "x"), mapped("p", "string", 2, "p")]
     properties = {MODE: "name", MAX_ID: "2", "delta.enableIcebergCompatV2": "true"}
     features = ("columnMapping", "icebergCompatV2")
-    regime = regime_of(*fields, features=features, properties=properties, partition=["p"])
+    config = config_of(*fields, features=features, properties=properties, partition=["p"])
     file = [pa.field("x", UTC, metadata={"PARQUET:field_id": "1"})]
 
-    found = told(regime, file, use_deprecated_int96_timestamps=True)
+    found = told(config, file, use_deprecated_int96_timestamps=True)
 
     unit = "E data.timestamp-unit x | INT96 | INT64 in microseconds"
     assert {unit, "E data.partition-column-missing p | absent | None"} == short(found)
-    assert set() == short(told(regime, [*file, pa.field("p", pa.string())]))
+    assert set() == short(told(config, [*file, pa.field("p", pa.string())]))
 
 
 def test_a_recorded_change_explains_the_narrower_type_and_no_other() -> None:
     nested = changed("x", array_of("long"), change("short", "integer", "element"), change("integer", "long", "element"))
-    regime = regime_of(nested, changed("y", "double", change("float", "double")))
+    config = config_of(nested, changed("y", "double", change("float", "double")))
 
     def of(element: pa.DataType, y: pa.DataType) -> set[str]:
-        return short(told(regime, [pa.field("x", pa.list_(element)), pa.field("y", y)]))
+        return short(told(config, [pa.field("x", pa.list_(element)), pa.field("y", y)]))
 
     assert set() == of(pa.int32(), pa.float32())
     assert set() == of(pa.int16(), pa.float64())
@@ -176,10 +176,10 @@ def test_a_recorded_change_explains_the_narrower_type_and_no_other() -> None:
 
 def test_the_first_bad_level_of_a_column_is_told_and_nothing_below() -> None:
     inner = struct(column("a", "long"), column("b", array_of(struct(column("c", "decimal(5,2)")))))
-    regime = regime_of(column("s", inner))
+    config = config_of(column("s", inner))
     kind = pa.struct([("a", pa.string()), ("b", pa.list_(pa.struct([("c", pa.decimal128(6, 3)), ("d", pa.int8())])))])
 
-    found = told(regime, [pa.field("s", kind)])
+    found = told(config, [pa.field("s", kind)])
 
     assert {
         "E data.type-mismatch s.a | string | long",
@@ -192,34 +192,34 @@ def test_the_first_bad_level_of_a_column_is_told_and_nothing_below() -> None:
 
 @pytest.mark.parametrize(("nullable", "rows", "letter"), [(True, 10, "I"), (False, 10, "E"), (False, 0, "I")])
 def test_a_missing_column_is_an_error_where_rows_must_have_it(nullable: bool, rows: int, letter: str) -> None:
-    regime = regime_of(column("x", "long", nullable=nullable))
+    config = config_of(column("x", "long", nullable=nullable))
 
-    assert {f"{letter} data.column-missing x | absent | long"} == short(told(regime, [], rows))
+    assert {f"{letter} data.column-missing x | absent | long"} == short(told(config, [], rows))
 
 
 @pytest.mark.parametrize(("nullable_in_file", "letter"), [(True, "I"), (False, "E")])
 def test_a_missing_field_is_an_error_where_its_struct_is_never_null(nullable_in_file: bool, letter: str) -> None:
-    regime = regime_of(column("s", struct(column("x", "long", nullable=False), column("y", "long"))))
+    config = config_of(column("s", struct(column("x", "long", nullable=False), column("y", "long"))))
     file = [pa.field("s", pa.struct([("y", pa.int64())]), nullable_in_file)]
 
-    assert {f"{letter} data.column-missing s.x | absent | long"} == short(told(regime, file))
+    assert {f"{letter} data.column-missing s.x | absent | long"} == short(told(config, file))
 
 
 def test_columns_of_engines_and_of_partitions_are_expected() -> None:
     properties = {"delta.rowTracking.materializedRowIdColumnName": "own-ids"}
-    regime = regime_of(column("x", "long"), column("p", "string"), properties=properties, partition=["p"])
+    config = config_of(column("x", "long"), column("p", "string"), properties=properties, partition=["p"])
     names = ("_change_type", "_commit_version", "own-ids", "_row-id-col-7", "p", "_metadata", "more")
 
-    found = told(regime, [pa.field(name, pa.int64()) for name in ("x", *names)])
+    found = told(config, [pa.field(name, pa.int64()) for name in ("x", *names)])
 
     assert {"I data.column-unknown more | more | None"} == short(found)
 
 
 def test_names_are_compared_exactly_first() -> None:
-    regime = regime_of(column("x", "long"))
+    config = config_of(column("x", "long"))
 
     def of(*names: str) -> set[str]:
-        return short(told(regime, [pa.field(name, pa.int64()) for name in names]))
+        return short(told(config, [pa.field(name, pa.int64()) for name in names]))
 
     assert {"W data.case-mismatch x | X | x"} == of("X")
     assert {"I data.column-unknown X | X | None"} == of("x", "X")
@@ -227,26 +227,26 @@ def test_names_are_compared_exactly_first() -> None:
 
 
 def test_layouts_of_old_writers_are_told() -> None:
-    regime = regime_of(column("x", array_of("long")))
+    config = config_of(column("x", array_of("long")))
     lists = pa.table({"x": pa.array([[1]], pa.list_(pa.field("element", pa.int64(), nullable=False)))})
     maps = pa.table({"x": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))})
 
-    of_map = short(told(regime_of(column("x", map_of("string", "long"))), without_annotation(maps, "x")))
+    of_map = short(told(config_of(column("x", map_of("string", "long"))), without_annotation(maps, "x")))
 
     layout = "data.nested-layout x"
-    assert {f"I {layout} | 2 levels | 3 levels"} == short(told(regime, two_level_list(lists, "x")))
+    assert {f"I {layout} | 2 levels | 3 levels"} == short(told(config, two_level_list(lists, "x")))
     assert {f"E {layout} | a group without the annotation of a map | map<string, long>"} == of_map
     assert {f"E {layout} | a group without the annotation of a list | array<long>"} == short(
-        told(regime, without_annotation(lists, "x"))
+        told(config, without_annotation(lists, "x"))
     )
 
 
 @pytest.mark.parametrize("feature", ["variantShredding", "variantShredding-preview", None])
 def test_shredded_variants_need_their_feature(feature: str | None) -> None:
-    regime = regime_of(column("v", "variant"), features=("variantType", *([feature] if feature else [])))
+    config = config_of(column("v", "variant"), features=("variantType", *([feature] if feature else [])))
     kind = pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("typed_value", pa.int64())])
 
-    found = {(finding.rule.id, finding.place.key) for finding in told(regime, [pa.field("v", kind)])}
+    found = {(finding.rule.id, finding.place.key) for finding in told(config, [pa.field("v", kind)])}
 
     assert (set() if feature else {("data.variant-shape", "v")}) == found
 
@@ -254,11 +254,11 @@ def test_shredded_variants_need_their_feature(feature: str | None) -> None:
 # -- column mapping --------------------------------------------------------------------------------------------------
 
 
-def mapped_regime(mode: str) -> Regime:
+def mapped_config(mode: str) -> TableConfiguration:
     nested: dict[str, Any] = {"delta.columnMapping.nested.ids": {"col-4.element": 5}}
     inner = struct(mapped("a", "long", 3))
     fields = [mapped("x", "long", 1), mapped("s", inner, 2), mapped("xs", array_of("long"), 4, **nested)]
-    return regime_of(*fields, features=("columnMapping",), properties={MODE: mode, MAX_ID: "9"})
+    return config_of(*fields, features=("columnMapping",), properties={MODE: mode, MAX_ID: "9"})
 
 
 def mapped_file(x: int | None = 1, a: int | None = 3, element: int | None = 5, *more: pa.Field) -> list[pa.Field]:
@@ -283,20 +283,20 @@ def mapped_file(x: int | None = 1, a: int | None = 3, element: int | None = 5, *
     ],
 )
 def test_field_ids(mode: str, ids: tuple[int | None, ...], expected: set[str]) -> None:
-    assert expected == short(told(mapped_regime(mode), mapped_file(*ids)))
+    assert expected == short(told(mapped_config(mode), mapped_file(*ids)))
 
 
 def test_names_do_not_matter_where_ids_count_and_an_id_at_another_name_does_where_names_do() -> None:
     file = [pa.field("price", pa.int64(), metadata={"PARQUET:field_id": "1"}), *mapped_file()[1:]]
 
-    assert set() == short(told(mapped_regime("id"), file))
-    assert {"E mapping.field-id-mismatch x | price | 1"} == short(told(mapped_regime("name"), file))
+    assert set() == short(told(mapped_config("id"), file))
+    assert {"E mapping.field-id-mismatch x | price | 1"} == short(told(mapped_config("name"), file))
 
 
 def test_dropped_columns_are_expected_under_column_mapping() -> None:
     def more(identity: int | None) -> set[str]:
         keys = None if identity is None else {"PARQUET:field_id": str(identity)}
-        return short(told(mapped_regime("name"), mapped_file(1, 3, 5, pa.field("old", pa.int64(), metadata=keys))))
+        return short(told(mapped_config("name"), mapped_file(1, 3, 5, pa.field("old", pa.int64(), metadata=keys))))
 
     assert set() == more(9)
     assert set() == more(None)
@@ -354,9 +354,9 @@ def test_a_file_that_pyarrow_encrypted_is_encrypted_and_not_damaged(is_plain: bo
 @pytest.mark.parametrize(("from_type", "is_told"), [("integer", True), ("date", False)])
 def test_partition_values_keep_the_spelling_of_their_older_type(from_type: str, is_told: bool) -> None:
     to_type = {"integer": "long", "date": "timestamp_ntz"}[from_type]
-    regime = regime_of(column("x", "long"), changed("p", to_type, change(from_type, to_type)), partition=["p"])
-    view = view_of(encoded(pa.table({"x": [1]})), regime)
-    of_all = AllFootersView(Place("log"), regime, [view], True, {})
+    config = config_of(column("x", "long"), changed("p", to_type, change(from_type, to_type)), partition=["p"])
+    view = view_of(encoded(pa.table({"x": [1]})), config)
+    of_all = AllFootersView(Place("log"), config, [view], True, {})
 
     assert is_told == bool(list(widening_files.changes_that_nobody_needs(of_all)))
 
@@ -372,9 +372,9 @@ def test_partition_values_keep_the_spelling_of_their_older_type(from_type: str, 
     ],
 )
 def test_nulls_are_told_where_they_surely_break_a_column(schema: Action, kind: pa.DataType, is_told: bool) -> None:
-    regime = regime_of(schema)
+    config = config_of(schema)
 
-    found = nulls_told(regime, pa.table({"x": pa.array([None], kind)}), None)
+    found = nulls_told(config, pa.table({"x": pa.array([None], kind)}), None)
 
     assert [("1", "0")] * is_told == [(finding.seen, finding.expected) for finding in found]
 
@@ -383,16 +383,16 @@ def test_nulls_are_told_where_they_surely_break_a_column(schema: Action, kind: p
 def test_nulls_may_be_in_the_deleted_rows(deleted: int, is_told: bool) -> None:
     rows = pa.table({"x": pa.array([1, None, 2, None], pa.int64())})
 
-    found = nulls_told(regime_of(column("x", "long", nullable=False)), rows, deleted)
+    found = nulls_told(config_of(column("x", "long", nullable=False)), rows, deleted)
 
     assert ["column x must not be null, and has 2 nulls in part-0"] * is_told == [one.message for one in found]
 
 
-def nulls_told(regime: Regime, rows: pa.Table, deleted: int | None) -> list[Finding]:
+def nulls_told(config: TableConfiguration, rows: pa.Table, deleted: int | None) -> list[Finding]:
     """What is told of a file of two row groups with some rows deleted."""
     data = encoded(rows, row_group_size=2)
     footer = FooterReader().read(data[-8 - int.from_bytes(data[-8:-4], "little") : -8])
     add = {"path": "part-0", "deletionVector": None if deleted is None else {"cardinality": deleted}}
     live = LiveAdds(pa.RecordBatch.from_pylist([add], schema=action_schemas().add), [3], [None], "")
-    view = FootersView(live, [footer], read_schema(footer.schema), regime)
+    view = FootersView(live, [footer], read_schema(footer.schema), config)
     return list(data_columns.nulls_in_required_columns(view))

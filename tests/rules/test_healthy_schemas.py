@@ -13,8 +13,8 @@ from deltacli.delta.checkpoint.hint import checksums
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_hint import checkpoint_schema, with_hint
-from tests.rules.damages_mapping import (
+from tests.rules.corruptions_hint import checkpoint_schema, with_hint
+from tests.rules.corruptions_mapping import (
     MAX_ID,
     MODE,
     PROTOCOL,
@@ -24,8 +24,8 @@ from tests.rules.damages_mapping import (
     two_structs_with_one_physical_name,
     with_nested_ids,
 )
-from tests.rules.damages_mapping import usual_fields as mapped_fields
-from tests.rules.damages_schema import array_of, changed_schema, map_of, usual_fields, with_columns, with_schema
+from tests.rules.corruptions_mapping import usual_fields as mapped_fields
+from tests.rules.corruptions_schema import array_of, changed_schema, map_of, usual_fields, with_columns, with_schema
 from tests.rules.table_builder import NOW_MS, Action, TableBuilder, column, struct
 
 Make = Callable[[], TableBuilder]

@@ -13,7 +13,7 @@ import pytest
 from deltacli.delta.rules.framework.base import Severity
 from tests.rules.data_table import DataTable, Rows, rows_of
 from tests.rules.table_builder import TableBuilder, column, struct
-from tests.rules.test_damages import inspect
+from tests.rules.test_corruptions import inspect
 
 GENERATED: dict[str, Any] = {"delta.generationExpression": "id + 1"}
 IDENTITY: dict[str, Any] = {

@@ -13,11 +13,11 @@ from deltacli.delta.rules.framework.base import Severity
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_change_data import FeedTable, OldFeedTable, deletion_vector_in_a_growing_table
-from tests.rules.damages_commit_times import LateTable, ManagedTable, TimedTable
-from tests.rules.damages_history import WEEK_MS, log_was_cleaned, vacuumed
-from tests.rules.damages_log_files import DAY_MS, OldTable, bare, commit
-from tests.rules.damages_storage import RecentTable
+from tests.rules.corruptions_change_data import FeedTable, OldFeedTable, deletion_vector_in_a_growing_table
+from tests.rules.corruptions_commit_times import LateTable, ManagedTable, TimedTable
+from tests.rules.corruptions_history import WEEK_MS, log_was_cleaned, vacuumed
+from tests.rules.corruptions_log_files import DAY_MS, OldTable, bare, commit
+from tests.rules.corruptions_storage import RecentTable
 from tests.rules.table_builder import NOW_MS, START_MS, TableBuilder
 
 SKEW_MS = 300_000

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from deltacli.delta.log.log_path import MAX_VERSION, commit_name, parse_log_path
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import ListingView
@@ -22,11 +22,11 @@ def log_file(name: str, modified_ms: int = START_MS) -> LogFile:
     return LogFile(parse_log_path(name), 1, modified_ms)
 
 
-def regime(**properties: str) -> Regime:
+def config(**properties: str) -> TableConfiguration:
     """A regime with in-commit timestamps supported; properties without their `delta.`."""
     configuration = {f"delta.{name}": value for name, value in properties.items()}
     metadata = read_metadata({"id": "x", "format": {}, "schemaString": "{}", "configuration": configuration}, "")
-    return Regime(protocol=Protocol(1, 7, None, ("inCommitTimestamp",)), metadata=metadata)
+    return TableConfiguration(protocol=Protocol(1, 7, None, ("inCommitTimestamp",)), metadata=metadata)
 
 
 def view_of(
@@ -44,7 +44,7 @@ def view_of(
         sidecars=(),
         staged=(),
         listing=LogListing(files, checkpoints),
-        regime=regime(**properties),
+        config=config(**properties),
         now_ms=NOW_MS,
         has_hint=True,
     )

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import LogFile, make_log_file, read_listing
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.checkpoints import AREA
 from deltacli.delta.rules.framework.base import Finding, Severity
-from deltacli.delta.rules.framework.views import ListingView, Placed, StoredFile
+from deltacli.delta.rules.framework.views import ListingView, LocatedAction, StoredFile
 from deltacli.delta.rules.log.checksums import checksums_have_their_commits, versions_have_a_checksum
-from deltacli.operations.table.regimes import next_regime
+from deltacli.operations.table.configurations import next_config
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 DAY_MS = 86_400_000
@@ -38,7 +38,7 @@ def files_of(names: Sequence[str]) -> list[LogFile]:
     return sorted(found, key=lambda file: file.name)
 
 
-def regime_of(*features: str, version: int = 0, **properties: str) -> Regime:
+def config_of(*features: str, version: int = 0, **properties: str) -> TableConfiguration:
     protocol = {
         "minReaderVersion": 3,
         "minWriterVersion": 7,
@@ -46,15 +46,19 @@ def regime_of(*features: str, version: int = 0, **properties: str) -> Regime:
         "writerFeatures": list(features),
     }
     table = TableBuilder(protocol=protocol, properties={f"delta.{name}": text for name, text in properties.items()})
-    regime = next_regime(Regime(), [Placed("protocol", table.protocol, 1), Placed("metaData", table.metadata, 2)], 0)
-    return replace(regime, protocol_version=version)
+    config = next_config(
+        TableConfiguration(),
+        [LocatedAction("protocol", table.protocol, 1), LocatedAction("metaData", table.metadata, 2)],
+        0,
+    )
+    return replace(config, protocol_version=version)
 
 
-def listed(*names: str, regime: Regime | None = None, **fields: Any) -> ListingView:
+def listed(*names: str, config: TableConfiguration | None = None, **fields: Any) -> ListingView:
     files = files_of(names)
     others: dict[str, Any] = {"directories": [], "sidecars": [], "staged": [], "has_hint": True} | fields
     return ListingView(
-        files=files, listing=read_listing(files), regime=regime or regime_of("v2Checkpoint"), now_ms=NOW_MS, **others
+        files=files, listing=read_listing(files), config=config or config_of("v2Checkpoint"), now_ms=NOW_MS, **others
     )
 
 
@@ -66,7 +70,7 @@ def told(view: ListingView) -> list[tuple[str, int | None]]:
     return [(finding.rule.id.partition(".")[2], finding.place.version) for finding in found_in(view)]
 
 
-CLASSICAL = regime_of()
+CLASSICAL = config_of()
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ CLASSICAL = regime_of()
     ],
 )
 def test_the_parts_of_a_checkpoint_are_counted(names: list[str], message: str | None) -> None:
-    found = found_in(listed(*names, regime=CLASSICAL))
+    found = found_in(listed(*names, config=CLASSICAL))
 
     assert [f"the multi-part checkpoint of version 2 has {message}"] * (message is not None) == [
         finding.message for finding in found
@@ -95,8 +99,8 @@ def test_the_parts_of_a_checkpoint_are_counted(names: list[str], message: str | 
 def test_parts_of_two_checkpoints_are_told_as_one_fault_where_none_is_complete() -> None:
     both = [f"2.{part(1, 2)}", f"2.{part(1, 3)}"]
 
-    assert [("multipart-mixed", 2)] == told(listed("0-3", *both, regime=CLASSICAL))
-    assert [("multipart-incomplete", 2)] == told(listed("0-3", *both, f"2.{part(2, 2)}", regime=CLASSICAL))
+    assert [("multipart-mixed", 2)] == told(listed("0-3", *both, config=CLASSICAL))
+    assert [("multipart-incomplete", 2)] == told(listed("0-3", *both, f"2.{part(2, 2)}", config=CLASSICAL))
 
 
 @pytest.mark.parametrize(
@@ -116,7 +120,7 @@ def test_parts_of_two_checkpoints_are_told_as_one_fault_where_none_is_complete()
 def test_parts_weigh_more_where_they_alone_lead_to_the_newest_version(commits: list[str], severity: Severity) -> None:
     names = [*commits, f"2.{part(1, 2)}"]
 
-    found = [finding for finding in found_in(listed(*names, regime=CLASSICAL)) if "incomplete" in finding.rule.id]
+    found = [finding for finding in found_in(listed(*names, config=CLASSICAL)) if "incomplete" in finding.rule.id]
 
     assert [severity] == [finding.severity for finding in found]
 
@@ -129,33 +133,33 @@ def test_empty_files_are_told_of_checkpoints_alone() -> None:
 
 def test_parts_are_forbidden_from_the_protocol_on() -> None:
     names = ["0-3", *(f"{version}.{part(number, 2)}" for version in (1, 2, 3) for number in (1, 2))]
-    regime = regime_of("v2Checkpoint", version=2)
+    config = config_of("v2Checkpoint", version=2)
 
-    assert [("multipart-forbidden", 2), ("multipart-forbidden", 3)] == told(listed(*names, regime=regime))
-    assert [] == told(listed(*names, regime=CLASSICAL))
+    assert [("multipart-forbidden", 2), ("multipart-forbidden", 3)] == told(listed(*names, config=config))
+    assert [] == told(listed(*names, config=CLASSICAL))
 
 
 def test_a_checkpoint_of_one_part_is_told_where_parts_may_be() -> None:
-    assert [("multipart-one", 2)] == told(listed("0-3", f"2.{part(1, 1)}", regime=CLASSICAL))
+    assert [("multipart-one", 2)] == told(listed("0-3", f"2.{part(1, 1)}", config=CLASSICAL))
     assert [("multipart-forbidden", 2)] == told(listed("0-3", f"2.{part(1, 1)}"))
 
 
 def test_a_checkpoint_has_a_commit_at_or_above_it() -> None:
     names = ["0-3", f"3.{CLASSIC}", f"4.{CLASSIC}"]
 
-    assert [("without-commit", 4)] == told(listed(*names, regime=CLASSICAL))
-    assert [("unpublished", 4)] == told(listed(*names, regime=regime_of("catalogManaged", "inCommitTimestamp")))
-    assert [("without-commit", 4)] == told(listed(*names, regime=Regime()))
-    assert [] == told(listed(f"4.{CLASSIC}", regime=CLASSICAL))
-    assert [("without-commit", 4)] == told(listed("0", f"4.{CLASSIC}", regime=CLASSICAL))
+    assert [("without-commit", 4)] == told(listed(*names, config=CLASSICAL))
+    assert [("unpublished", 4)] == told(listed(*names, config=config_of("catalogManaged", "inCommitTimestamp")))
+    assert [("without-commit", 4)] == told(listed(*names, config=TableConfiguration()))
+    assert [] == told(listed(f"4.{CLASSIC}", config=CLASSICAL))
+    assert [("without-commit", 4)] == told(listed("0", f"4.{CLASSIC}", config=CLASSICAL))
 
 
 def test_uuid_names_need_the_feature_from_the_protocol_on() -> None:
     names = ["0-3", *(f"{version}.{UUID}" for version in (1, 2, 3)), f"3.{CLASSIC}"]
 
-    assert [("v2-without-feature", 2), ("v2-without-feature", 3)] == told(listed(*names, regime=regime_of(version=2)))
+    assert [("v2-without-feature", 2), ("v2-without-feature", 3)] == told(listed(*names, config=config_of(version=2)))
     assert [] == told(listed(*names))
-    assert [] == told(listed(*names, regime=Regime()))
+    assert [] == told(listed(*names, config=TableConfiguration()))
 
 
 def test_a_log_that_begins_with_a_checkpoint_has_one_that_old_clients_see() -> None:
@@ -170,7 +174,7 @@ def test_a_log_that_begins_with_a_checkpoint_has_one_that_old_clients_see() -> N
 
 def test_a_checkpoint_is_compared_with_the_commits_since_another() -> None:
     def unavailable(*names: str) -> list[int | None]:
-        view = listed(*names, regime=CLASSICAL)
+        view = listed(*names, config=CLASSICAL)
         return [version for rule, version in told(view) if rule == "replay-unavailable"]
 
     assert [2] == unavailable("2-9", f"2.{CLASSIC}", f"5.{CLASSIC}", f"9.{CLASSIC}")
@@ -198,13 +202,13 @@ def test_a_checkpoint_is_compared_with_the_commits_since_another() -> None:
     ],
 )
 def test_protected_versions_keep_a_checkpoint(before: str, names: list[str], expected: str | None) -> None:
-    protected = regime_of("checkpointProtection", requireCheckpointProtectionBeforeVersion=before)
+    protected = config_of("checkpointProtection", requireCheckpointProtectionBeforeVersion=before)
 
-    found = [finding.seen for finding in found_in(listed(*names, regime=protected)) if "protected" in finding.rule.id]
+    found = [finding.seen for finding in found_in(listed(*names, config=protected)) if "protected" in finding.rule.id]
 
     assert [expected] * (expected is not None) == found
-    plain = regime_of(requireCheckpointProtectionBeforeVersion=before)
-    assert [] == [rule for rule, _ in told(listed(*names, regime=plain)) if "protected" in rule]
+    plain = config_of(requireCheckpointProtectionBeforeVersion=before)
+    assert [] == [rule for rule, _ in told(listed(*names, config=plain)) if "protected" in rule]
 
 
 def test_sidecars_that_nobody_names_are_told_after_a_day() -> None:
@@ -222,22 +226,22 @@ def test_sidecars_that_nobody_names_are_told_after_a_day() -> None:
 
     assert ["_delta_log/_sidecars/old.parquet"] == [finding.place.path for finding in found]
     assert [] == told(listed("0-3", sidecars=sidecars))
-    assert [] == told(listed("0-3", **fields, regime=regime_of("adaptiveMetadata")))
+    assert [] == told(listed("0-3", **fields, config=config_of("adaptiveMetadata")))
 
 
 def test_a_metadata_tree_has_no_parts_and_no_uuid_names() -> None:
     parts = [f"1.{part(1, 2)}", f"1.{part(2, 2)}", f"2.{part(1, 2)}", f"2.{part(2, 2)}"]
 
     for feature in ("adaptiveMetadata", "adaptiveMetadata-preview"):
-        regime = regime_of(feature, version=2)
-        assert [("amt-classic", 2)] == told(listed("0-3", f"2.{CLASSIC}", *parts, regime=regime))
+        config = config_of(feature, version=2)
+        assert [("amt-classic", 2)] == told(listed("0-3", f"2.{CLASSIC}", *parts, config=config))
 
 
 # -- checksums --------------------------------------------------------------------------------------------------------
 
 
-def checksums(*names: str, regime: Regime = CLASSICAL) -> list[tuple[str, str | None]]:
-    view = listed(*names, regime=regime)
+def checksums(*names: str, config: TableConfiguration = CLASSICAL) -> list[tuple[str, str | None]]:
+    view = listed(*names, config=config)
     found = [*checksums_have_their_commits(view), *versions_have_a_checksum(view)]
     return [(finding.rule.id.partition(".")[2], finding.seen) for finding in found]
 
@@ -247,8 +251,10 @@ def test_a_checksum_belongs_to_a_commit() -> None:
     assert [("without-commit", "0-1"), ("without-commit", "5")] == checksums("2-4", "0-5.crc")
     assert [] == checksums("0-2", "4-5", "0-5.crc")
     assert [] == checksums("0-5.crc")
-    assert [] == checksums("2-4", "0-5.crc", regime=regime_of("catalogManaged", "inCommitTimestamp"))
-    assert ["without-commit", "without-commit"] == [rule for rule, _ in checksums("2-4", "0-5.crc", regime=Regime())]
+    assert [] == checksums("2-4", "0-5.crc", config=config_of("catalogManaged", "inCommitTimestamp"))
+    assert ["without-commit", "without-commit"] == [
+        rule for rule, _ in checksums("2-4", "0-5.crc", config=TableConfiguration())
+    ]
 
 
 @pytest.mark.parametrize(

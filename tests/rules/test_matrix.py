@@ -13,7 +13,7 @@ import pytest
 
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import TableBuilder, write_rows
-from tests.rules.test_damages import inspect
+from tests.rules.test_corruptions import inspect
 
 LOG = "_delta_log/"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.views import StateView
 from deltacli.delta.rules.partitions.partitions import (
     MANY_FILES,
@@ -18,7 +18,7 @@ from deltacli.delta.rules.partitions.partitions import (
 )
 from deltacli.delta.rules.paths.compared import paths_that_differ_in_case
 
-PARTITIONED = Regime(metadata=read_metadata({"id": "x", "format": {}, "partitionColumns": ["p"]}, ""))
+PARTITIONED = TableConfiguration(metadata=read_metadata({"id": "x", "format": {}, "partitionColumns": ["p"]}, ""))
 
 
 def state(paths: Sequence[str], size: int | None) -> StateView:
@@ -28,7 +28,7 @@ def state(paths: Sequence[str], size: int | None) -> StateView:
             "size": pa.array([size] * len(paths), pa.int64()),
         }
     )
-    return StateView(version=7, regime=PARTITIONED, transactions={}, domains={}, live=live, now_ms=0)
+    return StateView(version=7, config=PARTITIONED, transactions={}, domains={}, live=live, now_ms=0)
 
 
 def told(paths: Sequence[str], size: int | None) -> list[str]:
@@ -77,7 +77,7 @@ def test_more_than_a_hundred_thousand_directories_are_too_many(
 def keyed(paths: Sequence[str]) -> StateView:
     text = pa.chunked_array([pa.array(paths, pa.string())] if paths else [], pa.string())
     live = pa.table({"path": text, "key": text.cast(pa.binary())})
-    return StateView(version=7, regime=Regime(), transactions={}, domains={}, live=live, now_ms=0)
+    return StateView(version=7, config=TableConfiguration(), transactions={}, domains={}, live=live, now_ms=0)
 
 
 @pytest.mark.parametrize(

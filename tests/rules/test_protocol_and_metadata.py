@@ -11,7 +11,7 @@ from deltacli.delta.protocol.features import FEATURES, stable_name
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
-from tests.rules.damages_protocol import protocol, with_features
+from tests.rules.corruptions_protocol import protocol, with_features
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, Action, TableBuilder, column, struct
 
 OURS = ("protocol.*", "feature.*", "vacuumcheck.*", "metadata.*", "property.*")

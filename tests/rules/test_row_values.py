@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.operations.validate.row_questions import RowQuestions
-from tests.rules.damages_row_tracking import mark
-from tests.rules.damages_row_values import IdentityTable, MaterialisedTable, TrackedTable
+from deltacli.operations.validate.row_checks import RowChecks
+from tests.rules.corruptions_row_tracking import mark
+from tests.rules.corruptions_row_values import IdentityTable, MaterialisedTable, TrackedTable
 from tests.rules.data_table import DataTable, rows_of
 from tests.rules.table_builder import TableBuilder, column, struct
-from tests.rules.test_damages import inspect, rules_of
+from tests.rules.test_corruptions import inspect, rules_of
 from tests.rules.test_file_contents import told
 from tests.support.small_vectors import inline
 
@@ -256,7 +256,9 @@ def test_the_values_of_a_plain_table_are_its_own_business(tmp_path: Path) -> Non
 
 
 def test_a_plain_table_does_not_pay() -> None:
-    questions = RowQuestions.make(Regime(schema=StructType((StructField("id", PrimitiveType("long"), True, {}),))))
+    questions = RowChecks.make(
+        TableConfiguration(schema=StructType((StructField("id", PrimitiveType("long"), True, {}),)))
+    )
 
     assert ["id"] == questions.wanted.schema.names
     assert {} == questions.more.questions

@@ -9,8 +9,8 @@ import pytest
 
 from deltacli.delta.rules.schema.schema_walk import interval_name, is_type_name, shown_path, walk_parts
 from deltacli.delta.schema.types import MAX_DEPTH
-from tests.rules.damages_schema import array_of, changed_schema, map_of, usual_fields, with_columns
-from tests.rules.damages_widening import ARRAY_OF_MAPS, change, changed, table_with
+from tests.rules.corruptions_schema import array_of, changed_schema, map_of, usual_fields, with_columns
+from tests.rules.corruptions_widening import ARRAY_OF_MAPS, change, changed, table_with
 from tests.rules.edges import Edges, Make, assert_reports, found_by
 from tests.rules.table_builder import Action, TableBuilder, column, struct
 

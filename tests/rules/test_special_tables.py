@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules import damages_clustering as clustering
-from tests.rules import damages_expressions as expressions
-from tests.rules import damages_iceberg as iceberg
-from tests.rules import damages_row_tracking as row_tracking
-from tests.rules import damages_widening as widening
+from tests.rules import corruptions_clustering as clustering
+from tests.rules import corruptions_expressions as expressions
+from tests.rules import corruptions_iceberg as iceberg
+from tests.rules import corruptions_row_tracking as row_tracking
+from tests.rules import corruptions_widening as widening
 from tests.rules.table_builder import TableBuilder
-from tests.rules.test_damages import inspect
+from tests.rules.test_corruptions import inspect
 
 
 def tracked() -> TableBuilder:

@@ -15,16 +15,16 @@ import pytest
 from deltacli.delta.footers.parse import ChunkFacts, Footer, FooterReader, GroupFacts
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_columns import nulls_in_required_columns
 from deltacli.delta.rules.framework.file_views import FootersView, LiveAdds
 from deltacli.delta.rules.statistics.files import statistics_against_footers
-from tests.rules.checkpoint_view import regime_of
-from tests.rules.damages_statistics_files import with_column
+from tests.rules.checkpoint_view import config_of
+from tests.rules.corruptions_statistics_files import with_column
 from tests.rules.data_table import DataTable
 from tests.rules.table_builder import column, struct
-from tests.rules.test_damages import inspect
-from tests.rules.test_damages import rules_of as rules_told
+from tests.rules.test_corruptions import inspect
+from tests.rules.test_corruptions import rules_of as rules_told
 
 LONG = b"a text of which nobody knows whether it was cut"
 NOTHING = ChunkFacts(*(None,) * len(ChunkFacts._fields))
@@ -56,7 +56,7 @@ def rules_of(
     vector = {"storageType": "i", "pathOrInlineDv": "", "sizeInBytes": 0, "cardinality": deleted}
     add = {"path": "f", "stats": json.dumps(stats), "deletionVector": vector if deleted else None}
     adds = pa.RecordBatch.from_pylist([add], schema=pa.schema(list(action_schemas().add)))
-    view = FootersView(LiveAdds(adds, [0], [1], ""), [footer], read_schema(schema), regime(delta_type))
+    view = FootersView(LiveAdds(adds, [0], [1], ""), [footer], read_schema(schema), config(delta_type))
     return {finding.rule.id for finding in statistics_against_footers(view)}
 
 
@@ -67,8 +67,8 @@ def schema_of(stored: pa.DataType, **written: Any) -> bytes:
     return FooterReader().read(data[-8 - int.from_bytes(data[-8:-4], "little") : -8]).schema
 
 
-def regime(delta_type: str) -> Regime:
-    return regime_of(schema=struct(column("x", delta_type)))
+def config(delta_type: str) -> TableConfiguration:
+    return config_of(schema=struct(column("x", delta_type)))
 
 
 COVERING, LOOSE, NULLS = "stats.bounds-not-covering", "stats.bounds-not-tight", "stats.null-count-mismatch"
@@ -207,7 +207,7 @@ def test_nulls_of_required_columns_are_told_behind_a_thousand_files_whose_nulls_
     adds = pa.RecordBatch.from_pylist(files, schema=pa.schema(list(action_schemas().add)))
     footer = Footer.made_of(schema, [GroupFacts(10, (chunk(nulls=3),))])
     live = LiveAdds(adds, [0] * len(files), [1] * len(files), "")
-    table = regime_of(schema=struct(column("x", "integer", nullable=False)))
+    table = config_of(schema=struct(column("x", "integer", nullable=False)))
     view = FootersView(live, [footer] * len(files), read_schema(schema), table)
 
     assert ["f1000"] == [finding.place.key for finding in nulls_in_required_columns(view)]

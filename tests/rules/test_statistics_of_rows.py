@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.rules.damages_statistics_files import claiming, with_column
+from tests.rules.corruptions_statistics_files import claiming, with_column
 from tests.rules.table_builder import column, struct
-from tests.rules.test_damages import inspect
+from tests.rules.test_corruptions import inspect
 
 
 @pytest.mark.parametrize("level", ["footers", "data"])

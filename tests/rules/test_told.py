@@ -12,14 +12,14 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
-from tests.rules import damages_clustering as clustering
-from tests.rules import damages_compactions as compactions
-from tests.rules import damages_deletion_vectors as vectors
-from tests.rules import damages_expressions as expressions
-from tests.rules import damages_mapping as mapping
-from tests.rules.damages_change_data import FeedTable
-from tests.rules.damages_commit_times import LateTable, ManagedTable, TimedTable
-from tests.rules.damages_log_files import OldTable, bare, commit
+from tests.rules import corruptions_clustering as clustering
+from tests.rules import corruptions_compactions as compactions
+from tests.rules import corruptions_deletion_vectors as vectors
+from tests.rules import corruptions_expressions as expressions
+from tests.rules import corruptions_mapping as mapping
+from tests.rules.corruptions_change_data import FeedTable
+from tests.rules.corruptions_commit_times import LateTable, ManagedTable, TimedTable
+from tests.rules.corruptions_log_files import OldTable, bare, commit
 from tests.rules.table_builder import DEFAULT_SCHEMA, NOW_MS, TableBuilder, struct
 
 TOLD: list[tuple[str, dict[str, str | None], Callable[[], TableBuilder]]] = []

@@ -12,18 +12,18 @@ from deltacli.delta.rules.log import history
 from deltacli.delta.rules.paths.spelling import faults_of_path
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
-from deltacli.quantities import format_timestamp
 from deltacli.storage import open_storage
-from tests.rules.damages_deletion_vectors import table_with_a_vector
-from tests.rules.damages_log_files import commit_often
-from tests.rules.damages_metadata import (
+from deltacli.units import format_timestamp
+from tests.rules.corruptions_deletion_vectors import table_with_a_vector
+from tests.rules.corruptions_log_files import commit_often
+from tests.rules.corruptions_metadata import (
     created_time_missing,
     files_said_to_be_orc,
     format_with_an_option,
     partitioned_by,
 )
-from tests.rules.damages_row_tracking import tracked_table
-from tests.rules.damages_storage import RecentTable
+from tests.rules.corruptions_row_tracking import tracked_table
+from tests.rules.corruptions_storage import RecentTable
 from tests.rules.table_builder import NOW_MS, TableBuilder
 
 

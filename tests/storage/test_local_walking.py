@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed
-from deltacli.storage import Deleted, Failed, LocalStorage, Missing, Walked, folds_names, local_walk
+from deltacli.storage import Deleted, Failed, LocalStorage, Missing, WalkEntry, folds_names, local_walk
 from tests.storage.test_walking import everything, paths
 
 DAY_NS = 86_400 * 10**9
@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> LocalStorage:
     return LocalStorage(str(tmp_path / "table"))
 
 
-def by_directory(storage: LocalStorage, directory: str = "") -> dict[str, Walked]:
+def by_directory(storage: LocalStorage, directory: str = "") -> dict[str, WalkEntry]:
     return {found.directory: found for found in storage.walk(directory, everything)}
 
 
@@ -88,11 +88,12 @@ def test_an_empty_directory_is_told_with_its_time(store: LocalStorage, tmp_path:
     found = by_directory(store)
 
     assert (
-        Walked("a/empty", [], None, None, [], is_empty=True, directory_modified_ms=5 * 86_400_000) == found["a/empty"]
+        WalkEntry("a/empty", [], None, None, [], is_empty=True, directory_modified_ms=5 * 86_400_000)
+        == found["a/empty"]
     )
-    assert Walked("a", [], None, None, []) == found["a"]
-    assert Walked("with link", [], None, None, ["x"]) == found["with link"]
-    assert Walked("d", ["file"], None, None, []) == found["d"]
+    assert WalkEntry("a", [], None, None, []) == found["a"]
+    assert WalkEntry("with link", [], None, None, ["x"]) == found["with link"]
+    assert WalkEntry("d", ["file"], None, None, []) == found["d"]
     assert {"", "a", "a/empty", "d", "with link"} == found.keys()
 
 
@@ -139,7 +140,7 @@ def test_a_file_that_vanishes_is_not_odd(store: LocalStorage, monkeypatch: pytes
     monkeypatch.setattr(local_walk, "_is_link", Vanished.is_symlink)
     monkeypatch.setattr(local_walk, "_is_file", Vanished.is_file)
 
-    assert [Walked("", [], None, None, [])] == list(store.walk("", everything))
+    assert [WalkEntry("", [], None, None, [])] == list(store.walk("", everything))
 
 
 @pytest.mark.parametrize(

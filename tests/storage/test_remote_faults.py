@@ -10,7 +10,7 @@ import fsspec
 import pytest
 
 from deltacli.errors import NoAtomicCreate, StorageFailed, UsageError
-from deltacli.storage import Walked
+from deltacli.storage import WalkEntry
 from deltacli.storage.hadoop import unloadable_library
 from deltacli.storage.remote import RemoteStorage
 from deltacli.storage.remote_faults import endpoint_of
@@ -122,7 +122,7 @@ def test_a_time_nobody_tells_is_not_one_of_long_ago(monkeypatch: pytest.MonkeyPa
     storage = RemoteStorage("memory://timeless", {})
     monkeypatch.setattr(storage, "_fs", Timeless())
 
-    assert [Walked("", ["file"], [3], None, ["link"])] == list(storage.walk("", lambda _, names: names))
+    assert [WalkEntry("", ["file"], [3], None, ["link"])] == list(storage.walk("", lambda _, names: names))
     assert ([-1, -1], [-1, -1]) == storage.stat_many(["file", "link"])
 
 

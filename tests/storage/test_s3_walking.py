@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from deltacli.errors import PermissionRefused
-from deltacli.storage import Walked
+from deltacli.storage import WalkEntry
 from deltacli.storage.base import MANY_READS
 from deltacli.storage.s3.answers import Entry, ListedPage
 from deltacli.storage.s3.store import S3Storage
@@ -185,7 +185,7 @@ def test_each_key_is_told_once_whatever_it_is_called(names: set[str], size: int,
     """
     keys = {f"t/{name}" for name in names}
 
-    found: list[Walked] = list(
+    found: list[WalkEntry] = list(
         walk(
             Listing(keys, size).page,
             lambda directory: f"t/{directory}/" if directory else "t/",

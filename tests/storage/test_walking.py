@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deltacli.errors import FileMissing
-from deltacli.storage import Deleted, Missing, PathKind, Storage, Walked, folds_names
+from deltacli.storage import Deleted, Missing, PathKind, Storage, WalkEntry, folds_names
 from deltacli.storage.memory import MemoryStorage
 from tests.storage.stores import READABLE, WRITABLE, Place
 from tests.support.storage import FAR, RecordingStorage
@@ -40,7 +40,7 @@ def everything(_: str, names: Sequence[str]) -> Sequence[str]:
     return names
 
 
-def paths(walked: Iterable[Walked]) -> list[str]:
+def paths(walked: Iterable[WalkEntry]) -> list[str]:
     return [f"{found.directory}/{name}" if found.directory else name for found in walked for name in found.names]
 
 

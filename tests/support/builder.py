@@ -124,9 +124,9 @@ class TableBuilder:
         self.files[path] = StoredFile(data, modified_ms)
         return self
 
-    def damaged(self, *damages: Damage) -> TableBuilder:
+    def damaged(self, *corruptions: Damage) -> TableBuilder:
         """Let something go wrong with what was described so far."""
-        for damage in damages:
+        for damage in corruptions:
             damage(self.files)
         return self
 

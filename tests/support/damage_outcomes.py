@@ -23,7 +23,7 @@ from tests.support.peers import ROOT, SCRIPTS
 
 Json = Any  # Any: JSON values
 CONDITION = f"id >= {FIRST_IDENTITY}"
-PEERS = {"deltalake": "damages_with_deltalake.py", "duckdb": "damages_with_duckdb.py"}
+PEERS = {"deltalake": "corruptions_with_deltalake.py", "duckdb": "corruptions_with_duckdb.py"}
 OURS = {
     "history": ("history", "--limit", "0"),
     "snapshot": ("snapshot", "--counts"),

@@ -1,6 +1,6 @@
 """A healthy table of thirteen versions with real data files, and the 27 damages on which tools are compared.
 
-Each damage is one thing that happened to the table. `docs/damages.md` shows what every tool makes of it.
+Each damage is one thing that happened to the table. `docs/corruptions.md` shows what every tool makes of it.
 """
 
 from __future__ import annotations

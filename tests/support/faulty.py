@@ -21,12 +21,12 @@ from deltacli.storage import (
     Creation,
     Deletion,
     Draft,
-    Enter,
     FileStat,
     PathKind,
+    ShouldDescend,
     Storage,
     Unknown,
-    Walked,
+    WalkEntry,
 )
 
 Answer = TypeVar("Answer")
@@ -148,7 +148,7 @@ class FaultyStorage:
     def list_directories(self, directory: str) -> list[str]:
         return self.step("list_directories", directory, lambda: self._inner.list_directories(directory))
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         return iter(self.step("walk", directory, lambda: list(self._inner.walk(directory, enter))))
 
     def read(self, path: str) -> bytes:

@@ -7,7 +7,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Barrier, Lock
 from typing import Any, Self
 
-from deltacli.storage import Capabilities, Creation, Deletion, Draft, Enter, FileStat, PathKind, Storage, Walked
+from deltacli.storage import (
+    Capabilities,
+    Creation,
+    Deletion,
+    Draft,
+    FileStat,
+    PathKind,
+    ShouldDescend,
+    Storage,
+    WalkEntry,
+)
 
 NEAR = Capabilities(cheap_listing=True, parallel_reads=1, atomic_create=True)
 FAR = Capabilities(cheap_listing=False, parallel_reads=16, atomic_create=True)
@@ -76,7 +86,7 @@ class RecordingStorage:
         self._note("list_directories", directory)
         return self._inner.list_directories(directory)
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         self._note("walk", directory)
         return self._inner.walk(directory, enter)
 

@@ -41,7 +41,7 @@ def check_history(base: Path, start: Start, steps: Iterable[Step]) -> VacuumedTa
     table = VacuumedTable(base, start)
     for step in steps:
         take(table, step)
-        table.settle()
+        table.reconcile()
     return table
 
 

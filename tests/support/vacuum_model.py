@@ -252,9 +252,9 @@ class VacuumedTable:
             stamp = None if self.stamped_from is None else info["inCommitTimestamp"]
             live = self.newest.live
             self.versions.append(Version(self.now_ms, stamp, live, self.partition, self.own_ms, is_ours=False))
-        self.settle()
+        self.reconcile()
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Nothing is younger than the clock."""
         for directory, names, files in os.walk(self.root, topdown=False):
             for name in [*files, *names, "."]:

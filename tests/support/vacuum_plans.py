@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reach, Reason, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, Reason, Refusal, TimeTravelRange, VacuumPlan
 from tests.support.reading import NOW_MS
 
 DAY_MS = 86_400_000
@@ -120,7 +120,7 @@ def any_plans(draw: st.DrawFn) -> VacuumPlan:
         directories=draw(st.lists(_DIRECTORIES, max_size=2).map(tuple)),
         reach=draw(
             st.builds(
-                Reach,
+                TimeTravelRange,
                 first_version=st.none() | _NUMBERS,
                 first_ms=st.none() | _TIMES,
                 oldest_before=st.none() | _NUMBERS,

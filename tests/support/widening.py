@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata, read_protocol
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.schema.widening_guards import PartitionValues
 from deltacli.delta.schema.widening_plan import WideningPlan, plan_widening
@@ -56,10 +56,10 @@ def metadata(schema: Json, configuration: Mapping[str, str], partition_columns: 
     }
 
 
-def regime_of(raw_protocol: Json, raw_metadata: Json) -> Regime:
+def config_of(raw_protocol: Json, raw_metadata: Json) -> TableConfiguration:
     """What is in force with these actions."""
     found = read_metadata(raw_metadata, "test")
-    return Regime(
+    return TableConfiguration(
         protocol=read_protocol(raw_protocol, "test"),
         metadata=found,
         schema=parse_schema(found.schema_string or ""),
@@ -81,9 +81,9 @@ def planned(
 ) -> WideningPlan:
     """Plan changes of a table that supports type widening, unless its protocol says something else."""
     raw_metadata = metadata(struct(*fields), configuration, partition_columns)
-    regime = regime_of(protocol_action or protocol(*WIDENING), raw_metadata)
+    config = config_of(protocol_action or protocol(*WIDENING), raw_metadata)
     return plan_widening(
-        regime,
+        config,
         raw_metadata,
         changes,
         commit_version=commit_version,

@@ -8,16 +8,16 @@ import pyarrow as pa
 import pytest
 
 from deltacli.delta.footers.parse import Footer
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.expressions.rows import Violations
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.work.file_facts import FileAtHand
+from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows.data_files import DataFile
 from deltacli.work.rows.row_conditions import _MOST_FAILURES, StoredConditions
 from tests.support.actions import metadata
 
-FILE = FileAtHand({}, DataFile("f.parquet", 4), Footer.made_of(b"", []), pa.schema([]))
+FILE = OpenFileContext({}, DataFile("f.parquet", 4), Footer.made_of(b"", []), pa.schema([]))
 MOST = 2**31 - 1
 """One more is an overflow."""
 
@@ -25,8 +25,10 @@ MOST = 2**31 - 1
 def answer_of(*batches: Sequence[int]) -> Violations:
     """What a file says whose rows come in these batches."""
     found = read_metadata(metadata(configuration={"delta.constraints.c": "i + 1 > 0"})["metaData"], "")
-    regime = Regime(metadata=found, schema=StructType((StructField("i", PrimitiveType("integer"), True, {}),)))
-    asking = StoredConditions(regime).begin(FILE)
+    config = TableConfiguration(
+        metadata=found, schema=StructType((StructField("i", PrimitiveType("integer"), True, {}),))
+    )
+    asking = StoredConditions(config).begin(FILE)
     for numbers in batches:
         asking.take(pa.record_batch({"i": pa.array(numbers, pa.int32())}))
     [violations] = asking.answer()

@@ -13,7 +13,7 @@ from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require
 from deltacli.cli.options.shared import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.time_travel import Moment
+    from deltacli.operations.table.time_travel import VersionTime
 
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
@@ -94,10 +94,10 @@ def changes(
     note_what_is_missing(run, written, most)
 
 
-def _parse_end(option: str, text: str) -> int | Moment:
+def _parse_end(option: str, text: str) -> int | VersionTime:
     """A version where it is digits, else a time. Raises UsageError."""
-    from deltacli.operations.table.time_travel import Moment
+    from deltacli.operations.table.time_travel import VersionTime
 
     digits = text.strip()
     is_version = digits.isascii() and digits.isdigit() and len(digits) <= _LONGEST_VERSION
-    return int(digits) if is_version else Moment(parse_moment(option, text, invocation.arguments))
+    return int(digits) if is_version else VersionTime(parse_moment(option, text, invocation.arguments))

@@ -13,7 +13,7 @@ from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import UsageError
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest
@@ -215,11 +215,11 @@ def _note(run: Run, plan: CheckpointPlan) -> None:
 
 def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
     from deltacli.cli.render.checkpoint import write_verifications
-    from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoints
+    from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 
     found = list(verify_checkpoints(opened, version=version))
     with run.sink() as sink:
         write_verifications(sink, run, opened.uri, found)
-    if any(one.verdict in (Verdict.DIFFERS, Verdict.UNREADABLE) for one in found):
+    if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in found):
         run.note(f"next: deltacli validate {quoted_table(table)}")
         raise typer.Exit(1)

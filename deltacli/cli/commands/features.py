@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.changing import carry_out, show_plan
+from deltacli.cli.apply_change import carry_out, show_plan
 from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
 from deltacli.errors import UsageError
 

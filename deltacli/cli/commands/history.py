@@ -14,7 +14,7 @@ from deltacli.cli.render.columns import Column, choose, unknown_column, usual, w
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style
-from deltacli.quantities import format_age, format_count, format_moment, format_size
+from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
     from deltacli.operations.read.history import History, HistoryItem

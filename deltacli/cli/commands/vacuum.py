@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from deltacli.cli.consent import require_consent, require_now_is_not_ahead
+from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import (
     CommitMetadataOption,
@@ -45,7 +45,7 @@ from deltacli.cli.terminal.shell import again, quoted, quoted_table
 from deltacli.delta.log.commit_metadata import parse_commit_metadata
 from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.quantities import format_size, plural
+from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.table import Table
@@ -114,8 +114,8 @@ def vacuum(
     request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
     how = _Execution(threads, files_a_second, not no_log_entries, added_keys)
     writes = not dry_run and save_plan is None and explain is None
-    errand = _Errand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files, writes=writes)
-    errand.carry_out(request, save=save_plan, apply=apply, explain=explain)
+    command = _VacuumCommand.begin(run, table, how, dry_run=dry_run, yes=yes, with_files=files, writes=writes)
+    command.carry_out(request, save=save_plan, apply=apply, explain=explain)
 
 
 class _Execution(NamedTuple):
@@ -128,7 +128,7 @@ class _Execution(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Errand:
+class _VacuumCommand:
     """A run of the command: the table, and how the answer is given."""
 
     run: Run
@@ -143,7 +143,7 @@ class _Errand:
     @classmethod
     def begin(
         cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool, writes: bool
-    ) -> _Errand:
+    ) -> _VacuumCommand:
         from deltacli.operations.table.table import Table
 
         table = Table(
@@ -276,7 +276,7 @@ class _Errand:
             self._show(plan, None, dry_run=False)
             return False
         what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
-        require_consent(self.run, what, yes=self.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
+        require_confirmation(self.run, what, yes=self.yes, show_plan=lambda: self._show(plan, None, dry_run=True))
         return True
 
     def _execute(self, plan: VacuumPlan, record: Record | None, outcome: VacuumOutcome) -> VacuumOutcome:

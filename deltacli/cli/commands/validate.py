@@ -15,9 +15,9 @@ from deltacli.cli.terminal.shell import again_with, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
-    from deltacli.cli.checker import Wanted
-    from deltacli.cli.render.validate.checkup import Checkup
+    from deltacli.cli.render.validate.report import ValidationReport
     from deltacli.cli.trend import Trend
+    from deltacli.cli.validate_runner import ValidateOptions
     from deltacli.delta.rules.framework.base import Rule
     from deltacli.operations.validate.validate import FileLimits
 
@@ -174,10 +174,10 @@ def validate(
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'
     """
-    from deltacli.cli.checker import Wanted
+    from deltacli.cli.validate_runner import ValidateOptions
     from deltacli.delta.rules.framework.base import Severity
 
-    wanted = Wanted(
+    wanted = ValidateOptions(
         level=level or LevelChoice.LOG,
         limits=_limits(level, sample, where),
         select=_split(select),
@@ -206,24 +206,24 @@ def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
         write_rules(sink, run.terminal, run.format, rules)
 
 
-def _check(run: Run, wanted: Wanted, tables: Sequence[str], *, exit_zero: bool) -> int:
+def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zero: bool) -> int:
     """Check the tables, write what was found, and return the exit code."""
-    from deltacli.cli.checker import Checker
+    from deltacli.cli.validate_runner import Checker
 
     trend = _open_trend(run, wanted)
     checker = Checker(run, wanted, _choose_rules(run, wanted, (wanted.level,)))
     try:
-        checkup = checker.run_all(tables)
+        report = checker.run_all(tables)
     except (DeltacliError, typer.Exit) as ended:
         if trend is not None and checker.has_only_failures:
             trend.append(checker.entry(ended.exit_code))
         raise
-    code = _exit_code(wanted, checkup, exit_zero=exit_zero)
+    code = _exit_code(wanted, report, exit_zero=exit_zero)
     if trend is not None:
         entry = checker.entry(code)
         trend.append(entry)
         _say_what_changed(run, trend.compare(entry))
-    _say_what_next(run, wanted, checkup)
+    _say_what_next(run, wanted, report)
     return code
 
 
@@ -236,7 +236,7 @@ def _most(findings: int) -> int:
 def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:
     """Which data files are looked into. Raises UsageError (`usage.sample`)."""
     from deltacli.operations.validate.validate import FileLimits
-    from deltacli.quantities import parse_share
+    from deltacli.units import parse_share
 
     option = "--sample" if sample is not None else "--where" if where is not None else None
     if option is not None and level not in (LevelChoice.FOOTERS, LevelChoice.DATA):
@@ -253,7 +253,7 @@ def _limits(level: LevelChoice | None, sample: str | None, where: str | None) ->
         ) from fault
 
 
-def _open_trend(run: Run, wanted: Wanted) -> Trend | None:
+def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     """The history that gets a line. Raises UsageError where it is none, or the same file as another one."""
     if wanted.history is None:
         return None
@@ -275,17 +275,17 @@ def _split(values: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(part.strip() for value in values or () for part in value.split(",") if part.strip())
 
 
-def _choose_rules(run: Run, wanted: Wanted, levels: Sequence[str]) -> list[Rule]:
+def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> list[Rule]:
     """The rules of these levels that the options ask for. Raises UsageError where that is none."""
-    from deltacli.cli.render.validate.checkup import LEVEL_NAMES
+    from deltacli.cli.render.validate.report import LEVEL_NAMES
     from deltacli.delta.rules.framework.catalogue import catalogue
-    from deltacli.operations.validate.findings import Choice
+    from deltacli.operations.validate.findings import RuleChoice
 
     known = catalogue().rules
     _require_known(run, wanted, list(known))
 
     def chosen(names: Sequence[str]) -> list[Rule]:
-        choices = [Choice(name, wanted.select, wanted.ignore, wanted.profile) for name in names]
+        choices = [RuleChoice(name, wanted.select, wanted.ignore, wanted.profile) for name in names]
         return [rule for rule in known.values() if any(choice.takes(rule) for choice in choices)]
 
     rules = chosen(levels)
@@ -300,7 +300,7 @@ def _choose_rules(run: Run, wanted: Wanted, levels: Sequence[str]) -> list[Rule]
     return rules
 
 
-def _require_known(run: Run, wanted: Wanted, known: Sequence[str]) -> None:
+def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> None:
     """Raise UsageError for a selected rule that nobody knows; an ignored one may be of another version."""
     from fnmatch import fnmatchcase
 
@@ -324,35 +324,35 @@ def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
     )
 
 
-def _exit_code(wanted: Wanted, checkup: Checkup, *, exit_zero: bool) -> int:
+def _exit_code(wanted: ValidateOptions, report: ValidationReport, *, exit_zero: bool) -> int:
     """3 or 7 where a path could not be looked at, else 1 where a finding weighs enough."""
-    from deltacli.cli.checker import failure_code
+    from deltacli.cli.validate_runner import failure_code
 
-    if checkup.failures:
-        return failure_code(checkup.failures)
+    if report.failures:
+        return failure_code(report.failures)
     is_accepted = exit_zero or wanted.write_baseline is not None
-    return EXIT_FINDINGS if any(table.fails for table in checkup.tables) and not is_accepted else 0
+    return EXIT_FINDINGS if any(table.fails for table in report.tables) and not is_accepted else 0
 
 
-def _say_what_next(run: Run, wanted: Wanted, checkup: Checkup) -> None:
+def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) -> None:
     """End with the counts, where the format has no place for them, or with what to run next."""
-    from deltacli.cli.render.validate.checkup import worst_first
     from deltacli.cli.render.validate.findings import summary_sentence
+    from deltacli.cli.render.validate.report import worst_first
     from deltacli.operations.validate.findings import OWN_RULES
 
     if run.format in (OutputFormat.SARIF, OutputFormat.JUNIT, OutputFormat.GITHUB):
-        run.note(f"note: {summary_sentence(checkup)}")
+        run.note(f"note: {summary_sentence(report)}")
     if not run.terminal.is_terminal or run.format is not OutputFormat.TABLE:
         return
-    findings = [finding for table in checkup.tables for finding in table.findings]
+    findings = [finding for table in report.tables for finding in table.findings]
     found = [finding.rule.id for finding in sorted(findings, key=worst_first)]
     reported = dict.fromkeys(rule for rule in found if rule not in OWN_RULES)
-    if any(table.suppressed for table in checkup.tables):
+    if any(table.suppressed for table in report.tables):
         run.note(f"next: all findings: {again_with(invocation.arguments, '--max-findings', '0')}")
     elif reported:
         chosen = quoted(",".join(list(reported)[:_NAMED]))
         run.note(f"next: what the rules mean: deltacli validate --list-rules --select {chosen}")
     elif not found and wanted.level in _NEXT_LEVEL:
-        names = " ".join(quoted_table(table.name) for table in checkup.tables[:_NAMED])
+        names = " ".join(quoted_table(table.name) for table in report.tables[:_NAMED])
         question, level = _NEXT_LEVEL[LevelChoice(wanted.level)]
         run.note(f"next: {question}: deltacli validate {names} --level {level}")

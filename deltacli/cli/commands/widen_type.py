@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.consent import require_consent
+from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import EXIT_FINDINGS
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.change.widen_type import WideningOutcome
@@ -98,7 +98,7 @@ def widen_type(
         return
     due = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in planned.plan.due)
     what = f"widen {plural(len(planned.plan.due), 'column')} of {opened.uri}: {due}"
-    require_consent(run, what, yes=yes, show_plan=lambda: _write(run, planned, dry_run=True))
+    require_confirmation(run, what, yes=yes, show_plan=lambda: _write(run, planned, dry_run=True))
     with telling_commit():
         outcome = execute_widen_type(opened, request)
     _finish(run, table, outcome)

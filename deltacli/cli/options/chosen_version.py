@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.moments import parse_moment
 from deltacli.errors import UsageError
-from deltacli.quantities import format_timestamp
+from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.cli.options.shared import Run

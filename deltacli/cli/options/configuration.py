@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from deltacli.errors import UsageError
-from deltacli.quantities import parse_duration
+from deltacli.units import parse_duration
 
 
 def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import UsageError
-from deltacli.quantities import corrected_timestamp, parse_timestamp
+from deltacli.units import corrected_timestamp, parse_timestamp
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:

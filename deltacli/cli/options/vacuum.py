@@ -11,7 +11,7 @@ import typer
 from deltacli.cli.options.chosen_version import parse_versions
 from deltacli.errors import UsageError
 from deltacli.operations.vacuum.plan import Mode
-from deltacli.quantities import parse_duration
+from deltacli.units import parse_duration
 
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.request import VacuumRequest

@@ -15,7 +15,7 @@ from deltacli.delta.encoding.arrow_json import characters
 if TYPE_CHECKING:
     import pyarrow
 
-ROWS_A_SCREEN = 1_000
+ROWS_PER_SCREEN = 1_000
 _MAX_SCREEN_BYTES = 64 << 20
 """A single long value pads its column in every row of the screen."""
 
@@ -57,7 +57,7 @@ def texts_of(columns: Sequence[Column[Any]], batch: pyarrow.RecordBatch) -> pyar
 def _screens(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of all batches, so many at a time; the last ones may be fewer."""
     held: list[pyarrow.RecordBatch] = []
-    left = ROWS_A_SCREEN
+    left = ROWS_PER_SCREEN
     for batch in batches:
         start = 0
         while start < batch.num_rows:
@@ -66,7 +66,7 @@ def _screens(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordB
             left -= held[-1].num_rows
             if not left:
                 yield _together(held)
-                held, left = [], ROWS_A_SCREEN
+                held, left = [], ROWS_PER_SCREEN
     if held:
         yield _together(held)
 

@@ -9,7 +9,7 @@ from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import dumps, envelope, write_document, write_lines
 from deltacli.cli.render.state import Section
-from deltacli.quantities import format_count, format_size, plural
+from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointResult

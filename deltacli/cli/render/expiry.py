@@ -8,10 +8,10 @@ from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.render.state import Section, write_sections
 from deltacli.cli.terminal.term import Style
-from deltacli.quantities import format_duration, format_moment, format_ranges, format_size, plural
+from deltacli.units import format_duration, format_moment, format_ranges, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan, Refusal
+    from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan, ExpiryRefusal
 
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 
@@ -104,7 +104,7 @@ def _deleted(outcome: ExpiryOutcome) -> str:
     return ", ".join(parts)
 
 
-def _refusal(refusal: Refusal) -> str:
+def _refusal(refusal: ExpiryRefusal) -> str:
     """The message with the rule that is broken; a proof that failed names the rule itself."""
     rule = "" if refusal.message.endswith("]") else f" [{refusal.code}]"
     return f"{refusal.message}{rule}" + (f"; to do it all the same: {refusal.override}" if refusal.override else "")

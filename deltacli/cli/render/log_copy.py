@@ -10,13 +10,13 @@ from deltacli.cli.render.columns import Column, write_csv
 from deltacli.cli.render.json import envelope, write_document, write_lines
 from deltacli.cli.render.state import Section, write_sections
 from deltacli.cli.terminal.term import Style
-from deltacli.quantities import format_moment, format_size, plural
+from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.cli.options.shared import Run
     from deltacli.operations.log.backup_list import BackupList
     from deltacli.operations.log.log_backup import BackupResult
-    from deltacli.operations.log.log_files import Amount
+    from deltacli.operations.log.log_files import LogAmount
     from deltacli.operations.log.log_restore import RestorePlan
 
 _LISTED = 10
@@ -94,7 +94,7 @@ def _some(plan: RestorePlan, action: str) -> Iterator[str]:
         yield f"  and {len(found) - _LISTED:,} more: --json shows all"
 
 
-def _text(amount: Amount) -> str:
+def _text(amount: LogAmount) -> str:
     return f"{plural(amount.files, 'file')}, {format_size(amount.size_bytes)}"
 
 

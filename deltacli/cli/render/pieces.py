@@ -10,20 +10,20 @@ from deltacli.cli.render.json import EncodedItems
 if TYPE_CHECKING:
     import pyarrow
 
-_ROWS_A_PIECE = 32_768
-_BYTES_A_PIECE = 16 << 20
+_ROWS_PER_PIECE = 32_768
+_BYTES_PER_PIECE = 16 << 20
 """Text is made of so much at once; hexadecimal and escapes take a multiple of it."""
 
 
 def pieces(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows in pieces of bounded size."""
     for batch in batches:
-        for start in range(0, batch.num_rows, _ROWS_A_PIECE):
-            yield from _halves(batch.slice(start, _ROWS_A_PIECE))
+        for start in range(0, batch.num_rows, _ROWS_PER_PIECE):
+            yield from _halves(batch.slice(start, _ROWS_PER_PIECE))
 
 
 def _halves(piece: pyarrow.RecordBatch) -> Iterator[pyarrow.RecordBatch]:
-    if piece.num_rows <= 1 or piece.nbytes <= _BYTES_A_PIECE:
+    if piece.num_rows <= 1 or piece.nbytes <= _BYTES_PER_PIECE:
         yield piece
         return
     middle = piece.num_rows // 2

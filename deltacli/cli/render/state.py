@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
-from deltacli.quantities import format_age, format_count, format_moment, format_size, format_timestamp, plural
+from deltacli.units import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.read.snapshot import SnapshotSummary

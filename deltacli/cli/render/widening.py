@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.state import Section
 from deltacli.cli.terminal.term import Style
-from deltacli.quantities import format_size, plural
+from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.delta.log.commit_lines import Action

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NoReturn
 
-from deltacli import leftovers
+from deltacli import tempfiles
 from deltacli.cli.terminal.term import live_line
 
 _MEANING = {"SIGINT": "interrupted", "SIGTERM": "terminated", "SIGHUP": "hung up"}
@@ -132,7 +132,7 @@ def _leave_at_once(number: int) -> NoReturn:
     """End the process without waiting for any thread; temporary files and the progress line go. Where stderr takes
     nothing any more, another signal ends it.
     """
-    leftovers.remove_all()
+    tempfiles.remove_all()
     signal.signal(number, signal.SIG_DFL)
     try:
         if (line := live_line()) is not None:

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.term import cells, say, say_json, set_live_line, shorten, write_stderr
-from deltacli.quantities import format_count, format_size
+from deltacli.units import format_count, format_size
 
 _STOPPING = "interrupted: finishing what is running; Ctrl-C again leaves at once"
 _A_MOMENT = 0.25

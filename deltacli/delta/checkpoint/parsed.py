@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, is_text, spelling_of
 from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.schema.to_arrow import plain_type
@@ -43,25 +43,27 @@ def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types tha
 # -- partition values -------------------------------------------------------------------------------------------------
 
 
-def partition_type(regime: Regime) -> Any:  # Any: an Arrow struct type, None without partition columns
+def partition_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None without partition columns
     """The type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
     import pyarrow as pa
 
     fields = [
         pa.field(name, kind)
-        for name, column in regime.partition_columns.items()
+        for name, column in config.partition_columns.items()
         if column is not None and (kind := typed(column.data_type)) is not None
     ]
     return pa.struct(fields) if fields else None
 
 
-def parse_partition_values(maps: Any, regime: Regime, kind: Any) -> Any:  # Any: Arrow arrays and a struct type
+def parse_partition_values(
+    maps: Any, config: TableConfiguration, kind: Any
+) -> Any:  # Any: Arrow arrays and a struct type
     """The `partitionValues` of adds, typed; a text that is no value of its type is null."""
     import pyarrow as pa
 
     columns = []
     for field in kind:
-        column = regime.partition_columns[field.name]
+        column = config.partition_columns[field.name]
         texts = pc.map_lookup(maps, query_key=pa.scalar(field.name), occurrence="first")
         name = column.data_type.name if column and isinstance(column.data_type, PrimitiveType) else ""
         encoded = pc.dictionary_encode(texts)
@@ -112,17 +114,17 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
 # -- statistics -------------------------------------------------------------------------------------------------------
 
 
-def stats_type(regime: Regime) -> Any:  # Any: an Arrow struct type, None where the schema can't be read
+def stats_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None where the schema can't be read
     """The type of `stats_parsed`: the columns that the table keeps statistics of, by physical name. Columns nested too
     deeply for Parquet are left out.
     """
     import pyarrow as pa
 
-    if regime.schema is None:
+    if config.schema is None:
         return None
-    columns = [(path, kind) for path, kind in _indexed(regime) if len(path) <= _MOST_NAMES]
+    columns = [(path, kind) for path, kind in _indexed(config) if len(path) <= _MOST_NAMES]
     fields = [pa.field("numRecords", pa.int64())]
-    if "deletionVectors" in regime.features:
+    if "deletionVectors" in config.features:
         fields.append(pa.field("tightBounds", pa.bool_()))
     for part in BOUNDS:
         bounds = _nested([(path, _bound_type(kind)) for path, kind in columns])
@@ -138,32 +140,32 @@ def _bound_type(kind: DataType) -> Any:
     return typed(kind)
 
 
-def _indexed(regime: Regime) -> Iterator[tuple[ColumnPath, DataType]]:
+def _indexed(config: TableConfiguration) -> Iterator[tuple[ColumnPath, DataType]]:
     """The leaves that get statistics: those named, or the first ones in the order of the schema."""
-    named = str(regime.properties.get(STATS_COLUMNS) or "").strip()
-    leaves = list(_leaves(regime, regime.schema.fields if regime.schema else (), (), ()))
+    named = str(config.properties.get(STATS_COLUMNS) or "").strip()
+    leaves = list(_leaves(config, config.schema.fields if config.schema else (), (), ()))
     if named:
         wanted = {part.strip().replace("`", "").lower() for part in named.split(",")}
         for logical, physical, kind in leaves:
             if any(".".join(logical[:length]).lower() in wanted for length in range(1, len(logical) + 1)):
                 yield physical, kind
         return
-    count = parse_integer(regime.properties, INDEXED_COLUMNS)
+    count = parse_integer(config.properties, INDEXED_COLUMNS)
     most = _DEFAULT_INDEXED_COLUMNS if count is None else count
     for _, physical, kind in leaves if most < 0 else leaves[:most]:
         yield physical, kind
 
 
 def _leaves(
-    regime: Regime, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
+    config: TableConfiguration, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
 ) -> Iterator[tuple[ColumnPath, ColumnPath, DataType]]:
     """Logical path, physical path and type of each leaf but the partition columns; maps and arrays are leaves."""
     for field in fields:
-        name = regime.physical_name(field)
-        if not physical and name in regime.partition_columns:
+        name = config.physical_name(field)
+        if not physical and name in config.partition_columns:
             continue
         if isinstance(field.data_type, StructType):
-            yield from _leaves(regime, field.data_type.fields, (*logical, field.name), (*physical, name))
+            yield from _leaves(config, field.data_type.fields, (*logical, field.name), (*physical, name))
         else:
             yield (*logical, field.name), (*physical, name), field.data_type
 
@@ -184,9 +186,11 @@ def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
     return pa.struct(fields) if fields else None
 
 
-def parse_statistics(texts: Any, regime: Regime, kind: Any) -> Any:  # Any: a string array; a struct type; an array
+def parse_statistics(
+    texts: Any, config: TableConfiguration, kind: Any
+) -> Any:  # Any: a string array; a struct type; an array
     """The statistics of adds as a struct; null where the text is none, or can't be read."""
-    return _Collected(parse_stats(texts, regime), texts).struct(kind)
+    return _Collected(parse_stats(texts, config), texts).struct(kind)
 
 
 class _Collected:
@@ -274,13 +278,13 @@ def _may_stand_in(column: Any) -> bool:
 
 
 def parsed_columns(
-    adds: pyarrow.RecordBatch, regime: Regime, partition_values: Any, stats: Any
+    adds: pyarrow.RecordBatch, config: TableConfiguration, partition_values: Any, stats: Any
 ) -> dict[str, Any]:  # Any: Arrow types and arrays
     """The parsed columns of adds (`action_schemas().add`) for the types that are not None."""
     found = {}
     if partition_values is not None:
         maps = adds.column("partitionValues")
-        found["partitionValues_parsed"] = parse_partition_values(maps, regime, partition_values)
+        found["partitionValues_parsed"] = parse_partition_values(maps, config, partition_values)
     if stats is not None:
-        found["stats_parsed"] = parse_statistics(adds.column("stats"), regime, stats)
+        found["stats_parsed"] = parse_statistics(adds.column("stats"), config, stats)
     return found

@@ -23,7 +23,7 @@ def has_bytes(text: str) -> bool:
     return True
 
 
-class Moment(NamedTuple):
+class ParsedMoment(NamedTuple):
     """A time as text gives it: microseconds since the epoch, UTC where the text has no zone.
 
     A zone given by the name of a place is not looked up: `has_zone` is true, and the time is that of UTC.
@@ -40,7 +40,7 @@ def parse_date(text: str) -> int | None:
     return _days(int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
-def parse_moment(text: str) -> Moment | None:
+def parse_moment(text: str) -> ParsedMoment | None:
     """Return the time that a timestamp or a date alone stands for, or None if it is none."""
     match = _MOMENT.fullmatch(text)
     if match is None:
@@ -49,14 +49,14 @@ def parse_moment(text: str) -> Moment | None:
     if days is None:
         return None
     if match[4] is None:
-        return Moment(days * MICROSECONDS_A_DAY, has_zone=False, is_date_only=True)
+        return ParsedMoment(days * MICROSECONDS_A_DAY, has_zone=False, is_date_only=True)
     hour, minute, second = int(match[4]), int(match[5]), int(match[6] or 0)
     if hour > 23 or minute > 59 or second > 59:
         return None
     seconds = (hour * 60 + minute) * 60 + second - _offset_seconds(match[8])
     fraction = int((match[7] or "").ljust(6, "0")[:6])
     total = days * MICROSECONDS_A_DAY + seconds * 1_000_000 + fraction
-    return Moment(total, has_zone=match[8] is not None, is_date_only=False)
+    return ParsedMoment(total, has_zone=match[8] is not None, is_date_only=False)
 
 
 def date_text(days: int) -> str:

@@ -70,7 +70,7 @@ class Base(NamedTuple):
         return has_in_commit_timestamps(self.protocol, self.metadata)
 
 
-class Winner(NamedTuple):
+class ConflictingCommit(NamedTuple):
     """A commit that took a version first, as far as it matters to ours.
 
     `modified_ms` is the time of its file. `obstacle` says why ours can't come after it as it is; None: it can.
@@ -86,7 +86,7 @@ class Winner(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GoesOn:
+class Rebase:
     """The winners leave what was read as it was: the same request is tried after the last of them."""
 
     base: Base
@@ -230,7 +230,9 @@ _OBSTACLES: Mapping[str, _Rule] = {
 """What a winning commit holds -> why ours is made anew. What nobody here knows may have changed anything."""
 
 
-def look_at(request: CommitRequest, version: int, modified_ms: int, actions: Iterable[tuple[str, Action]]) -> Winner:
+def look_at(
+    request: CommitRequest, version: int, modified_ms: int, actions: Iterable[tuple[str, Action]]
+) -> ConflictingCommit:
     """Return what a commit that was first means to the request; its actions are taken one by one, and never held."""
     info: Action = {}
     is_first, obstacle = False, None
@@ -241,7 +243,7 @@ def look_at(request: CommitRequest, version: int, modified_ms: int, actions: Ite
         found = rule(request, action) if rule is not None else f"it holds {kind}, which deltacli does not know"
         obstacle = obstacle or found
     stamp = info.get("inCommitTimestamp") if is_first else None
-    return Winner(
+    return ConflictingCommit(
         version,
         modified_ms,
         txn_id=_text(info, "txnId"),
@@ -252,7 +254,7 @@ def look_at(request: CommitRequest, version: int, modified_ms: int, actions: Ite
     )
 
 
-def judge(request: CommitRequest, base: Base, winners: Sequence[Winner]) -> GoesOn | Recompute:
+def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute:
     """Say what becomes of a request whose version, `base.version + 1`, and those after it went to the winners.
 
     A domain that both write is made anew like everything else: what comes of it is what would have come of the two
@@ -274,10 +276,10 @@ def judge(request: CommitRequest, base: Base, winners: Sequence[Winner]) -> Goes
             if committed is None:
                 return Recompute(f"version {winner.version} has no in-commit timestamp")
         moved = moved._replace(version=winner.version, committed_ms=committed)
-    return GoesOn(moved)
+    return Rebase(moved)
 
 
-def _file_time(winner: Winner, before: Base) -> int:
+def _file_time(winner: ConflictingCommit, before: Base) -> int:
     """When a version without in-commit timestamps was committed: always after the one before it."""
     return winner.modified_ms if before.committed_ms is None else max(winner.modified_ms, before.committed_ms + 1)
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.log.log_path import LogFileKind, LogPath, commit_name, parse_log_path
 from deltacli.errors import LogIncomplete, NotATable, VersionAbsent
-from deltacli.quantities import format_ranges, plural, ranges_of
+from deltacli.units import format_ranges, plural, ranges_of
 
 
 class LogFile(NamedTuple):

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from deltacli.delta.log.segment import LogFile
-from deltacli.quantities import EPOCH
+from deltacli.units import EPOCH
 
 MAX_TIME_MS = (2**63 - 1) // 1000
 """The latest moment that engines hold, in epoch milliseconds: timestamps are microseconds in 64 bits."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.names import NameIndex, places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.errors import DataUnreadable
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-def partition_columns(actions: pyarrow.RecordBatch, regime: Regime, wanted: Sequence[str]) -> dict[str, pyarrow.Array]:
+def partition_columns(
+    actions: pyarrow.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
+) -> dict[str, pyarrow.Array]:
     """The values of the partition columns `wanted` (physical names) of file actions, one for each action.
 
     Raises DataUnreadable (`partition.key-missing`, `partition.unparsable`), naming the first file at fault.
@@ -31,14 +33,14 @@ def partition_columns(actions: pyarrow.RecordBatch, regime: Regime, wanted: Sequ
     from deltacli.delta.checkpoint.parsed import parse_partition_values
 
     maps = actions.column("partitionValues")
-    columns = {name: regime.partition_columns[name] for name in wanted}
+    columns = {name: config.partition_columns[name] for name in wanted}
     kind = pa.struct(
         [pa.field(name, arrow_type(column.data_type, name)) for name, column in columns.items() if column is not None]
     )
     keys = _KeysOf(maps)
     for field in kind:
         keys.require(field.name, actions.column("path"))
-    parsed = parse_partition_values(keys.spelled(kind.names), regime, kind)
+    parsed = parse_partition_values(keys.spelled(kind.names), config, kind)
     found = {}
     for field, values in zip(kind, parsed.flatten(), strict=True):
         texts = pc.map_lookup(keys.spelled(kind.names), query_key=pa.scalar(field.name), occurrence="first")

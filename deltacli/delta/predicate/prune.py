@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
 from deltacli.delta.predicate.conditions import columns_of
 from deltacli.delta.predicate.file_stats import read_bounds
@@ -33,22 +33,22 @@ class Pruned(NamedTuple):
     by_partition: Any
 
 
-def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, regime: Regime) -> Pruned:
+def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableConfiguration) -> Pruned:
     """Which of the files that whole add actions name may hold rows that a predicate keeps."""
     count = adds.num_rows
     columns = dict.fromkeys(columns_of(predicate.condition))
-    paths = {column: physical_path(regime, column.path) for column in columns}
-    partitions = {column: paths[column][0] for column in columns if _is_partition(regime, paths[column])}
+    paths = {column: physical_path(config, column.path) for column in columns}
+    partitions = {column: paths[column][0] for column in columns if _is_partition(config, paths[column])}
     others = {
         column: path for column, path in paths.items() if column not in partitions and column.kind is not Kind.OTHER
     }
-    values = _partition_source(adds, regime, partitions)
+    values = _partition_source(adds, config, partitions)
     kept = possible(predicate.condition, lambda column: values(column) if column in partitions else None, count).true
     by_partition = pc.invert(kept)
     if others and pc.any(kept).as_py():
         rows = pc.indices_nonzero(kept)
         rest = adds if len(rows) == count else pc.take(adds.select(["partitionValues", "stats"]), rows)
-        kept = _kept_by_statistics(rest, predicate, regime, partitions, others)
+        kept = _kept_by_statistics(rest, predicate, config, partitions, others)
         kept = _spread(kept, rows, count)
     return Pruned(kept, by_partition)
 
@@ -56,12 +56,12 @@ def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, regime: Regime)
 def _kept_by_statistics(
     adds: pyarrow.RecordBatch,
     predicate: Predicate,
-    regime: Regime,
+    config: TableConfiguration,
     partitions: dict[Column, str],
     others: dict[Column, ColumnPath],
 ) -> Any:
     bounds = read_bounds(adds.column("stats"), others)
-    values = _partition_source(adds, regime, partitions)
+    values = _partition_source(adds, config, partitions)
     return possible(
         predicate.condition,
         lambda column: values(column) if column in partitions else bounds.get(column),
@@ -78,36 +78,36 @@ def _spread(kept: Any, rows: Any, count: int) -> Any:
     return pc.is_in(pa.array(range(count), pa.uint64()), value_set=pc.cast(pc.filter(rows, kept), pa.uint64()))
 
 
-def physical_path(regime: Regime, path: ColumnPath) -> ColumnPath:
+def physical_path(config: TableConfiguration, path: ColumnPath) -> ColumnPath:
     """The names by which files and statistics know a column."""
-    names, fields = [], regime.schema.fields if regime.schema else ()
+    names, fields = [], config.schema.fields if config.schema else ()
     for name in path:
         field = next(field for field in fields if field.name == name)
-        names.append(regime.physical_name(field))
+        names.append(config.physical_name(field))
         fields = field.data_type.fields if isinstance(field.data_type, StructType) else ()
     return tuple(names)
 
 
-def _is_partition(regime: Regime, path: ColumnPath) -> bool:
-    return len(path) == 1 and path[0] in regime.partition_columns
+def _is_partition(config: TableConfiguration, path: ColumnPath) -> bool:
+    return len(path) == 1 and path[0] in config.partition_columns
 
 
 # -- partition values -------------------------------------------------------------------------------------------------
 
 
 def _partition_source(
-    adds: pyarrow.RecordBatch, regime: Regime, partitions: dict[Column, str]
+    adds: pyarrow.RecordBatch, config: TableConfiguration, partitions: dict[Column, str]
 ) -> Callable[[Column], Known]:
     """Gives the partition values of a column, parsed when they are first asked for."""
 
     @cache
     def values(column: Column) -> Known:
-        return _partition_values(adds.column("partitionValues"), regime, column, partitions[column])
+        return _partition_values(adds.column("partitionValues"), config, column, partitions[column])
 
     return values
 
 
-def _partition_values(maps: Any, regime: Regime, column: Column, name: str) -> Known:
+def _partition_values(maps: Any, config: TableConfiguration, column: Column, name: str) -> Known:
     """One partition column: its values where the texts say them beyond doubt."""
     import pyarrow as pa
 
@@ -115,7 +115,7 @@ def _partition_values(maps: Any, regime: Regime, column: Column, name: str) -> K
     if kind is None:
         return None
     texts = pc.map_lookup(maps, query_key=pa.scalar(name), occurrence="first")
-    parsed = parse_partition_values(maps, regime, pa.struct([(name, kind)]))
+    parsed = parse_partition_values(maps, config, pa.struct([(name, kind)]))
     values = pc.struct_field(parsed, [0])
     is_null = pc.and_(pc.is_null(texts), _names_key(maps, name, texts))
     if column.kind not in (Kind.TEXT, Kind.BINARY):

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, TYPE_WIDENING, stable_name
 from deltacli.delta.protocol.upgrade import upgraded
@@ -119,7 +119,7 @@ class ShownFeature(NamedTuple):
         return found if self.because is None else found | {"because": self.because}
 
 
-def plan_features(regime: Regime, raw_protocol: Action, names: Sequence[str]) -> FeaturesPlan:
+def plan_features(config: TableConfiguration, raw_protocol: Action, names: Sequence[str]) -> FeaturesPlan:
     """Plan to support some features as well.
 
     Raises UsageError (`usage.feature`) for names that nobody knows, Refused for features that the table can't have,
@@ -127,27 +127,27 @@ def plan_features(regime: Regime, raw_protocol: Action, names: Sequence[str]) ->
     """
     for name in names:
         _require_known(name)
-    supported = set(regime.features)
+    supported = set(config.features)
     added: dict[str, AddedFeature] = {}
     for name in names:
         for one in _with_needs(name, None, {*map(stable_name, supported)}):
             if one.name not in supported:
                 added.setdefault(one.name, one)
     for name in added:
-        _require_addable(name, regime)
+        _require_addable(name, config)
     _require_no_exclusion(supported, added)
-    _require_readable_types(regime, added)
+    _require_readable_types(config, added)
     after = upgraded(raw_protocol, added) if added else None
     return FeaturesPlan(tuple(added.values()), raw_protocol, after)
 
 
-def show_features(regime: Regime, domains: Sequence[str]) -> list[ShownFeature]:
+def show_features(config: TableConfiguration, domains: Sequence[str]) -> list[ShownFeature]:
     """The supported features by name, each with what makes it active."""
-    protocol = regime.protocol
+    protocol = config.protocol
     assert protocol is not None
     listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
-    reasons = _reasons(regime, domains)
-    return [_shown(name, reasons, is_listed=name in listed) for name in sorted(regime.features)]
+    reasons = _reasons(config, domains)
+    return [_shown(name, reasons, is_listed=name in listed) for name in sorted(config.features)]
 
 
 def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFeature:
@@ -159,23 +159,23 @@ def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFe
     return ShownFeature(name, feature.kind.value, is_listed, because is not None, because)
 
 
-def _reasons(regime: Regime, domains: Sequence[str]) -> dict[str, str]:
+def _reasons(config: TableConfiguration, domains: Sequence[str]) -> dict[str, str]:
     """Feature -> the first thing that shows it in use."""
     found: dict[str, str] = {}
-    for use in _uses(regime):
+    for use in _uses(config):
         found.setdefault(*use)
     if "delta.clustering" in domains:
         found["clustering"] = "the domain delta.clustering is set"
     return found
 
 
-def _uses(regime: Regime) -> Iterator[tuple[str, str]]:
-    for use in property_uses(regime.properties):
+def _uses(config: TableConfiguration) -> Iterator[tuple[str, str]]:
+    for use in property_uses(config.properties):
         yield use.feature, use.what
-    for use in constraint_uses(regime.properties):
+    for use in constraint_uses(config.properties):
         yield use.feature, use.what
-    if regime.schema is not None:
-        for use in schema_uses(regime.schema):
+    if config.schema is not None:
+        for use in schema_uses(config.schema):
             yield use.feature, use.what
 
 
@@ -199,7 +199,7 @@ def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterat
     yield AddedFeature(name, needed_by)
 
 
-def _require_addable(name: str, regime: Regime) -> None:
+def _require_addable(name: str, config: TableConfiguration) -> None:
     if name in _NOT_ALONE:
         reason, way_out = (text.format(stable=stable_name(name)) for text in _NOT_ALONE[name])
         is_command = way_out.startswith("deltacli ")
@@ -209,14 +209,14 @@ def _require_addable(name: str, regime: Regime) -> None:
             facts={} if is_command else {"way out": way_out},
             hint=way_out if is_command else None,
         )
-    preview = next((known for known in regime.features if known != name and stable_name(known) == name), None)
+    preview = next((known for known in config.features if known != name and stable_name(known) == name), None)
     if preview is not None:
         raise Refused(
             f"the table supports {name} already, under the name {preview}",
             code="features.preview",
             facts={"way out": "an engine that upgrades the preview"},
         )
-    use = next((use for use in property_uses(regime.properties) if use.feature == name), None)
+    use = next((use for use in property_uses(config.properties) if use.feature == name), None)
     if use is not None and name in _NEEDS_MORE:
         raise Refused(
             f"the feature {name} would be active at once, and what it asks of files and commits is not there: "
@@ -226,9 +226,9 @@ def _require_addable(name: str, regime: Regime) -> None:
         )
 
 
-def _require_readable_types(regime: Regime, added: Collection[str]) -> None:
+def _require_readable_types(config: TableConfiguration, added: Collection[str]) -> None:
     """Raise Refused where type changes that meant nothing so far would make every reader refuse the table."""
-    found = refused_change(regime, [*regime.features, *added])
+    found = refused_change(config, [*config.features, *added])
     if found is not None and TYPE_WIDENING in added:
         raise Refused(
             f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}",

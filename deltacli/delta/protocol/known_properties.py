@@ -14,7 +14,7 @@ MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
 
 
-class Bounds(NamedTuple):
+class IntegerBounds(NamedTuple):
     """The integers a property takes."""
 
     lowest: int
@@ -49,16 +49,16 @@ BOOLEANS = frozenset(
     }
 )
 
-NUMBERS: Mapping[str, Bounds] = {
-    "delta.checkpointInterval": Bounds(1, MAX_INT),
-    "delta.columnMapping.maxColumnId": Bounds(0, MAX_LONG),
-    "delta.dataSkippingNumIndexedCols": Bounds(-1, MAX_INT),
-    "delta.dataSkippingStringPrefixLength": Bounds(0, MAX_INT),
-    **{key: Bounds(0, MAX_LONG) for keys in IN_COMMIT_KEYS.values() for key in (keys.timestamp, keys.version)},
-    "delta.lastCommitTimestamp": Bounds(0, MAX_LONG),
-    "delta.lastUpdateVersion": Bounds(0, MAX_LONG),
-    "delta.randomPrefixLength": Bounds(1, MAX_INT),
-    "delta.requireCheckpointProtectionBeforeVersion": Bounds(0, MAX_LONG),
+NUMBERS: Mapping[str, IntegerBounds] = {
+    "delta.checkpointInterval": IntegerBounds(1, MAX_INT),
+    "delta.columnMapping.maxColumnId": IntegerBounds(0, MAX_LONG),
+    "delta.dataSkippingNumIndexedCols": IntegerBounds(-1, MAX_INT),
+    "delta.dataSkippingStringPrefixLength": IntegerBounds(0, MAX_INT),
+    **{key: IntegerBounds(0, MAX_LONG) for keys in IN_COMMIT_KEYS.values() for key in (keys.timestamp, keys.version)},
+    "delta.lastCommitTimestamp": IntegerBounds(0, MAX_LONG),
+    "delta.lastUpdateVersion": IntegerBounds(0, MAX_LONG),
+    "delta.randomPrefixLength": IntegerBounds(1, MAX_INT),
+    "delta.requireCheckpointProtectionBeforeVersion": IntegerBounds(0, MAX_LONG),
 }
 
 INTERVALS = frozenset(

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from deltacli.quantities import LONGEST_MS
+from deltacli.units import LONGEST_MS
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from deltacli.delta.encoding.value_text import has_bytes
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import property_uses
 from deltacli.delta.protocol.features import stable_name
 from deltacli.delta.protocol.known_properties import is_of_protocol, kind_of, known_keys, right_spelling
@@ -46,7 +46,9 @@ class PropertiesPlan(NamedTuple):
     cautions: tuple[str, ...] = ()
 
 
-def plan_set(regime: Regime, raw_metadata: Action, values: Mapping[str, str], *, force: bool = False) -> PropertiesPlan:
+def plan_set(
+    config: TableConfiguration, raw_metadata: Action, values: Mapping[str, str], *, force: bool = False
+) -> PropertiesPlan:
     """Plan to give properties values. `force` also sets `delta.` keys that nobody knows.
 
     Raises UsageError (`usage.property`) for values that are none, Refused for keys and values that the table can't
@@ -54,10 +56,10 @@ def plan_set(regime: Regime, raw_metadata: Action, values: Mapping[str, str], *,
     """
     for key in values:
         _require_key(key, force=force)
-    return _planned(regime, raw_metadata, {key: _normal(regime, key, value) for key, value in values.items()})
+    return _planned(config, raw_metadata, {key: _normal(config, key, value) for key, value in values.items()})
 
 
-def plan_unset(regime: Regime, raw_metadata: Action, keys: Sequence[str]) -> PropertiesPlan:
+def plan_unset(config: TableConfiguration, raw_metadata: Action, keys: Sequence[str]) -> PropertiesPlan:
     """Plan to take properties away, keys that nobody knows among them; one that is not there is none to take away.
 
     Raises Refused where the table must keep one, or a key is spelled otherwise.
@@ -67,7 +69,7 @@ def plan_unset(regime: Regime, raw_metadata: Action, keys: Sequence[str]) -> Pro
         _require_text(key)
         if key not in configuration:
             _require_spelling(key)
-    return _planned(regime, raw_metadata, dict.fromkeys(keys))
+    return _planned(config, raw_metadata, dict.fromkeys(keys))
 
 
 def pairs_of(texts: Sequence[str]) -> dict[str, str]:
@@ -85,34 +87,34 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _planned(regime: Regime, raw_metadata: Action, edits: Mapping[str, str | None]) -> PropertiesPlan:
+def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[str, str | None]) -> PropertiesPlan:
     raw = raw_metadata.get("configuration") or {}
     due = {key: value for key, value in edits.items() if (key in raw if value is None else raw.get(key) != value)}
     for key, value in due.items():
-        require_ours(key, value, regime)
-    if _switches_timestamps_off(regime, due):
+        require_ours(key, value, config)
+    if _switches_timestamps_off(config, due):
         # They say since when commits carry their time; left behind they would speak of a time that ended.
         due |= {key: None for key in (ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP) if key in raw}
     if not due:
         return PropertiesPlan((), None)
     configuration = {key: value for key, value in raw.items() if key not in due or due[key] is not None}
     configuration |= {key: value for key, value in due.items() if value is not None}
-    after = _with_configuration(regime, configuration)
-    _require_features(regime, after)
-    require_legal(regime, after, due)
+    after = _with_configuration(config, configuration)
+    _require_features(config, after)
+    require_legal(config, after, due)
     before = {key: None if raw.get(key) is None else str(raw[key]) for key in due}
     changes = tuple(PropertyChange(key, before[key], due[key]) for key in sorted(due))
     return PropertiesPlan(changes, raw_metadata | {"configuration": configuration}, tuple(cautions_of(after, due)))
 
 
-def _with_configuration(regime: Regime, configuration: Mapping[str, object]) -> Regime:
-    assert regime.metadata is not None
+def _with_configuration(config: TableConfiguration, configuration: Mapping[str, object]) -> TableConfiguration:
+    assert config.metadata is not None
     texts = {key: "" if value is None else str(value) for key, value in configuration.items()}
-    return replace(regime, metadata=regime.metadata._replace(configuration=texts))
+    return replace(config, metadata=config.metadata._replace(configuration=texts))
 
 
-def _switches_timestamps_off(regime: Regime, due: Mapping[str, str | None]) -> bool:
-    return regime.is_on(IN_COMMIT_TIMESTAMPS) and IN_COMMIT_TIMESTAMPS in due and due[IN_COMMIT_TIMESTAMPS] != "true"
+def _switches_timestamps_off(config: TableConfiguration, due: Mapping[str, str | None]) -> bool:
+    return config.is_on(IN_COMMIT_TIMESTAMPS) and IN_COMMIT_TIMESTAMPS in due and due[IN_COMMIT_TIMESTAMPS] != "true"
 
 
 def _require_key(key: str, *, force: bool) -> None:
@@ -142,27 +144,27 @@ def _require_spelling(key: str) -> None:
         raise Refused(message, code="properties.key-case", facts={"right": right})
 
 
-def _normal(regime: Regime, key: str, value: str) -> str:
+def _normal(config: TableConfiguration, key: str, value: str) -> str:
     found = normal_form(key, value)
     if found is None:
         raise _bad(f"{key} can't be {value[:200]!r}", expected_of(key))
     if key == "delta.dataSkippingStatsColumns":
-        _require_columns(regime, key, value)
+        _require_columns(config, key, value)
     return found
 
 
-def _require_columns(regime: Regime, key: str, value: str) -> None:
+def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
     from deltacli.delta.schema.column_path import find_column
 
-    assert regime.schema is not None
+    assert config.schema is not None
     for name in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", value):
         try:
-            find_column(regime.schema, name.strip())
+            find_column(config.schema, name.strip())
         except UsageError as fault:
             raise UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts) from fault
 
 
-def _require_features(before: Regime, after: Regime) -> None:
+def _require_features(before: TableConfiguration, after: TableConfiguration) -> None:
     """Raise Refused where a property that was not there asks for a feature that the protocol lacks."""
     # In-commit timestamps alone are switched on by another property in their preview.
     supported = {name if name in IN_COMMIT_KEYS else stable_name(name) for name in before.features}
@@ -178,14 +180,14 @@ def _require_features(before: Regime, after: Regime) -> None:
         )
 
 
-def _uses(regime: Regime) -> Iterator[tuple[str, str, str]]:
+def _uses(config: TableConfiguration) -> Iterator[tuple[str, str, str]]:
     knob = "delta.writePartitionColumnsToParquet"  # writers obey it with and without the feature
-    return ((use.feature, use.key, use.what) for use in property_uses(regime.properties) if use.key != knob)
+    return ((use.feature, use.key, use.what) for use in property_uses(config.properties) if use.key != knob)
 
 
-def _shown(regime: Regime) -> str:
-    assert regime.protocol is not None
-    return f"reader {regime.protocol.min_reader_version}, writer {regime.protocol.min_writer_version}"
+def _shown(config: TableConfiguration) -> str:
+    assert config.protocol is not None
+    return f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
 
 
 def _require_text(text: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import (
     CHECKPOINT_PROTECTION,
     DEFAULT_DELETED_FILE_RETENTION_MS,
@@ -58,7 +58,7 @@ _INTERNAL_FAMILIES = ("delta.coordinatedCommits.", "delta.rowTracking.")
 _CONSTRAINTS = "delta.constraints."
 
 
-def require_ours(key: str, value: str | None, regime: Regime) -> None:
+def require_ours(key: str, value: str | None, config: TableConfiguration) -> None:
     """Raise Refused for a property that only an engine, a catalog or the commit itself may set or, with the value
     None, unset.
     """
@@ -87,7 +87,7 @@ def require_ours(key: str, value: str | None, regime: Regime) -> None:
             facts={"way out": "set it in the engine that is to convert the table"},
         )
     if key == _MAPPING_MODE:
-        _require_same_mapping(regime, value)
+        _require_same_mapping(config, value)
     if value == "true" and key == _ROW_TRACKING:
         raise Refused(
             f"{key} needs an id for every row that is there, which this change does not give",
@@ -102,8 +102,8 @@ def require_ours(key: str, value: str | None, regime: Regime) -> None:
         )
 
 
-def _require_same_mapping(regime: Regime, value: str | None) -> None:
-    now, then = regime.mapping_mode, value or "none"
+def _require_same_mapping(config: TableConfiguration, value: str | None) -> None:
+    now, then = config.mapping_mode, value or "none"
     if now == then:
         return
     if now == "none":
@@ -122,7 +122,7 @@ def _require_same_mapping(regime: Regime, value: str | None) -> None:
     )
 
 
-def require_legal(before: Regime, after: Regime, due: Mapping[str, str | None]) -> None:
+def require_legal(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
     """Raise Refused where the changes that are due would leave a table that no writer may build upon."""
     _require_iceberg_kept(before, after, due)
     if due.get(_VECTORS) == "true" and ("icebergCompatV1" in after.features or after.is_on(_ICEBERG[1])):
@@ -150,7 +150,7 @@ def require_legal(before: Regime, after: Regime, due: Mapping[str, str | None]) 
         _require_order(after)
 
 
-def _require_iceberg_kept(before: Regime, after: Regime, due: Mapping[str, str | None]) -> None:
+def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
     """What an active compatibility stands on stays."""
     for key in _ICEBERG:
         if key not in due or not before.is_on(key) or after.is_on(key):
@@ -172,7 +172,7 @@ def _require_iceberg_kept(before: Regime, after: Regime, due: Mapping[str, str |
         )
 
 
-def _require_order(after: Regime) -> None:
+def _require_order(after: TableConfiguration) -> None:
     """Spec: Delta-Spark (it refuses any later change of such a table)."""
     log, files = log_retention_ms(after.properties), deleted_file_retention_ms(after.properties)
     if log < files:
@@ -188,7 +188,7 @@ def _require_order(after: Regime) -> None:
         )
 
 
-def cautions_of(after: Regime, due: Mapping[str, str | None]) -> Iterator[str]:
+def cautions_of(after: TableConfiguration, due: Mapping[str, str | None]) -> Iterator[str]:
     """Yield what somebody should know before the changes are made."""
     json, struct = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
     if DELETED_FILE_RETENTION in due:

@@ -20,7 +20,7 @@ _SHOWN_NAMES = 40
 _STEP = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|\Z)")
 
 
-class Part(StrEnum):
+class PathPart(StrEnum):
     """What a step leads to. All but fields are named in a fieldPath."""
 
     FIELD = "field"
@@ -33,7 +33,7 @@ class Step(NamedTuple):
     """One name of a path, as the schema spells it."""
 
     name: str
-    part: Part = Part.FIELD
+    part: PathPart = PathPart.FIELD
 
 
 class ColumnPlace(NamedTuple):
@@ -64,7 +64,7 @@ class ColumnPlace(NamedTuple):
         """The way from the nearest field into arrays and maps: `element.value`; None where the field is it."""
         names: list[str] = []
         for step in reversed(self.steps):
-            if step.part is Part.FIELD:
+            if step.part is PathPart.FIELD:
                 break
             names.append(step.part.value)
         return ".".join(reversed(names)) or None
@@ -82,10 +82,10 @@ def quoted(name: str) -> str:
 
 def _step_text(step: Step) -> str:
     is_plain = step.name.isidentifier() and step.name.lower() not in _PARTS
-    return step.name if is_plain or step.part is not Part.FIELD else quoted(step.name)
+    return step.name if is_plain or step.part is not PathPart.FIELD else quoted(step.name)
 
 
-_PARTS = frozenset({Part.ELEMENT.value, Part.KEY.value, Part.VALUE.value})
+_PARTS = frozenset({PathPart.ELEMENT.value, PathPart.KEY.value, PathPart.VALUE.value})
 
 
 def find_column(schema: StructType, text: str) -> ColumnPlace:
@@ -154,9 +154,9 @@ def _parts_of(place: ColumnPlace) -> list[ColumnPlace]:
         case StructType(fields):
             return [_field(place, index, field) for index, field in enumerate(fields)]
         case ArrayType(element):
-            return [_part(place, Part.ELEMENT, element, "elementType")]
+            return [_part(place, PathPart.ELEMENT, element, "elementType")]
         case MapType(key, value):
-            return [_part(place, Part.KEY, key, "keyType"), _part(place, Part.VALUE, value, "valueType")]
+            return [_part(place, PathPart.KEY, key, "keyType"), _part(place, PathPart.VALUE, value, "valueType")]
     return []
 
 
@@ -167,7 +167,7 @@ def _field(place: ColumnPlace, index: int, field: StructField) -> ColumnPlace:
     )
 
 
-def _part(place: ColumnPlace, part: Part, data_type: DataType, key: str) -> ColumnPlace:
+def _part(place: ColumnPlace, part: PathPart, data_type: DataType, key: str) -> ColumnPlace:
     steps = (*place.steps, Step(part.value, part))
     return ColumnPlace(steps, place.fields, data_type, (*place.address, key), place.field_address)
 

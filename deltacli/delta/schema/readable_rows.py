@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.type_changes import (
     TYPE_CHANGES_KEY,
     BadEntry,
@@ -21,12 +21,12 @@ BAD_ENTRY, NOT_ALLOWED = "typewidening.bad-entry", "typewidening.change-not-allo
 """The rules of `validate` that report what is refused here."""
 
 
-def changed_fields(regime: Regime) -> list[NamedField]:
+def changed_fields(config: TableConfiguration) -> list[NamedField]:
     """The fields that have type changes, well or badly written."""
-    text = regime.metadata.schema_string if regime.metadata else None
-    if regime.schema is None or not text or "typeChanges" not in text:
+    text = config.metadata.schema_string if config.metadata else None
+    if config.schema is None or not text or "typeChanges" not in text:
         return []
-    return [named for named in named_fields(regime.schema) if TYPE_CHANGES_KEY in named.field.metadata]
+    return [named for named in named_fields(config.schema) if TYPE_CHANGES_KEY in named.field.metadata]
 
 
 class RefusedChange(NamedTuple):
@@ -38,12 +38,12 @@ class RefusedChange(NamedTuple):
     reason: str
 
 
-def refused_change(regime: Regime, features: Collection[str]) -> RefusedChange | None:
+def refused_change(config: TableConfiguration, features: Collection[str]) -> RefusedChange | None:
     """Return the first type change that no reader may accept in a table with these features.
 
     Spec: Reader Requirements for Type Widening.
     """
-    for named in changed_fields(regime):
+    for named in changed_fields(config):
         for entry in read_type_changes(named.field):
             if must_refuse(entry, features):
                 return _described(named.path, entry)
@@ -59,9 +59,9 @@ def _described(column: str, entry: TypeChange | BadEntry) -> RefusedChange:
     return RefusedChange(NOT_ALLOWED, column, seen, reason)
 
 
-def require_readable_rows(regime: Regime, version: int) -> None:
+def require_readable_rows(config: TableConfiguration, version: int) -> None:
     """Raise Unreadable where no reader may read the rows of a version: for a type change that is not supported."""
-    found = refused_change(regime, regime.features)
+    found = refused_change(config, config.features)
     if found is not None:
         raise Unreadable(
             f"the rows of version {version} cannot be read: {found.reason}",

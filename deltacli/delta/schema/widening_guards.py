@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from deltacli.delta.encoding.value_text import parse_moment
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import Spelling, spelling_of
 from deltacli.delta.protocol.features import GENERATED_COLUMNS, IDENTITY_COLUMNS
 from deltacli.delta.schema.type_text import possible_targets
@@ -30,7 +30,7 @@ from deltacli.delta.sql.stored import (
     refers_to,
     stored_sql,
 )
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 PartitionValues = Callable[[str], Iterable[str | None]]
 """The distinct texts of a partition column in the live files, by its name in partitionValues."""
@@ -43,7 +43,7 @@ _SHOWN_TEXTS = 3
 _FAILING_READER = "DuckDB 1.5.5"
 
 
-class Refusal(NamedTuple):
+class WideningRefusal(NamedTuple):
     """Why a change is not made, and what would let it be made; `{table}` in the way out stands for the table."""
 
     code: str
@@ -62,12 +62,12 @@ class Caution(NamedTuple):
 class Ground:
     """The table that is changed. `partition_values` is None where nobody looked."""
 
-    regime: Regime
+    config: TableConfiguration
     schema: StructType
     partition_values: PartitionValues | None = None
 
 
-def refusals_of(change: Widened, ground: Ground) -> tuple[Refusal, ...]:
+def refusals_of(change: Widened, ground: Ground) -> tuple[WideningRefusal, ...]:
     """Every reason not to make a change; for one that is not allowed at all, this alone."""
     found = tuple(_type_refusals(change))
     return found or tuple(refusal for guard in _GUARDS for refusal in guard(change, ground))
@@ -81,7 +81,7 @@ def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
         seen, right = misplaced[0] or "no fieldPath", change.place.field_path or "no fieldPath"
         message = f"older changes of {name} are recorded under {seen} and belong to {right}; they stay as they are"
         yield Caution("widen.history-path", message)
-    if not is_partition_column(change, ground.regime):
+    if not is_partition_column(change, ground.config):
         return
     if change.to_type == "timestamp_ntz":
         message = (
@@ -107,58 +107,60 @@ def _scale_of(type_name: str) -> int:
     return 0 if found is None else found.scale
 
 
-def is_partition_column(change: Widened, regime: Regime) -> bool:
+def is_partition_column(change: Widened, config: TableConfiguration) -> bool:
     """True if a change is one of a partition column."""
-    names = {name.lower() for name in regime.metadata.partition_columns} if regime.metadata else set()
+    names = {name.lower() for name in config.metadata.partition_columns} if config.metadata else set()
     return change.place.column.name.lower() in names
 
 
 # -- the types -------------------------------------------------------------------------------------------------------
 
 
-def _type_refusals(change: Widened) -> Iterator[Refusal]:
+def _type_refusals(change: Widened) -> Iterator[WideningRefusal]:
     name = change.place.text
     charred = [field for field in change.place.fields if CHAR_VARCHAR_KEY in field.metadata]
     if charred or change.from_type.startswith(("char", "varchar")):
         place = charred[0].name if charred else name
         message = f"{name} can't become {change.to_type}: {place} keeps the types of a char or varchar column as text"
-        yield Refusal("widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again")
+        yield WideningRefusal(
+            "widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again"
+        )
         return
     if is_allowed_change(change.from_type, change.to_type):
         return
     message = f"{name} can't become {change.to_type}: no file of type {change.from_type} can be read as that"
     if change.from_type == "void":
         message = f"{name} can't become {change.to_type}: a void column has no values that could be widened"
-        yield Refusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")
+        yield WideningRefusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")
         return
     targets = possible_targets(change.from_type)
     way_out = f"{change.from_type} can become {targets}" if targets else "add a column, and copy the values into it"
-    yield Refusal("widen.not-allowed", message, way_out)
+    yield WideningRefusal("widen.not-allowed", message, way_out)
 
 
-def _iceberg(change: Widened, ground: Ground) -> Iterator[Refusal]:
-    regime = ground.regime
+def _iceberg(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+    config = ground.config
     for feature in _ICEBERG:
-        if feature not in regime.features and not regime.is_on(f"delta.enable{feature[0].upper()}{feature[1:]}"):
+        if feature not in config.features and not config.is_on(f"delta.enable{feature[0].upper()}{feature[1:]}"):
             continue
         is_too_small = feature == "icebergWriterCompatV1" and change.to_type == "short"
         if is_too_small or not is_iceberg_change(change.from_type, change.to_type):
             message = f"{change.place.text} can't become {change.to_type}: {feature} does not know this change"
-            yield Refusal("widen.iceberg-compat", message, _iceberg_way_out(change))
+            yield WideningRefusal("widen.iceberg-compat", message, _iceberg_way_out(change))
             return
 
 
-def _uniform(change: Widened, ground: Ground) -> Iterator[Refusal]:
-    formats = uniform_formats(ground.regime)
+def _uniform(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+    formats = uniform_formats(ground.config)
     if formats and not is_iceberg_change(change.from_type, change.to_type):
         shown = ", ".join(formats)
         message = f"{change.place.text} can't become {change.to_type}: the table is also kept as {shown}"
-        yield Refusal("widen.uniform", message, _iceberg_way_out(change))
+        yield WideningRefusal("widen.uniform", message, _iceberg_way_out(change))
 
 
-def uniform_formats(regime: Regime) -> list[str]:
+def uniform_formats(config: TableConfiguration) -> list[str]:
     """The other formats that the table is kept in."""
-    texts = [text for key, text in regime.properties.items() if key.lower() == UNIFORM_KEY.lower()]
+    texts = [text for key, text in config.properties.items() if key.lower() == UNIFORM_KEY.lower()]
     return [name.strip() for text in texts for name in str(text).split(",") if name.strip()]
 
 
@@ -181,13 +183,13 @@ _DEPENDENT = {
 }
 
 
-def _expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
-    for stored in stored_sql(ground.regime):
+def _expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+    for stored in stored_sql(ground.config):
         reference = refers_to(stored.text, ground.schema, change.place)
         if reference is not Reference.NO:
             code, way_out = _DEPENDENT[stored.kind]
             message = f"{change.place.text} can't become {change.to_type}: {_verdict(stored, reference)}"
-            yield Refusal(code, message, way_out.format(name=stored.name))
+            yield WideningRefusal(code, message, way_out.format(name=stored.name))
 
 
 def _verdict(stored: StoredSql, reference: Reference) -> str:
@@ -197,26 +199,26 @@ def _verdict(stored: StoredSql, reference: Reference) -> str:
     return f"the {stored.kind}{of} {stored.name} {verb}{shown}"
 
 
-def _own_expressions(change: Widened, ground: Ground) -> Iterator[Refusal]:
-    is_generated, has_identity = (not ground.regime.is_inert(name) for name in (GENERATED_COLUMNS, IDENTITY_COLUMNS))
+def _own_expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+    is_generated, has_identity = (not ground.config.is_inert(name) for name in (GENERATED_COLUMNS, IDENTITY_COLUMNS))
     for field in change.place.fields:
         name = change.place.text
         if is_generated and field.metadata.get(GENERATION_KEY) is not None:
             message = f"{name} can't become {change.to_type}: {field.name} is generated, and its expression has a type"
-            yield Refusal("widen.generation-expression", message, "write the table anew without the expression")
+            yield WideningRefusal("widen.generation-expression", message, "write the table anew without the expression")
         if field.metadata.get(INVARIANT_KEY) is not None:
             message = f"{name} can't become {change.to_type}: {field.name} has an invariant"
             way_out = f"commit a metaData without delta.invariants of {field.name}, widen, add it again"
-            yield Refusal("widen.invariant", message, way_out)
+            yield WideningRefusal("widen.invariant", message, way_out)
         if has_identity and any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
             message = f"{name} can't become {change.to_type}: {field.name} is an identity column, which is a long"
-            yield Refusal("widen.identity", message, f"ALTER TABLE … ALTER COLUMN {field.name} DROP IDENTITY")
+            yield WideningRefusal("widen.identity", message, f"ALTER TABLE … ALTER COLUMN {field.name} DROP IDENTITY")
 
 
 # -- defaults --------------------------------------------------------------------------------------------------------
 
 
-def _default(change: Widened, _ground: Ground) -> Iterator[Refusal]:
+def _default(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
     for field in change.place.fields:
         text = field.metadata.get(DEFAULT_KEY)
         if text is None:
@@ -227,7 +229,7 @@ def _default(change: Widened, _ground: Ground) -> Iterator[Refusal]:
             shown = " ".join(str(text).split())[:120]
             message = f"{change.place.text} can't become {change.to_type}: it is not sure that the default {shown} fits"
             way_out = f"ALTER TABLE … ALTER COLUMN {field.name} DROP DEFAULT, widen, set the default again"
-            yield Refusal("widen.default", message, way_out)
+            yield WideningRefusal("widen.default", message, way_out)
 
 
 _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
@@ -254,15 +256,15 @@ def _fits(node: Node, to_type: str | None, *, is_cast: bool = False) -> bool:
 # -- partition values ------------------------------------------------------------------------------------------------
 
 
-def _partition_values(change: Widened, ground: Ground) -> Iterator[Refusal]:
-    if not is_partition_column(change, ground.regime):
+def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
+    if not is_partition_column(change, ground.config):
         return
     name, way_out = change.place.text, "deltacli validate {table} --select 'partition.*'"
     if ground.partition_values is None:
         message = f"{name} can't become {change.to_type}: the partition values are not known"
-        yield Refusal("widen.partition-value", message, way_out)
+        yield WideningRefusal("widen.partition-value", message, way_out)
         return
-    texts = ground.partition_values(ground.regime.physical_name(change.place.column))
+    texts = ground.partition_values(ground.config.physical_name(change.place.column))
     wrong = [text for text in texts if text and not parses(change.to_type, text)]
     if wrong:
         shown = ", ".join(text[:40] for text in sorted(wrong)[:_SHOWN_TEXTS])
@@ -270,7 +272,7 @@ def _partition_values(change: Widened, ground: Ground) -> Iterator[Refusal]:
             f"{name} can't become {change.to_type}: {plural(len(wrong), 'partition value')} can't be read as that: "
             f"{shown}{', …' if len(wrong) > _SHOWN_TEXTS else ''}"
         )
-        yield Refusal("widen.partition-value", message, way_out)
+        yield WideningRefusal("widen.partition-value", message, way_out)
 
 
 def parses(type_name: str, text: str) -> bool:
@@ -284,11 +286,11 @@ def parses(type_name: str, text: str) -> bool:
 # -- history ---------------------------------------------------------------------------------------------------------
 
 
-def _history(change: Widened, _ground: Ground) -> Iterator[Refusal]:
+def _history(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
     fault = history_of(change.place).fault
     if fault is not None:
         message = f"{change.place.text} can't become {change.to_type}: its history is broken, {fault}"
-        yield Refusal("widen.history-broken", message, "deltacli validate {table} --select 'typewidening.*'")
+        yield WideningRefusal("widen.history-broken", message, "deltacli validate {table} --select 'typewidening.*'")
 
 
 _GUARDS = (_iceberg, _uniform, _own_expressions, _expressions, _default, _partition_values, _history)

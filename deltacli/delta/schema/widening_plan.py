@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import plain_action
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
@@ -25,7 +25,7 @@ from deltacli.delta.schema.widening_guards import (
     Caution,
     Ground,
     PartitionValues,
-    Refusal,
+    WideningRefusal,
     cautions_of,
     refusals_of,
     uniform_formats,
@@ -40,7 +40,7 @@ class PlannedChange:
     column: str
     from_type: str
     to_type: str
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[WideningRefusal, ...]
     place: ColumnPlace = field(repr=False)
 
     @property
@@ -68,7 +68,7 @@ class WideningPlan:
     """
 
     changes: tuple[PlannedChange, ...]
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[WideningRefusal, ...]
     warnings: tuple[Caution, ...]
     protocol_before: Action
     protocol_after: Action | None
@@ -88,7 +88,7 @@ class WideningPlan:
         return not self.due
 
     @property
-    def all_refusals(self) -> tuple[Refusal, ...]:
+    def all_refusals(self) -> tuple[WideningRefusal, ...]:
         """Those of the table, then those of each change."""
         return (*self.refusals, *(refusal for change in self.changes for refusal in change.refusals))
 
@@ -110,7 +110,7 @@ class WideningPlan:
 
 
 def plan_widening(
-    regime: Regime,
+    config: TableConfiguration,
     raw_metadata: Action,
     changes: Sequence[tuple[str, str]],
     *,
@@ -123,18 +123,18 @@ def plan_widening(
 
     Raises UsageError for columns and types that are none, Unreadable for a table without protocol or schema.
     """
-    schema = _schema_of(regime, raw_metadata)
-    ground = Ground(regime, schema, partition_values)
+    schema = _schema_of(config, raw_metadata)
+    ground = Ground(config, schema, partition_values)
     planned = tuple(_planned(change, ground) for change in _resolved(schema, changes))
     due = [Widened(change.place, change.from_type, change.to_type) for change in planned if change.is_due]
-    before = _protocol_of(regime)
-    after, refusals = _protocol(regime, before, due, upgrade_protocol=upgrade_protocol)
-    refusals += _refusals_of_readers(regime, before, after)
-    enables = bool(due) and not regime.is_on(TYPE_WIDENING_ENABLED)
+    before = _protocol_of(config)
+    after, refusals = _protocol(config, before, due, upgrade_protocol=upgrade_protocol)
+    refusals += _refusals_of_readers(config, before, after)
+    enables = bool(due) and not config.is_on(TYPE_WIDENING_ENABLED)
     if enables and not enable:
         message = f"type widening is not enabled: {TYPE_WIDENING_ENABLED} is not true"
-        refusals.append(Refusal("widen.not-enabled", message, "--enable"))
-    is_of_preview = TYPE_WIDENING_PREVIEW in regime.features and TYPE_WIDENING not in regime.features
+        refusals.append(WideningRefusal("widen.not-enabled", message, "--enable"))
+    is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     return WideningPlan(
         planned,
         tuple(refusals),
@@ -148,9 +148,9 @@ def plan_widening(
     )
 
 
-def _schema_of(regime: Regime, raw_metadata: Action) -> StructType:
+def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
     text = raw_metadata.get("schemaString")
-    if not isinstance(text, str) or regime.metadata is None or regime.protocol is None:
+    if not isinstance(text, str) or config.metadata is None or config.protocol is None:
         raise Unreadable(
             "no type can be widened: the table has no protocol, no metadata or no schema",
             code="schema.bad-json",
@@ -189,54 +189,54 @@ def _planned(change: Widened, ground: Ground) -> PlannedChange:
     return PlannedChange(change.place.text, change.from_type, change.to_type, refusals, change.place)
 
 
-def _protocol_of(regime: Regime) -> Action:
-    if regime.raw_protocol is not None:
-        return plain_action(regime.raw_protocol)
-    assert regime.protocol is not None
-    return regime.protocol.as_json()
+def _protocol_of(config: TableConfiguration) -> Action:
+    if config.raw_protocol is not None:
+        return plain_action(config.raw_protocol)
+    assert config.protocol is not None
+    return config.protocol.as_json()
 
 
 def _protocol(
-    regime: Regime, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
-) -> tuple[Action | None, list[Refusal]]:
+    config: TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
+) -> tuple[Action | None, list[WideningRefusal]]:
     """The protocol that the changes need, None where it is there already, and what is against it."""
     if not due:
         return None, []
     try:
-        after = upgraded(before, _needed_features(regime, due))
+        after = upgraded(before, _needed_features(config, due))
     except Refused as refused:
-        return None, [Refusal(refused.code, refused.message, refused.hint or "deltacli snapshot {table}")]
+        return None, [WideningRefusal(refused.code, refused.message, refused.hint or "deltacli snapshot {table}")]
     if after is None or upgrade_protocol:
         return after, []
     listed = ", ".join(added_features(before, after)) or "its features in both lists"
     message = f"the protocol lacks {listed}: readers and writers that do not know it lose access"
-    return after, [Refusal("widen.protocol-upgrade-needed", message, "--upgrade-protocol")]
+    return after, [WideningRefusal("widen.protocol-upgrade-needed", message, "--upgrade-protocol")]
 
 
-def _refusals_of_readers(regime: Regime, before: Action, after: Action | None) -> Iterator[Refusal]:
+def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[WideningRefusal]:
     """Yield a refusal where type changes that meant nothing so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
-    found = refused_change(regime, [*regime.features, *added]) if TYPE_WIDENING in added else None
+    found = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
     if found is not None:
         message = f"with the feature {TYPE_WIDENING} no reader could read the table: {found.reason}"
-        yield Refusal("widen.history-refused", message, "deltacli validate {table} --select 'typewidening.*'")
+        yield WideningRefusal("widen.history-refused", message, "deltacli validate {table} --select 'typewidening.*'")
 
 
-def _needed_features(regime: Regime, due: Sequence[Widened]) -> list[str]:
+def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list[str]:
     """Type widening under the name that the table has, and the type that the changes bring."""
-    is_of_preview = TYPE_WIDENING_PREVIEW in regime.features and TYPE_WIDENING not in regime.features
+    is_of_preview = TYPE_WIDENING_PREVIEW in config.features and TYPE_WIDENING not in config.features
     needed = [TYPE_WIDENING_PREVIEW if is_of_preview else TYPE_WIDENING]
     if any(change.to_type == "timestamp_ntz" for change in due):
-        needed.append(next((name for name in sorted(NTZ_FEATURES) if name in regime.features), "timestampNtz"))
+        needed.append(next((name for name in sorted(NTZ_FEATURES) if name in config.features), "timestampNtz"))
     return needed
 
 
 def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
     found = [warning for change in due for warning in cautions_of(change, ground)]
-    if due and ground.regime.is_on("delta.enableChangeDataFeed"):
+    if due and ground.config.is_on("delta.enableChangeDataFeed"):
         message = "change data written before keeps the older types: reading changes across this version may fail"
         found.append(Caution("widen.change-data-feed", message))
-    if due and (formats := uniform_formats(ground.regime)):
+    if due and (formats := uniform_formats(ground.config)):
         message = f"the table is also kept as {', '.join(formats)}, which nobody converts before the next write"
         found.append(Caution("widen.uniform", message))
     return tuple(found)

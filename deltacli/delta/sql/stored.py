@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
-from deltacli.delta.schema.column_path import ColumnPlace, Part
+from deltacli.delta.schema.column_path import ColumnPlace, PathPart
 from deltacli.delta.schema.type_changes import named_fields
 from deltacli.delta.schema.types import DataType, StructType
 from deltacli.delta.sql.nodes import Form, Node
@@ -49,15 +49,15 @@ class Reference(StrEnum):
     UNKNOWN = "unknown"
 
 
-def stored_sql(regime: Regime) -> Iterator[StoredSql]:
+def stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:
     """Yield every constraint, invariant and generation expression in force; none of a table without a schema."""
-    if regime.schema is None:
+    if config.schema is None:
         return
-    for key, text in regime.properties.items():
+    for key, text in config.properties.items():
         if key.lower().startswith(CONSTRAINT_PREFIX):
             yield StoredSql(StoredKind.CONSTRAINT, key[len(CONSTRAINT_PREFIX) :], text)
-    is_generated = not regime.is_inert(GENERATED_COLUMNS)
-    for named in named_fields(regime.schema):
+    is_generated = not config.is_inert(GENERATED_COLUMNS)
+    for named in named_fields(config.schema):
         metadata = named.field.metadata
         if metadata.get(INVARIANT_KEY) is not None:
             yield StoredSql(StoredKind.INVARIANT, named.path, _condition_of(metadata[INVARIANT_KEY]))
@@ -107,7 +107,7 @@ def _node_refers(node: Node, schema: StructType, place: ColumnPlace) -> Referenc
         return Reference.YES
     if node.form is Form.TEXT:
         # Engines that quote names with double quotes keep them in constraints as well.
-        names = {step.name.lower() for step in place.steps if step.part is Part.FIELD}
+        names = {step.name.lower() for step in place.steps if step.part is PathPart.FIELD}
         return Reference.YES if node.value.lower() in names else Reference.NO
     if node.form is Form.CALL and node.name in NILADIC and node.path:
         found = _path_refers(node.path, schema, place)
@@ -139,7 +139,7 @@ def _leads_somewhere(path: tuple[str, ...], schema: StructType) -> bool:
 def _meets(path: tuple[str, ...], place: ColumnPlace) -> bool:
     """True unless the paths part at the fields of a struct."""
     for name, step in zip(path, place.steps, strict=False):
-        if step.part is not Part.FIELD:
+        if step.part is not PathPart.FIELD:
             return True
         if step.name.lower() != name.lower():
             return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import read_lines
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.stats.schema import (
     PER_COLUMN,
     ColumnPath,
@@ -107,19 +107,19 @@ def stats_of(view: FilesView) -> StatsColumns:
     """The statistics of a view, parsed at the first call."""
     found = view.memory.get("stats")
     if not isinstance(found, StatsColumns):
-        found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.regime)
+        found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.config)
     return found
 
 
-def parse_stats(texts: Any, regime: Regime) -> StatsColumns:  # Any: a string array
+def parse_stats(texts: Any, config: TableConfiguration) -> StatsColumns:  # Any: a string array
     """Parse the statistics of files under a regime."""
-    return _Parser(texts, regime).run()
+    return _Parser(texts, config).run()
 
 
 class _Parser:
-    def __init__(self, texts: Any, regime: Regime) -> None:
+    def __init__(self, texts: Any, config: TableConfiguration) -> None:
         self._texts = texts
-        self._found = StatsColumns(StatSchema(regime))
+        self._found = StatsColumns(StatSchema(config))
         self._odd: list[int] = []
 
     def run(self) -> StatsColumns:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 
 if TYPE_CHECKING:
@@ -72,16 +72,16 @@ class StatColumn(NamedTuple):
 class StatSchema:
     """The columns that statistics under a regime may be about; each is looked up when a file names it."""
 
-    def __init__(self, regime: Regime) -> None:
-        self._regime = regime
-        self._partitions = regime.partition_columns
-        self._fields: dict[ColumnPath, dict[str, StructField]] = {(): regime.columns}
+    def __init__(self, config: TableConfiguration) -> None:
+        self._config = config
+        self._partitions = config.partition_columns
+        self._fields: dict[ColumnPath, dict[str, StructField]] = {(): config.columns}
         self._columns: dict[ColumnPath, StatColumn | None] = {}
 
     @property
     def is_known(self) -> bool:
         """False where the table's schema can't be read."""
-        return self._regime.schema is not None
+        return self._config.schema is not None
 
     def column(self, path: ColumnPath) -> StatColumn | None:
         """The column at a path of physical names, None where the schema has none."""
@@ -91,7 +91,7 @@ class StatSchema:
 
     def is_logical(self, path: ColumnPath) -> bool:
         """True if, under column mapping, the path fails at the logical name of a column."""
-        if self._regime.mapping_mode == "none":
+        if self._config.mapping_mode == "none":
             return False
         for length in range(1, len(path) + 1):
             if self.column(path[:length]) is None:
@@ -112,7 +112,7 @@ class StatSchema:
         if path not in self._fields:
             column = self.column(path)
             nested = column.data_type.fields if column and isinstance(column.data_type, StructType) else ()
-            self._fields[path] = {self._regime.physical_name(field): field for field in nested}
+            self._fields[path] = {self._config.physical_name(field): field for field in nested}
         return self._fields[path]
 
 

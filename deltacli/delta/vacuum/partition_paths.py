@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.columns import Kind, kind_of
@@ -37,10 +37,10 @@ class PartitionSelector:
     Raises UsageError (`usage.where`) for a condition that can't be used, or looks at other columns.
     """
 
-    def __init__(self, regime: Regime, where: str) -> None:
-        self._regime = regime
-        self._predicate = parse_predicate(where, regime.schema or StructType(()))
-        columns = {column.name: (name, column) for name, column in regime.partition_columns.items() if column}
+    def __init__(self, config: TableConfiguration, where: str) -> None:
+        self._config = config
+        self._predicate = parse_predicate(where, config.schema or StructType(()))
+        columns = {column.name: (name, column) for name, column in config.partition_columns.items() if column}
         others = [".".join(path) for path in self._predicate.columns if path[0] not in columns]
         if others:
             raise _not_a_partition(others[0], list(columns))
@@ -72,7 +72,7 @@ class PartitionSelector:
         told = [all(name in one for name, _ in self._needed) for one in texts]
         maps = pa.array([list(one.items()) for one in texts], pa.map_(pa.string(), pa.string()))
         kind = pa.struct([pa.field(name, arrow_type(column.data_type, name)) for name, column in self._needed])
-        values = parse_partition_values(maps, self._regime, kind).flatten() if self._needed else []
+        values = parse_partition_values(maps, self._config, kind).flatten() if self._needed else []
         sure = pa.array(told, pa.bool_())
         for (name, _), column in zip(self._needed, values, strict=True):
             is_null = pa.array([one.get(name) is None for one in texts], pa.bool_())

@@ -18,9 +18,9 @@ from deltacli import __version__
 from deltacli.delta.log.commit import (
     Base,
     CommitRequest,
-    GoesOn,
+    ConflictingCommit,
+    Rebase,
     Recompute,
-    Winner,
     encode,
     is_stamped,
     judge,
@@ -130,7 +130,7 @@ def commit(
                 return Committed(version, sender.txn_id, made.request, made.snapshot, lost=attempt)
             case _Lost() as lost:
                 match judge(made.request, made.base, lost.winners):
-                    case GoesOn(base):
+                    case Rebase(base):
                         made = made._replace(base=base)
                     case Recompute():
                         made = None
@@ -149,7 +149,7 @@ class _Lost(NamedTuple):
     """A version went to others: the commits from it on, as far as they follow each other."""
 
     version: int
-    winners: tuple[Winner, ...]
+    winners: tuple[ConflictingCommit, ...]
 
 
 class _Sender:
@@ -222,14 +222,14 @@ class _Sender:
             raise fault
         raise self._unknown(version, cause, fault)
 
-    def _winners(self, request: CommitRequest, version: int) -> tuple[tuple[Winner, ...], int]:
+    def _winners(self, request: CommitRequest, version: int) -> tuple[tuple[ConflictingCommit, ...], int]:
         """Read the commits from a version on, up to the first that is missing or torn; with the newest version listed.
 
         Raises StorageFailed, and CommitCorrupt where the first is torn.
         """
         storage = self._table.storage
         listing = list_log(storage, start_version=version)
-        winners: list[Winner] = []
+        winners: list[ConflictingCommit] = []
         while (file := listing.commits.get(version + len(winners))) is not None:
             try:
                 winners.append(look_at(request, file.version, file.modified_ms, stream_commit(storage, file)))

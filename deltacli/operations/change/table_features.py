@@ -45,7 +45,7 @@ class FeaturesOutcome:
 
 def list_features(snapshot: Snapshot) -> list[ShownFeature]:
     """The features of a version by name."""
-    return show_features(snapshot.regime, [found.domain for found in snapshot.domains])
+    return show_features(snapshot.config, [found.domain for found in snapshot.domains])
 
 
 def plan_addition(
@@ -54,7 +54,7 @@ def plan_addition(
     """Plan to add features to the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
     require_free(commit_metadata)
     snapshot = table.snapshot()
-    plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
+    plan = plan_features(snapshot.config, snapshot.raw_protocol, names)
     request = _request(plan)
     if request is not None:
         require_possible(snapshot, request)
@@ -73,7 +73,7 @@ def add_features(
 
     def make(snapshot: Snapshot) -> CommitRequest | None:
         nonlocal plan
-        plan = plan_features(snapshot.regime, snapshot.raw_protocol, names)
+        plan = plan_features(snapshot.config, snapshot.raw_protocol, names)
         return _request(plan)
 
     done = commit(table, make, commit_metadata=commit_metadata)

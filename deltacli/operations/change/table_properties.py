@@ -113,10 +113,10 @@ def change_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
 
 
 def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:
-    regime = replace(snapshot.regime, raw_metadata=snapshot.raw_metadata)
+    config = replace(snapshot.config, raw_metadata=snapshot.raw_metadata)
     if edits.drop:
-        return plan_unset(regime, snapshot.raw_metadata, edits.drop)
-    return plan_set(regime, snapshot.raw_metadata, edits.put, force=edits.force)
+        return plan_unset(config, snapshot.raw_metadata, edits.drop)
+    return plan_set(config, snapshot.raw_metadata, edits.put, force=edits.force)
 
 
 def _request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:

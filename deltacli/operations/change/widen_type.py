@@ -16,7 +16,7 @@ from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.protocol.clients import ClientAccess, access_of
 from deltacli.delta.schema.exact_json import read_exactly
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.delta.schema.widening_guards import PartitionValues, Refusal
+from deltacli.delta.schema.widening_guards import PartitionValues, WideningRefusal
 from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, plan_widening
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
@@ -82,10 +82,10 @@ class WideningOutcome:
     clients: tuple[ClientAccess, ...]
     impact: WideningImpact | None = None
     committed_version: int | None = None
-    refused_files: tuple[Refusal, ...] = field(default=())
+    refused_files: tuple[WideningRefusal, ...] = field(default=())
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def refusals(self) -> tuple[WideningRefusal, ...]:
         """All reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
 
@@ -115,7 +115,7 @@ class WideningOutcome:
         return found
 
 
-def _as_json(refusal: Refusal) -> dict[str, str]:
+def _as_json(refusal: WideningRefusal) -> dict[str, str]:
     return {"code": refusal.code, "message": refusal.message, "wayOut": refusal.way_out}
 
 
@@ -129,7 +129,7 @@ def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -
     snapshot = table.snapshot()
     values_of = cache(partial(_partition_values, snapshot))
     plan = _plan(snapshot, request, values_of)
-    refused: tuple[Refusal, ...] = ()
+    refused: tuple[WideningRefusal, ...] = ()
     if request.check_files and not plan.is_noop and not plan.all_refusals:
         refused = tuple(_file_refusals(snapshot, plan.due))
     if not (plan.is_noop or plan.all_refusals or refused):
@@ -165,7 +165,7 @@ def execute_widen_type(table: Table, request: WidenRequest) -> WideningOutcome:
             return WideningOutcome(table, read.version, made[-1], _clients(made[-1]), committed_version=version)
 
 
-def refusal_error(refusals: Sequence[Refusal]) -> Refused:
+def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:
     """The error for refusals: the first one, the others as facts."""
     first, *others = refusals
     facts = {"way out": first.way_out} | {
@@ -176,7 +176,7 @@ def refusal_error(refusals: Sequence[Refusal]) -> Refused:
 
 def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues) -> WideningPlan:
     plan = plan_widening(
-        replace(snapshot.regime, raw_protocol=snapshot.raw_protocol),
+        replace(snapshot.config, raw_protocol=snapshot.raw_protocol),
         snapshot.raw_metadata,
         request.changes,
         commit_version=snapshot.version + 1,
@@ -189,7 +189,7 @@ def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues)
     return replace(plan, changes=changes, refusals=_addressed(plan.refusals, uri))
 
 
-def _addressed(refusals: Iterable[Refusal], uri: str) -> tuple[Refusal, ...]:
+def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
     """Refusals whose commands name the table."""
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
@@ -243,30 +243,30 @@ def _impact(
     snapshot: Snapshot, plan: WideningPlan, values_of: Callable[[str], frozenset[str | None]]
 ) -> WideningImpact:
     files, _ = snapshot.counts()
-    names = {snapshot.regime.physical_name(change.place.column) for change in plan.due}
-    partitions = [name for name in snapshot.regime.partition_columns if name in names]
+    names = {snapshot.config.physical_name(change.place.column) for change in plan.due}
+    partitions = [name for name in snapshot.config.partition_columns if name in names]
     values = [len(values_of(name)) for name in partitions]
     return WideningImpact(files, sum(values) if partitions else None)
 
 
-def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[Refusal]:
+def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[WideningRefusal]:
     """Files that hold a column of the changes in a type that is neither the present one nor a narrower one."""
     columns = list({change.place.column.name: change.place.column for change in changes}.values())
-    finder = FileColumns(snapshot.regime.mapping_mode, snapshot.regime.physical_name)
+    finder = FileColumns(snapshot.config.mapping_mode, snapshot.config.physical_name)
     files = snapshot.table.files()
 
-    def look(file: DataFile) -> Refusal | None:
+    def look(file: DataFile) -> WideningRefusal | None:
         try:
             with open_data_file(files, file) as opened:
                 finder.find(opened.schema, columns)
         except DataUnreadable as fault:
             if fault.code != "data.type-mismatch":
                 raise
-            return Refusal("widen.file-type", fault.message, "rewrite the file with an engine, or restore it")
+            return WideningRefusal("widen.file-type", fault.message, "rewrite the file with an engine, or restore it")
         return None
 
     reads = snapshot.table.storage.capabilities.parallel_reads
-    adds = snapshot.map_actions("add", lambda batch: data_files(batch, snapshot.regime, ()))
+    adds = snapshot.map_actions("add", lambda batch: data_files(batch, snapshot.config, ()))
     with snapshot.table.progress.step("looking into data files", unit="files") as step:
         pieces = (replace(file, vector=None) for batch in adds for file in batch)
         for found in snapshot.table.engine.run(look, pieces, at_once=reads if reads > 1 else None):

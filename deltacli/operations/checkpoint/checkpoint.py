@@ -21,13 +21,13 @@ from deltacli.delta.checkpoint.layout import (
 )
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
 from deltacli.delta.checkpoint.retention import live_transactions
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import is_true
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import CheckpointUnreadable, DeltacliError, Refused, Unreadable, UsageError
-from deltacli.operations.checkpoint.announce import announce
 from deltacli.operations.checkpoint.files import CheckpointFile, CheckpointWriter, WrittenCheckpoint
+from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.log import Log, list_log
@@ -77,7 +77,7 @@ class CheckpointPlan:
     layout: Layout
     columns: Columns
     encoding: Encoding
-    regime: Regime
+    config: TableConfiguration
     now_ms: int
     behind: int
     """Commits since the newest complete checkpoint at or below the version."""
@@ -202,8 +202,8 @@ def _plan_of(
     forms = _Forms.of(snapshot, listing, request, layout)
     if forms.present is not None:
         layout = next(one for one in Layout if one.file_kind is forms.present.kind)
-    regime = Regime(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
-    columns, notes = _columns(snapshot, regime, request.stats, was_parsed=was_parsed)
+    config = TableConfiguration(protocol=snapshot.protocol, metadata=snapshot.metadata, schema=_schema_of(snapshot))
+    columns, notes = _columns(snapshot, config, request.stats, was_parsed=was_parsed)
     usable = [found for found in listing.checkpoints if found.files[0].name not in snapshot.set_aside]
     behind = version - max((found.version for found in usable if found.version <= version), default=-1)
     is_written = request.force or (forms.present is None and behind >= request.if_behind)
@@ -216,7 +216,7 @@ def _plan_of(
         layout,
         columns,
         Encoding.of(snapshot.properties),
-        regime,
+        config,
         snapshot.table.clock(),
         behind,
         forms.present,
@@ -298,7 +298,7 @@ def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it c
 
 
 def _columns(
-    snapshot: Snapshot, regime: Regime, form: StatsForm, *, was_parsed: bool
+    snapshot: Snapshot, config: TableConfiguration, form: StatsForm, *, was_parsed: bool
 ) -> tuple[Columns, tuple[str, ...]]:
     """The columns of statistics: asked for, else as the properties say, else as the last checkpoint had them."""
     properties = snapshot.properties
@@ -309,7 +309,7 @@ def _columns(
     if form is not StatsForm.KEEP:
         has_json, has_struct = form is not StatsForm.STRUCT, form is not StatsForm.JSON
     notes = []
-    if has_struct and regime.schema is None:
+    if has_struct and config.schema is None:
         notes.append("the schema can't be read: statistics are written as JSON")
         has_json, has_struct = True, False
     if not has_json and not has_struct:
@@ -319,7 +319,7 @@ def _columns(
         )
     if not has_struct:
         return Columns(has_json), tuple(notes)
-    return Columns(has_json, partition_type(regime), stats_type(regime)), tuple(notes)
+    return Columns(has_json, partition_type(config), stats_type(config)), tuple(notes)
 
 
 def write_checkpoint(
@@ -350,7 +350,7 @@ def write_checkpoint(
 
 def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
     snapshot = plan.snapshot
-    rows = StateRows(snapshot, plan.columns, plan.regime, plan.now_ms)
+    rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
     is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
     writer = CheckpointWriter(
         snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
@@ -362,7 +362,7 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
             written = writer.write_parts(_part_count(plan))
         case Layout.V2:
             written = writer.write_v2(plan.request.top, plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR)
-    hint = announce(snapshot.table.storage, plan.listing, written)
+    hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
     return CheckpointResult(
         plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
     )
@@ -385,7 +385,7 @@ def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
             len(files) if plan.layout is Layout.MULTI_PART else None,
             was_there=True,
         )
-        hint = announce(snapshot.table.storage, plan.listing, written)
+        hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
     return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
 
 

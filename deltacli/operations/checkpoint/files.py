@@ -30,7 +30,7 @@ from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Draft, Existed, Unknown
 from deltacli.work.checkpoints.writing import (
-    ROWS_A_GROUP,
+    ROWS_PER_GROUP,
     EncodedFile,
     Encoding,
     FileEncoder,
@@ -144,7 +144,7 @@ class CheckpointWriter:
         version = self._snapshot.version
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         paths = [part_path(version, part, parts) for part in range(1, parts + 1)]
-        rows_a_group = max(ROWS_A_GROUP // parts, 8_192)
+        rows_a_group = max(ROWS_PER_GROUP // parts, 8_192)
         with ExitStack() as stack:
             drafts = [stack.enter_context(self._storage.draft(path)) for path in paths]
             encoders = [

@@ -14,7 +14,7 @@ from deltacli.delta.checkpoint.content import Columns, checkpoint_schema, struct
 from deltacli.delta.checkpoint.parsed import parsed_columns
 from deltacli.delta.checkpoint.retention import live_transactions, tombstone_cutoff, unexpired
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.checkpoints.reading import FileBatch
 
@@ -33,10 +33,10 @@ class RowBatch:
 class StateRows:
     """What a checkpoint of a state must hold. `expired` and `add_bytes` are known when `batches` has ended."""
 
-    def __init__(self, snapshot: Snapshot, columns: Columns, regime: Regime, now_ms: int) -> None:
+    def __init__(self, snapshot: Snapshot, columns: Columns, config: TableConfiguration, now_ms: int) -> None:
         self._snapshot = snapshot
         self._columns = columns
-        self._regime = regime
+        self._config = config
         self._now_ms = now_ms
         self._cutoff_ms = tombstone_cutoff(snapshot.properties, now_ms)
         self.expired = 0
@@ -82,7 +82,7 @@ class StateRows:
                 found.actions["remove"] = struct_of_actions(kept, types["remove"], {})
         if batch.adds is not None and batch.adds.num_rows:
             adds = batch.adds
-            extra = parsed_columns(adds, self._regime, self._columns.partition_values, self._columns.stats)
+            extra = parsed_columns(adds, self._config, self._columns.partition_values, self._columns.stats)
             found.actions["add"] = struct_of_actions(adds, types["add"], extra)
             found.add_bytes = pc.sum(adds.column("size")).as_py() or 0
         return found

@@ -21,7 +21,7 @@ _ANOTHER = "checkpoint.unreadable"
 _OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")
 
 
-class Verdict(StrEnum):
+class CheckpointVerdict(StrEnum):
     """What became of a checkpoint under examination."""
 
     AGREES = "agrees"
@@ -38,7 +38,7 @@ class Verification:
     """
 
     checkpoint: CheckpointInstance
-    verdict: Verdict
+    verdict: CheckpointVerdict
     details: tuple[tuple[str, object, object], ...] = ()
     reason: str | None = None
 
@@ -84,20 +84,20 @@ def verify_checkpoint(
         for _ in ours.snapshot.map_file_actions(lambda _: None):
             pass  # counting and digests leave out fields, whose pages may be corrupt as well
     except Unreadable as fault:
-        return Verification(instance, Verdict.UNREADABLE, reason=fault.message)
+        return Verification(instance, CheckpointVerdict.UNREADABLE, reason=fault.message)
     if ours.snapshot.segment.checkpoint != instance:  # it was set aside, and the commits helped
         rule = ours.snapshot.set_aside.get(instance.files[0].name, "checkpoint.unreadable")
-        return Verification(instance, Verdict.UNREADABLE, reason=rule)
+        return Verification(instance, CheckpointVerdict.UNREADABLE, reason=rule)
     try:
         choose_segment(listing, instance.version, unusable=at_version)
         theirs = _summary(table, listing, instance.version, at_version)
     except Unreadable:
-        return Verification(instance, Verdict.ALONE)
+        return Verification(instance, CheckpointVerdict.ALONE)
     found, wanted = facts_of(ours), facts_of(theirs)
     if may_leave_out and found["files.records"] == 0 and _leaves_statistics_out(ours.snapshot.properties):
         wanted |= {name: found[name] for name in _OF_STATISTICS}
     details = tuple((name, found[name], wanted[name]) for name in wanted if found[name] != wanted[name])
-    return Verification(instance, Verdict.DIFFERS if details else Verdict.AGREES, details)
+    return Verification(instance, CheckpointVerdict.DIFFERS if details else CheckpointVerdict.AGREES, details)
 
 
 def _summary(

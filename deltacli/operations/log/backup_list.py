@@ -17,8 +17,8 @@ from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable
 from deltacli.operations.log.log_files import StoredFile, at_once, digest, log_location
 from deltacli.progress import Progress, reported
-from deltacli.quantities import format_timestamp
 from deltacli.storage import Storage
+from deltacli.units import format_timestamp
 
 LIST_NAME = "_delta_log_backup.ndjson"
 KIND = "deltacli.log-backup-list"

@@ -10,7 +10,7 @@ from typing import Any
 
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION
-from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
+from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import Refused, Unreadable
 from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.table import Table

@@ -21,8 +21,8 @@ from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.operations.table.table import Table
 from deltacli.progress import reported
-from deltacli.quantities import format_ranges, format_spans, gaps_in
 from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.units import format_ranges, format_spans, gaps_in
 from deltacli.work.commits.reading import read_commit
 
 MOST_BYTES = 512 << 20

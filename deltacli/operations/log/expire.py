@@ -25,7 +25,7 @@ from deltacli.delta.protocol.properties import (
 )
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
-from deltacli.operations.checkpoint.verify import Verdict, facts_of, verify_checkpoint
+from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
@@ -36,8 +36,8 @@ from deltacli.operations.table.table import Table
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
-from deltacli.quantities import format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.storage import Deleted, Failed, Missing
+from deltacli.units import format_duration, format_ranges, format_timestamp, plural, ranges_of
 from deltacli.work.checkpoints.reading import open_checkpoint
 
 _DAY_MS = 86_400_000
@@ -46,7 +46,7 @@ _NOT_PROVEN = "expire.not-proven"
 _VALIDATE, _PROPERTIES, _FEATURES = (f"deltacli {name} {{table}}" for name in ("validate", "properties", "features"))
 
 
-class Reason(StrEnum):
+class ExpiryReason(StrEnum):
     """Why a file of the log is no longer needed."""
 
     COMMIT = "commit"
@@ -64,10 +64,10 @@ class ExpiredFile(NamedTuple):
     path: str
     size_bytes: int
     modified_ms: int
-    reason: Reason
+    reason: ExpiryReason
 
 
-class Refusal(NamedTuple):
+class ExpiryRefusal(NamedTuple):
     """What keeps a plan from being executed, the option that overrides it, where one is safe to offer, and the next
     command otherwise.
     """
@@ -107,7 +107,7 @@ class ExpiryPlan:
     lost_versions: tuple[int, ...]
     """Versions that can be rebuilt now, and could not afterwards."""
     kept_versions: int
-    refusals: tuple[Refusal, ...]
+    refusals: tuple[ExpiryRefusal, ...]
     notes: tuple[str, ...]
     offered_checkpoint: int | None
     """A version to write a checkpoint of, where none lies below the cutoff."""
@@ -236,11 +236,11 @@ def _hinted(table: Table) -> int | None:
 def _expired(table: Table, whole: WholeLog, boundary: int, now_ms: int, notes: list[str]) -> Iterator[ExpiredFile]:
     """Oldest version first, of one version the commit before its checkpoints; then what no version names."""
     ranks = {
-        LogFileKind.COMMIT: (0, Reason.COMMIT),
-        LogFileKind.CHECKSUM: (1, Reason.CHECKSUM),
-        LogFileKind.CLASSIC_CHECKPOINT: (2, Reason.CHECKPOINT),
-        LogFileKind.MULTI_PART_CHECKPOINT: (2, Reason.CHECKPOINT),
-        LogFileKind.UUID_CHECKPOINT: (2, Reason.CHECKPOINT),
+        LogFileKind.COMMIT: (0, ExpiryReason.COMMIT),
+        LogFileKind.CHECKSUM: (1, ExpiryReason.CHECKSUM),
+        LogFileKind.CLASSIC_CHECKPOINT: (2, ExpiryReason.CHECKPOINT),
+        LogFileKind.MULTI_PART_CHECKPOINT: (2, ExpiryReason.CHECKPOINT),
+        LogFileKind.UUID_CHECKPOINT: (2, ExpiryReason.CHECKPOINT),
     }
     found: list[tuple[int, int, str, ExpiredFile]] = []
     for file in whole.files:
@@ -248,7 +248,7 @@ def _expired(table: Table, whole: WholeLog, boundary: int, now_ms: int, notes: l
         if kind in ranks and file.version < boundary:
             rank, reason = ranks[kind]
         elif kind is LogFileKind.COMPACTED_COMMIT and file.version <= boundary:
-            rank, reason = -1, Reason.COMPACTION
+            rank, reason = -1, ExpiryReason.COMPACTION
         else:
             continue
         found.append((file.version, rank, file.name, _named(file, reason)))
@@ -256,17 +256,17 @@ def _expired(table: Table, whole: WholeLog, boundary: int, now_ms: int, notes: l
         version = _staged_version(stored.path)
         if version is not None and version <= boundary:
             path = f"{LOG_DIRECTORY}/_staged_commits/{stored.path}"
-            gone = ExpiredFile(path, stored.size_bytes, stored.modified_ms, Reason.STAGED)
+            gone = ExpiredFile(path, stored.size_bytes, stored.modified_ms, ExpiryReason.STAGED)
             found.append((version, -2, stored.path, gone))
     yield from (entry[-1] for entry in sorted(found, key=lambda entry: entry[:3]))
     grace = now_ms // _DAY_MS * _DAY_MS - _DAY_MS
     yield from _unnamed_sidecars(table, whole, boundary, grace, notes)
     for file in whole.files:
         if file.name.startswith(".") and file.name.endswith(".tmp") and file.modified_ms < grace:
-            yield _named(file, Reason.LEFTOVER)
+            yield _named(file, ExpiryReason.LEFTOVER)
 
 
-def _named(file: LogFile, reason: Reason) -> ExpiredFile:
+def _named(file: LogFile, reason: ExpiryReason) -> ExpiredFile:
     return ExpiredFile(f"{LOG_DIRECTORY}/{file.name}", file.size_bytes, file.modified_ms, reason)
 
 
@@ -297,7 +297,7 @@ def _unnamed_sidecars(
     for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
         if stored.path not in named and stored.modified_ms < grace_ms:
             path = f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{stored.path}"
-            yield ExpiredFile(path, stored.size_bytes, stored.modified_ms, Reason.SIDECAR)
+            yield ExpiredFile(path, stored.size_bytes, stored.modified_ms, ExpiryReason.SIDECAR)
 
 
 def _without(whole: WholeLog, gone: Collection[str]) -> LogListing:
@@ -311,25 +311,27 @@ def _refusals(
     retention: int,
     own_retention: int,
     boundary: int | None,
-) -> Iterator[Refusal]:
+) -> Iterator[ExpiryRefusal]:
     """`listing` is the whole log: what a snapshot lists may begin at the hint."""
     properties = snapshot.properties
     try:
         require_writable(snapshot.protocol, snapshot.version)
     except Refused as fault:
-        yield Refusal(fault.code, fault.message, hint=fault.hint or _FEATURES)
+        yield ExpiryRefusal(fault.code, fault.message, hint=fault.hint or _FEATURES)
     if snapshot.protocol.is_catalog_managed:
-        yield Refusal("catalog.managed", "the catalog of this table decides when its log is cleaned", hint=_FEATURES)
+        yield ExpiryRefusal(
+            "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=_FEATURES
+        )
     if is_false(properties, LOG_CLEANUP):
         message = f"{LOG_CLEANUP} is false: the table asks for its whole log to be kept"
-        yield Refusal("expire.disabled", message, hint=_PROPERTIES)
+        yield ExpiryRefusal("expire.disabled", message, hint=_PROPERTIES)
     if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
         own = format_duration(own_retention)
         message = f"{format_duration(retention)} is less than the table's own retention of {own}"
-        yield Refusal("expire.retention", message, f"--allow-retention-below {own}")
+        yield ExpiryRefusal("expire.retention", message, f"--allow-retention-below {own}")
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
-        yield Refusal(
+        yield ExpiryRefusal(
             "commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first", hint=_VALIDATE
         )
     protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
@@ -338,7 +340,7 @@ def _refusals(
             f"{CHECKPOINT_PROTECTION} is {protected}: what is below goes at once or not at all, "
             f"and the kept log would begin at {boundary}"
         )
-        yield Refusal("expire.checkpoint-protection", message, hint=_PROPERTIES)
+        yield ExpiryRefusal("expire.checkpoint-protection", message, hint=_PROPERTIES)
 
 
 def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
@@ -371,14 +373,14 @@ def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
 
 def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> None:
     found = verify_checkpoint(table, listing, instance)
-    if found.verdict in (Verdict.DIFFERS, Verdict.UNREADABLE):
+    if found.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE):
         what = found.reason or ", ".join(name for name, _, _ in found.details)
         raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
     others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
     state = table.rebuild(Log(listing), instance.version, unusable=others)
     if instance.version in listing.checksums:
         _require_as_in_checksum(state, state.counts()[0])
-    if found.verdict is Verdict.ALONE:
+    if found.verdict is CheckpointVerdict.ALONE:
         _require_no_lost_files(state, listing)
 
 
@@ -415,7 +417,9 @@ def with_proof(table: Table, plan: ExpiryPlan) -> ExpiryPlan:
     except Refused as fault:
         if fault.code != _NOT_PROVEN:
             raise
-        return replace(plan, refusals=(Refusal(fault.code, fault.message.removeprefix(_UNPROVEN), hint=fault.hint),))
+        return replace(
+            plan, refusals=(ExpiryRefusal(fault.code, fault.message.removeprefix(_UNPROVEN), hint=fault.hint),)
+        )
     return plan
 
 

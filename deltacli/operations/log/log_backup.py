@@ -18,8 +18,8 @@ from deltacli.engine.base import Engine
 from deltacli.errors import ConflictLost, FileMissing, NotATable, Refused, StorageFailed, UsageError
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_files import (
-    Amount,
     Journal,
+    LogAmount,
     StoredFile,
     at_once,
     copying_order,
@@ -31,9 +31,9 @@ from deltacli.operations.log.log_files import (
 )
 from deltacli.operations.table.log import list_log
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.quantities import format_ranges, format_timestamp
 from deltacli.storage import Existed, Storage, is_inside
 from deltacli.storage.base import require_writable
+from deltacli.units import format_ranges, format_timestamp
 
 _NAMED = 5
 
@@ -66,13 +66,13 @@ class BackupResult:
     copied: tuple[BackedUp, ...]
 
     @property
-    def files(self) -> Amount:
-        return Amount.of(file.size_bytes for file in self.listed.files.values())
+    def files(self) -> LogAmount:
+        return LogAmount.of(file.size_bytes for file in self.listed.files.values())
 
     @property
-    def unchanged(self) -> Amount:
+    def unchanged(self) -> LogAmount:
         gone = {file.name for file in self.plan.missing} | {file.name for file in self.copied}
-        return Amount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
+        return LogAmount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
 
     def as_json(self) -> dict[str, Any]:
         """The fields of the document `deltacli.log-backup` but its items."""
@@ -84,9 +84,9 @@ class BackupResult:
             "timestamp": format_timestamp(self.listed.taken_ms),
             "full": self.plan.full,
             "files": self.files.as_json(),
-            "copied": Amount.of(file.size_bytes for file in self.copied).as_json(),
+            "copied": LogAmount.of(file.size_bytes for file in self.copied).as_json(),
             "unchanged": self.unchanged.as_json(),
-            "missing": Amount.of(file.size_bytes for file in self.plan.missing).as_json(),
+            "missing": LogAmount.of(file.size_bytes for file in self.plan.missing).as_json(),
         }
 
     def items(self) -> list[dict[str, Any]]:

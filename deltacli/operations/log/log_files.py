@@ -37,14 +37,14 @@ class StoredFile(NamedTuple):
         return parse_log_path(self.name)
 
 
-class Amount(NamedTuple):
+class LogAmount(NamedTuple):
     """How many files, and how large together."""
 
     files: int
     size_bytes: int
 
     @classmethod
-    def of(cls, sizes: Iterable[int]) -> Amount:
+    def of(cls, sizes: Iterable[int]) -> LogAmount:
         found = list(sizes)
         return cls(len(found), sum(found))
 

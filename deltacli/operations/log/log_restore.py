@@ -24,7 +24,7 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, Unreadable
 from deltacli.operations.log.backup_list import LIST_NAME, BackedUp, BackupList, differing, read_list
 from deltacli.operations.log.log_files import (
-    Amount,
+    LogAmount,
     StoredFile,
     at_once,
     digest,
@@ -34,9 +34,9 @@ from deltacli.operations.log.log_files import (
     versioned,
 )
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.quantities import format_ranges, format_timestamp
 from deltacli.storage import Storage, has_link
 from deltacli.storage.base import require_writable
+from deltacli.units import format_ranges, format_timestamp
 
 _NAMED = 5
 _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOINT, LogFileKind.UUID_CHECKPOINT)
@@ -80,16 +80,16 @@ class RestorePlan:
     listed: BackupList
     writes: tuple[RestoreItem, ...]
     kept: tuple[RestoreItem, ...]
-    unchanged: Amount
-    only_in_log: Amount
+    unchanged: LogAmount
+    only_in_log: LogAmount
     had_log: bool
     newest_before: int
     claim: int | None
 
-    def amount(self, action: Action) -> Amount:
+    def amount(self, action: Action) -> LogAmount:
         """How many files this becomes of."""
         items = (*self.writes, *self.kept)
-        return Amount.of(item.file.size_bytes for item in items if item.action is action)
+        return LogAmount.of(item.file.size_bytes for item in items if item.action is action)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
         """The fields of the document `deltacli.log-restore` but its items."""
@@ -100,7 +100,7 @@ class RestorePlan:
             "timestampMs": self.listed.taken_ms,
             "timestamp": format_timestamp(self.listed.taken_ms),
             "dryRun": dry_run,
-            "files": Amount.of(file.size_bytes for file in self.listed.files.values()).as_json(),
+            "files": LogAmount.of(file.size_bytes for file in self.listed.files.values()).as_json(),
             "added": self.amount(Action.ADD).as_json(),
             "replaced": self.amount(Action.REPLACE).as_json(),
             "kept": self.amount(Action.KEEP).as_json(),
@@ -175,8 +175,8 @@ def plan_restore(
         listed=listed,
         writes=tuple(order),
         kept=tuple(item for item in items if item.action is Action.KEEP),
-        unchanged=Amount.of(found.file.size_bytes for found in compared if found.relation is _Relation.SAME),
-        only_in_log=Amount.of(file.size_bytes for name, file in present.items() if name not in listed.files),
+        unchanged=LogAmount.of(found.file.size_bytes for found in compared if found.relation is _Relation.SAME),
+        only_in_log=LogAmount.of(file.size_bytes for name, file in present.items() if name not in listed.files),
         had_log=log is not None,
         newest_before=before.newest_version,
         claim=claim,
@@ -320,7 +320,7 @@ def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
     backup say. Raises what reading the backup raises: what could not be compared for want of memory, or by a fault of
     the store, may be wrong.
     """
-    from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoint
+    from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
     from deltacli.operations.table.log import list_log
     from deltacli.operations.table.table import Table
 
@@ -333,8 +333,8 @@ def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
         try:
             verdict = verify_checkpoint(table, listing, instance).verdict
         except Unreadable:
-            verdict = Verdict.UNREADABLE
-        if verdict in (Verdict.DIFFERS, Verdict.UNREADABLE):
+            verdict = CheckpointVerdict.UNREADABLE
+        if verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE):
             wrong |= files
     return wrong
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import MAX_TIME_MS, file_times, is_representable
 from deltacli.delta.partitions.values import are_lacking_values_null, lacking_values, with_values
 from deltacli.delta.paths.paths import canonical, canonical_column
@@ -89,14 +89,14 @@ class Changes:
         self._table = table
         self._end = table.snapshot(version=to_version)
         self.from_version, self.to_version = from_version, self._end.version
-        require_readable_rows(self._end.regime, self._end.version)
+        require_readable_rows(self._end.config, self._end.version)
         self._listing = list_log(table.storage, progress=table.progress)
         # A poller asks for the version after the one that it has seen: there may be nothing new yet.
         self._is_empty = is_empty or (to_version is None and from_version == self.to_version + 1)
         if not self._is_empty:
             _require_commits(self._listing, from_version, self.to_version)
         self._selection = _select(self._end.schema, columns, where)
-        self._wanted = self._selection.rows_wanted(self._end.regime)
+        self._wanted = self._selection.rows_wanted(self._end.config)
         self._limit = limit
         self._unrecorded: list[int] = []
 
@@ -217,9 +217,9 @@ class Commit(NamedTuple):
 
     version: int
     time_ms: int
-    before: Regime
+    before: TableConfiguration
     """How the files are read that it removes."""
-    regime: Regime
+    config: TableConfiguration
     is_recorded: bool
     """True if writers must record changes that are more than whole files."""
     adds: list[Action]
@@ -237,12 +237,12 @@ def read_commits(table: Table, listing: LogListing, end: Snapshot, first: int) -
     times = file_times(listing.commits)
     start = end if first == end.version else table.snapshot(version=first)
     protocol, metadata = start.protocol, start.metadata
-    regime = _read_as(end.regime, Regime(protocol=protocol, metadata=metadata, schema=start.schema))
+    config = _read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=start.schema))
     for version in range(first, end.version + 1):
         file = listing.commits[version]
         found: dict[str, list[Action]] = {"add": [], "remove": [], "cdc": []}
         stamp = None
-        before, was = regime, metadata
+        before, was = config, metadata
         for kind, action in stream_commit(table.storage, file):
             if kind in found and (kind == "cdc" or action.get("dataChange") is not False):
                 found[kind].append(action)
@@ -255,14 +255,14 @@ def read_commits(table: Table, listing: LogListing, end: Snapshot, first: int) -
                 stamp = action.get("inCommitTimestamp")
         if metadata is not was:
             schema = parse_schema(metadata.schema_string or NO_COLUMNS)
-            regime = _read_as(end.regime, Regime(protocol=protocol, metadata=metadata, schema=schema))
+            config = _read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=schema))
         is_stamped = has_in_commit_timestamps(protocol, metadata) and type(stamp) is int
         time_ms = stamp if is_stamped and stamp is not None else times[version].timestamp_ms
         _require_representable(time_ms, version, file.name)
         is_recorded = is_true(metadata.configuration, ENABLED)
         if version == first and metadata is not was and found["remove"] and first > 0:
-            before = _read_as(end.regime, table.snapshot(version=first - 1).regime)
-        yield Commit(version, time_ms, before, regime, is_recorded, found["add"], found["remove"], found["cdc"])
+            before = _read_as(end.config, table.snapshot(version=first - 1).config)
+        yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
 
 
 def _require_representable(time_ms: int, version: int, name: str) -> None:
@@ -276,7 +276,7 @@ def _require_representable(time_ms: int, version: int, name: str) -> None:
         )
 
 
-def _read_as(now: Regime, then: Regime) -> Regime:
+def _read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfiguration:
     """The last version's schema, with the columns that partitioned the table then."""
     assert now.schema is not None
     assert now.metadata is not None
@@ -318,9 +318,9 @@ def _by_path(actions: Iterable[Action]) -> dict[str, list[Action]]:
 
 def _files(commit: Commit, kind: str, actions: Sequence[Action], needed: Sequence[StructField]) -> list[DataFile]:
     schemas = action_schemas()
-    schema, regime = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.regime)
+    schema, config = (schemas.remove, commit.before) if kind == "remove" else (schemas.add, commit.config)
     rows = whole_actions(actions, schema, f"version {commit.version}") if actions else None
-    return [] if rows is None else data_files(rows, regime, needed, version=commit.version)
+    return [] if rows is None else data_files(rows, config, needed, version=commit.version)
 
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.rules.log.commit_lines import WRONG_TYPE
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 16_384
 _VIEWS_AT_ONCE = 6
-_HALF_KNOWN = Regime()
+_HALF_KNOWN = TableConfiguration()
 
 
 class FileRows:
@@ -31,7 +31,7 @@ class FileRows:
         self._now_ms = now_ms
         self._uri = uri
         self._is_needed = collector.looks_at(FilesView)
-        self._regime: Regime | None = None
+        self._config: TableConfiguration | None = None
         self._clustering: str | None = None
         self._adds: list[Action] = []
         self._versions: list[int] = []
@@ -42,12 +42,12 @@ class FileRows:
         """Take the adds of a commit; `clustering` is the configuration of that domain from this commit on."""
         if not self._is_needed or not commit.adds:
             return
-        regime = commit.after
-        if regime.protocol is None or regime.metadata is None:
-            regime = _HALF_KNOWN  # half of it would mislead: names may be physical or logical
-        if self._regime is not regime or self._clustering != clustering:
+        config = commit.after
+        if config.protocol is None or config.metadata is None:
+            config = _HALF_KNOWN  # half of it would mislead: names may be physical or logical
+        if self._config is not config or self._clustering != clustering:
             self._make_view()
-            self._regime, self._clustering = regime, clustering
+            self._config, self._clustering = config, clustering
         start = 0
         while start < len(commit.adds):
             part = commit.adds[start : start + _MOST_ROWS - len(self._adds)]
@@ -61,10 +61,10 @@ class FileRows:
     def flush(self) -> None:
         """Show what was collected."""
         self._make_view()
-        self.settle()
+        self.reconcile()
 
     def _make_view(self) -> None:
-        if not self._adds or self._regime is None:
+        if not self._adds or self._config is None:
             return
         adds, versions, lines = self._adds, self._versions, self._lines
         self._adds, self._versions, self._lines = [], [], []
@@ -76,18 +76,20 @@ class FileRows:
         self._show_rows(rows, versions, lines)
 
     def _show_rows(self, rows: pyarrow.RecordBatch, versions: list[int], lines: list[int]) -> None:
-        if self._regime is not None:
-            view = FilesView(rows, self._regime, versions, lines, now_ms=self._now_ms, clustering=self._clustering)
+        if self._config is not None:
+            view = FilesView(rows, self._config, versions, lines, now_ms=self._now_ms, clustering=self._clustering)
             view.uri = self._uri
             self._show(view)
 
-    def show(self, rows: pyarrow.RecordBatch, regime: Regime, path: str, version: int, clustering: str | None) -> None:
+    def show(
+        self, rows: pyarrow.RecordBatch, config: TableConfiguration, path: str, version: int, clustering: str | None
+    ) -> None:
         """Show adds of a checkpoint."""
         if self._is_needed and rows.num_rows:
-            view = FilesView(rows, regime, None, None, path, version, self._now_ms, clustering, uri=self._uri)
+            view = FilesView(rows, config, None, None, path, version, self._now_ms, clustering, uri=self._uri)
             self._show(view)
 
-    def settle(self) -> None:
+    def reconcile(self) -> None:
         """Judge what is waiting, several views at a time, and take what is found in their order."""
         waiting, self._waiting = self._waiting, []
         for findings in self._engine.run(self._judge, waiting):
@@ -96,7 +98,7 @@ class FileRows:
     def _show(self, view: FilesView) -> None:
         self._waiting.append(view)
         if len(self._waiting) >= _VIEWS_AT_ONCE:
-            self.settle()
+            self.reconcile()
 
     def _judge(self, view: FilesView) -> list[Finding]:
         return self._collector.findings_of(view, view.place(0))
@@ -114,7 +116,7 @@ class FileRows:
                 version = versions[position]
                 place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", lines[position], version)
                 self._collector.take([WRONG_TYPE.at(place, f"add: {fault.message}", seen=fault.facts.get("found"))])
-        if kept and self._regime is not None:
+        if kept and self._config is not None:
             rows = whole_actions([adds[position] for position in kept], action_schemas().add, "")
             self._show_rows(rows, [versions[position] for position in kept], [lines[position] for position in kept])
 

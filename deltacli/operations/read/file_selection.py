@@ -8,7 +8,7 @@ from hashlib import blake2b
 from math import ceil
 from typing import TYPE_CHECKING
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.file_views import LiveAdds
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class FileSelection:
         """True unless all files are looked at."""
         return self.share < 1 or self.predicate is not None
 
-    def of(self, live: LiveAdds, regime: Regime) -> LiveAdds:
+    def of(self, live: LiveAdds, config: TableConfiguration) -> LiveAdds:
         """Those of some live files that are looked at."""
         if not self.limits or not live.adds.num_rows:
             return live
@@ -39,7 +39,7 @@ class FileSelection:
         if self.predicate is not None:
             from deltacli.delta.predicate.prune import prune_files
 
-            kept = prune_files(live.adds, self.predicate, regime).kept.to_pylist()
+            kept = prune_files(live.adds, self.predicate, config).kept.to_pylist()
             rows = [row for row in rows if kept[row]]
         if self.share < 1:
             paths = live.adds.column("path").to_pylist()

@@ -19,8 +19,8 @@ from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.table.log import list_log
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.quantities import format_timestamp, ranges_of
 from deltacli.storage import Storage
+from deltacli.units import format_timestamp, ranges_of
 from deltacli.work.commits.provenance import Provenance, read_provenance
 from deltacli.work.commits.reading import stream_commit
 

@@ -16,8 +16,8 @@ from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing, 
 from deltacli.errors import FileMissing, NotATable, UsageError, VersionAbsent
 from deltacli.operations.table.log import list_log
 from deltacli.progress import SILENT, Progress, reported
-from deltacli.quantities import format_ranges
 from deltacli.storage import Storage
+from deltacli.units import format_ranges
 from deltacli.work.commits.raw_actions import Unjudged, checkpoint_blocks, commit_blocks
 
 _MANY = 20

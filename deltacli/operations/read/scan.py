@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.values import partition_columns
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.names import NameIndex
@@ -26,7 +26,7 @@ from deltacli.errors import UsageError
 from deltacli.operations.table.naming import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
-from deltacli.work.rows.data_files import DataFile, RowsWanted, split_file
+from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file
 from deltacli.work.rows.row_reader import read_rows
 from deltacli.work.rows.table_files import TableFiles
 
@@ -67,12 +67,12 @@ class Selection(NamedTuple):
         others = [field for field in schema.fields if field.name in looked_at and field.name not in given_out]
         return cls(chosen, (*chosen, *others), predicate)
 
-    def rows_wanted(self, regime: Regime) -> RowsWanted:
+    def rows_wanted(self, config: TableConfiguration) -> ReadSpec:
         """The same for the files of a regime."""
         schema = arrow_schema(self.columns)
         whole = schema if self.needed == self.columns else arrow_schema(self.needed)
-        file_columns = FileColumns(regime.mapping_mode, regime.physical_name)
-        return RowsWanted(self.needed, schema, whole, file_columns, self.predicate)
+        file_columns = FileColumns(config.mapping_mode, config.physical_name)
+        return ReadSpec(self.needed, schema, whole, file_columns, self.predicate)
 
 
 class Scan:
@@ -88,10 +88,10 @@ class Scan:
     ) -> None:
         if limit is not None and limit < 0:
             raise UsageError(f"limit {limit} is negative")
-        require_readable_rows(snapshot.regime, snapshot.version)
+        require_readable_rows(snapshot.config, snapshot.version)
         self._snapshot = snapshot
         self._selection = Selection.make(snapshot.schema, columns, where)
-        self._wanted = self._selection.rows_wanted(snapshot.regime)
+        self._wanted = self._selection.rows_wanted(snapshot.config)
         self._limit = limit
 
     @property
@@ -160,23 +160,27 @@ class Scan:
             return pa.repeat(pa.scalar(True), adds.num_rows), pa.repeat(pa.scalar(False), adds.num_rows)
         from deltacli.delta.predicate.prune import prune_files
 
-        pruned = prune_files(adds, self._selection.predicate, self._snapshot.regime)
+        pruned = prune_files(adds, self._selection.predicate, self._snapshot.config)
         return pruned.kept, pruned.by_partition
 
     def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
         """The files to read of some live files."""
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._pruned(adds)[0])
-        return data_files(adds, self._snapshot.regime, self._selection.needed)
+        return data_files(adds, self._snapshot.config, self._selection.needed)
 
 
 def data_files(
-    actions: pyarrow.RecordBatch, regime: Regime, needed: Sequence[StructField], *, version: int | None = None
+    actions: pyarrow.RecordBatch,
+    config: TableConfiguration,
+    needed: Sequence[StructField],
+    *,
+    version: int | None = None,
 ) -> list[DataFile]:
     """What is read of file actions, with their partition values. Raises DataUnreadable (`partition.*`)."""
-    names = {regime.physical_name(column): column.name for column in needed}
-    physical = [name for name in regime.partition_columns if name in names]
-    values = partition_columns(actions, regime, physical)
+    names = {config.physical_name(column): column.name for column in needed}
+    physical = [name for name in config.partition_columns if name in names]
+    values = partition_columns(actions, config, physical)
     paths, sizes = actions.column("path").to_pylist(), actions.column("size").to_pylist()
     vectors = actions.column("deletionVector")
     has_vectors = vectors.null_count < len(vectors)
@@ -193,7 +197,7 @@ def data_files(
 
 
 def stream_files(
-    engine: Engine, files: TableFiles, wanted: RowsWanted, pieces: Iterable[DataFile], *, progress: Progress = SILENT
+    engine: Engine, files: TableFiles, wanted: ReadSpec, pieces: Iterable[DataFile], *, progress: Progress = SILENT
 ) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of files, several files at once; where there are few large ones, several row groups of each."""
     pieces = iter(pieces)

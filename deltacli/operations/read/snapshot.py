@@ -15,7 +15,7 @@ from deltacli.errors import CheckpointUnreadable, Unreadable
 from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
-from deltacli.quantities import format_timestamp
+from deltacli.units import format_timestamp
 from deltacli.work.checkpoints.reading import FileBatch
 
 if TYPE_CHECKING:

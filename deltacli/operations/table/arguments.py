@@ -6,7 +6,7 @@ import operator
 from datetime import UTC, date, datetime, timedelta
 
 from deltacli.errors import UsageError
-from deltacli.quantities import EPOCH
+from deltacli.units import EPOCH
 
 
 def version_number(value: object, name: str) -> int:

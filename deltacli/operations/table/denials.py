@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from deltacli.errors import PermissionRefused
-from deltacli.quantities import plural
 from deltacli.storage import Failed
+from deltacli.units import plural
 
 
 @dataclass(slots=True)

@@ -125,7 +125,7 @@ class LogCare:
         it is of another table or the result would not be one log; ConflictLost where a writer was first; StorageFailed.
         """
         from deltacli.operations.log.log_restore import plan_restore
-        from deltacli.operations.log.restoring import execute_restore
+        from deltacli.operations.log.restore_execute import execute_restore
 
         self._table._require_writable(dry_run=dry_run)
         table, origin = self._table, self._table.open_other(source)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
-    from deltacli.operations.table.time_travel import Moment
+    from deltacli.operations.table.time_travel import VersionTime
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage.retry import Retry
@@ -101,14 +101,14 @@ def _retry(uri: str, budget: timedelta) -> Retry | None:
     return Retry(budget.total_seconds(), is_explicit=budget != timedelta(minutes=1))
 
 
-def _end_of_range(version: int | None, timestamp: datetime | date | None, name: str) -> int | Moment | None:
+def _end_of_range(version: int | None, timestamp: datetime | date | None, name: str) -> int | VersionTime | None:
     """One end of a range of versions. Raises UsageError."""
-    from deltacli.operations.table.time_travel import Moment
+    from deltacli.operations.table.time_travel import VersionTime
 
     if version is not None and timestamp is not None:
         raise UsageError(f"{name}_version and {name}_timestamp exclude each other")
     if timestamp is not None:
-        return Moment(moment_ms(timestamp, f"{name}_timestamp"))
+        return VersionTime(moment_ms(timestamp, f"{name}_timestamp"))
     return optional_version(version, f"{name}_version")
 
 

@@ -10,7 +10,7 @@ from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.properties import in_commit_keys, parse_integer
 from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
 from deltacli.operations.table.log import Log, list_log
-from deltacli.quantities import format_timestamp
+from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def committed_at(table: Table, listing: LogListing, version: int) -> int | None:
     return _search(table, listing, 0)[2](version)
 
 
-class Moment(NamedTuple):
+class VersionTime(NamedTuple):
     """A moment that stands for a version."""
 
     timestamp_ms: int
@@ -56,7 +56,7 @@ class VersionRange(NamedTuple):
     last: int
 
 
-def find_range(table: Table, first: int | Moment, last: int | Moment | None) -> VersionRange:
+def find_range(table: Table, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
     """Return the versions from one end to another, or to the newest; a moment stands for the first version committed
     at or after it, or for the last one at or before it. A range that begins one above the newest version is empty.
 
@@ -72,10 +72,12 @@ def find_range(table: Table, first: int | Moment, last: int | Moment | None) -> 
             )
     if isinstance(first, int) and isinstance(last, int) and first > last:
         raise UsageError(f"the range begins with version {first} and ends before it, with {last}")
-    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, Moment) else first
+    begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
     if last is None:
         return VersionRange(begin, newest)
-    return VersionRange(begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, Moment) else last)
+    return VersionRange(
+        begin, _newest_until(table, listing, last.timestamp_ms) if isinstance(last, VersionTime) else last
+    )
 
 
 def _oldest_since(table: Table, listing: LogListing, timestamp_ms: int) -> int:

@@ -11,7 +11,6 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.delta.log.file_actions import narrow_batches
 from deltacli.delta.log.log_path import LogFileKind
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.replay import Survivors, TouchedFiles, reconcile_commit
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, LogSegment
 from deltacli.delta.log.state import (
@@ -22,6 +21,7 @@ from deltacli.delta.log.state import (
     has_in_commit_timestamps,
     plain_action,
 )
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_times
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol import Protocol, require_readable
@@ -127,9 +127,9 @@ class Snapshot:
         return parse_schema(self.metadata.schema_string or '{"type":"struct","fields":[]}')
 
     @cached_property
-    def regime(self) -> Regime:
+    def config(self) -> TableConfiguration:
         """Protocol, metadata and schema together. Raises Unreadable (`schema.bad-json`)."""
-        return Regime(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
+        return TableConfiguration(protocol=self.protocol, metadata=self.metadata, schema=self.schema)
 
     @named
     def scan(self, *, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None) -> Scan:

@@ -48,7 +48,7 @@ def rows_at_once(references: References) -> int:
 
 
 @dataclass
-class Judge:
+class CandidateClassifier:
     """Decides over listed files, a batch at a time; `finish` gives the candidates."""
 
     storage: Storage
@@ -189,7 +189,7 @@ class Walk(Protocol):
 
 
 @dataclass(frozen=True)
-class Choice:
+class CandidateChoice:
     """What limits the candidates."""
 
     include_foreign: bool = False
@@ -219,7 +219,7 @@ class Candidates(NamedTuple):
     """Why it can't be read."""
 
 
-def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: Choice) -> Candidates:
+def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: CandidateChoice) -> Candidates:
     """Say of each old file that nobody needs why it goes, and take out what stays all the same."""
     rows = _with_reasons(outside_of(old, nested), references)
     in_nested = old.num_rows - rows.num_rows
@@ -253,7 +253,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
 
 
 def _without_doubtful(
-    rows: pyarrow.Table, choice: Choice
+    rows: pyarrow.Table, choice: CandidateChoice
 ) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table, Unreadable | None]:
     """The rows that the newest version may lack, those that it lost, and those of which that can't be told, with the
     reason. No checkpoint names change data.
@@ -312,7 +312,7 @@ def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
     )
 
 
-def kept_files(judge: Judge, found: Candidates, walk: Walk, nested: Sequence[str]) -> Kept:
+def kept_files(judge: CandidateClassifier, found: Candidates, walk: Walk, nested: Sequence[str]) -> Kept:
     """What was seen and stays."""
     _, live = judge.live_found
     vectors = judge.references.live_vectors

@@ -15,13 +15,13 @@ from deltacli.errors import Unreadable
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.vacuum.plan import Refusal
-from deltacli.quantities import format_duration
+from deltacli.units import format_duration
 
 if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.vacuum.planning import Setting
+    from deltacli.operations.vacuum.planning import PlanContext
 
 
 class Doubts(NamedTuple):
@@ -35,7 +35,7 @@ class Doubts(NamedTuple):
     """What is damaged; None where everything could be read."""
 
 
-def doubts(setting: Setting, files: pyarrow.Array) -> Doubts:
+def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:
     """Return which files (hashes of candidates) the newest version may have lost.
 
     Commits are asked first. For files that no commit names, the oldest checkpoint is read from which the commits reach
@@ -51,7 +51,7 @@ def doubts(setting: Setting, files: pyarrow.Array) -> Doubts:
     return Doubts(history.unremoved(files), unread, fault)
 
 
-def _unknown(setting: Setting, files: Any) -> Any:  # Any: an int64 array in, a boolean one out
+def _unknown(setting: PlanContext, files: Any) -> Any:  # Any: an int64 array in, a boolean one out
     """Which files nothing that was read adds, removes or writes as change data."""
     references = setting.references
     known = references.history.adds(files)
@@ -60,7 +60,7 @@ def _unknown(setting: Setting, files: Any) -> Any:  # Any: an int64 array in, a 
     return pc.invert(known)
 
 
-def _take_older_checkpoints(setting: Setting, files: Any) -> Unreadable | None:  # Any: an int64 array
+def _take_older_checkpoints(setting: PlanContext, files: Any) -> Unreadable | None:  # Any: an int64 array
     """Note the adds of the oldest checkpoint that can be read; return why older ones can't be, None where all can."""
     fault: Unreadable | None = None
     for version in _older_versions(setting):
@@ -73,7 +73,7 @@ def _take_older_checkpoints(setting: Setting, files: Any) -> Unreadable | None: 
     return fault
 
 
-def _take_checkpoint(setting: Setting, version: int, files: Any) -> None:  # Any: an int64 array
+def _take_checkpoint(setting: PlanContext, version: int, files: Any) -> None:  # Any: an int64 array
     """Note the adds of a version in the history, as far as they name these files."""
     import pyarrow as pa
 
@@ -90,7 +90,7 @@ def _take_checkpoint(setting: Setting, version: int, files: Any) -> None:  # Any
         history.take_vectors(rows._replace(files=vectors).where(pc.is_in(vectors, value_set=files)))
 
 
-def _older_versions(setting: Setting) -> list[int]:
+def _older_versions(setting: PlanContext) -> list[int]:
     """The versions, ascending, of checkpoints older than the one in use from which no commit is missing; none where the
     commits reach back to the first version, so that no checkpoint can tell of more files.
     """
@@ -102,7 +102,7 @@ def _older_versions(setting: Setting) -> list[int]:
     return sorted({version for version in (*complete, *torn) if first - 1 <= version < used.version})
 
 
-def checksum_refusals(setting: Setting) -> Iterator[Refusal]:
+def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
     """The newest checksum file counts the files that the log has, or the commits explain why it counts more."""
     snapshot = _checked_state(setting)
     if snapshot is None:
@@ -121,11 +121,11 @@ def checksum_refusals(setting: Setting) -> Iterator[Refusal]:
     yield Refusal(found.rule, found.message, hint="deltacli validate {table}")
 
 
-def _lost_count(setting: Setting) -> int:
+def _lost_count(setting: PlanContext) -> int:
     return setting.references.history.unremoved_count(live_keys(setting.snapshot, setting.keys))
 
 
-def _checked_state(setting: Setting) -> Snapshot | None:
+def _checked_state(setting: PlanContext) -> Snapshot | None:
     """The newest version that has a checksum file and is rebuilt from the same checkpoint; None without one."""
     snapshot, used = setting.snapshot, setting.snapshot.segment.checkpoint
     least = 0 if used is None else used.version
@@ -140,7 +140,7 @@ def _checked_state(setting: Setting) -> Snapshot | None:
         return None
 
 
-def retention_contradictions(setting: Setting) -> Iterator[Refusal]:
+def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
     """The state keeps removed files as long as the newest metaData of the commits does."""
     references, used = setting.references, setting.snapshot.segment.checkpoint
     runs = references.listing.commit_runs

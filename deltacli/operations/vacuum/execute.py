@@ -25,8 +25,8 @@ from deltacli.operations.vacuum.info import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
-from deltacli.quantities import format_timestamp, plural
 from deltacli.storage import Deleted, folds_names
+from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.table.table import Table

@@ -14,16 +14,16 @@ from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
 from deltacli.operations.log.file_history import RULE
 from deltacli.operations.table.time_travel import committed_at
-from deltacli.operations.vacuum.candidates import Candidates, Judge, ListedFiles, choose
+from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, ListedFiles, choose
 from deltacli.operations.vacuum.lost_notes import missing_commits, removed_in_gap
 from deltacli.operations.vacuum.plan import Reason
-from deltacli.operations.vacuum.planning import Setting, choice_of, plan_vacuum, prepare
+from deltacli.operations.vacuum.planning import PlanContext, choice_of, plan_vacuum, prepare
 from deltacli.operations.vacuum.references import named_files
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import kind_at
-from deltacli.quantities import format_duration, format_size, format_timestamp
 from deltacli.storage import PathKind
+from deltacli.units import format_duration, format_size, format_timestamp
 from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
 
@@ -105,7 +105,7 @@ def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation
         ("written", format_timestamp(times[0])),
         ("cutoff", f"{format_timestamp(setting.cutoff_ms)} ({format_duration(setting.retention_ms)} ago)"),
     ]
-    judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
+    judge = CandidateClassifier(table.storage, setting.references, setting.keys, names, setting.cutoff_ms)
     judge.take(ListedFiles(binary_paths([name]), None, None))
     old = spare_linked(judge, None, names_hidden=True)
     found = choose(old, (), setting.references, choice_of(setting))
@@ -122,7 +122,7 @@ def _is_candidate(table: Table, request: VacuumRequest, name: str) -> bool:
 
 
 def _verdict(
-    setting: Setting, judge: Judge, found: Candidates, commits: tuple[ExplainedCommit, ...]
+    setting: PlanContext, judge: CandidateClassifier, found: Candidates, commits: tuple[ExplainedCommit, ...]
 ) -> tuple[str, str]:
     if found.rows.num_rows:
         return "goes", _WHY_IT_GOES[Reason(found.rows.column("reason")[0].as_py())]
@@ -142,7 +142,7 @@ def _verdict(
     return "kept", "the log does not reach back far enough to prove that it was not removed within the retention"
 
 
-def _why_lost(setting: Setting, found: Candidates) -> str:
+def _why_lost(setting: PlanContext, found: Candidates) -> str:
     version = setting.snapshot.version
     if pc.any(removed_in_gap(setting, found.lost.column("hash").combine_chunks())).as_py():
         missing = missing_commits(setting)
@@ -150,7 +150,7 @@ def _why_lost(setting: Setting, found: Candidates) -> str:
     return f"the log adds it and never removes it, but version {version} lacks it: a checkpoint lost it [{RULE}]"
 
 
-def _why_needed(setting: Setting, judge: Judge, commits: tuple[ExplainedCommit, ...]) -> str:
+def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple[ExplainedCommit, ...]) -> str:
     references, hashes = setting.references, judge.needed
     version = setting.snapshot.version
 
@@ -218,7 +218,7 @@ def _name_of(table: Table, path: str) -> str:
     raise UsageError(f"--explain {path} is no file of this table", facts={"table": table.uri})
 
 
-def _commits_of(setting: Setting, name: str) -> Iterator[ExplainedCommit]:
+def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
     """The commits that name the file, oldest first."""
     wanted = setting.keys.of_listing(binary_paths([name]))
     faults: list[CommitCorrupt] = []
@@ -238,7 +238,7 @@ def _commits_of(setting: Setting, name: str) -> Iterator[ExplainedCommit]:
         )
 
 
-def _matches(setting: Setting, rows: FileReferences, wanted: Any) -> Iterator[tuple[int, str, str]]:
+def _matches(setting: PlanContext, rows: FileReferences, wanted: Any) -> Iterator[tuple[int, str, str]]:
     """(version, action, words) of what names the file; Any: an int64 array."""
     of_paths = setting.keys.of_log(rows.path)
     is_named = pc.fill_null(pc.is_in(of_paths.hashes, value_set=wanted), False)

@@ -10,7 +10,7 @@ from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.plan import Amount, Refusal
 from deltacli.operations.vacuum.references import References
 from deltacli.operations.vacuum.request import VacuumRequest
-from deltacli.quantities import format_duration, format_size, format_timestamp, plural
+from deltacli.units import format_duration, format_size, format_timestamp, plural
 
 SKEW_MS = 5 * 60_000
 """How far clocks may differ."""

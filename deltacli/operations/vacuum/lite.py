@@ -23,7 +23,7 @@ from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.lost_notes import lost_notes
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
 from deltacli.operations.vacuum.planning import (
-    Setting,
+    PlanContext,
     common_refusals,
     contradiction_refusals,
     log_notes,
@@ -31,10 +31,10 @@ from deltacli.operations.vacuum.planning import (
     own_formats,
     prepare,
 )
-from deltacli.operations.vacuum.reach import reach_of
 from deltacli.operations.vacuum.surroundings.links import is_live_by_links
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
-from deltacli.quantities import format_ranges
+from deltacli.operations.vacuum.time_travel_range import reach_of
+from deltacli.units import format_ranges
 
 if TYPE_CHECKING:
     from deltacli.operations.table.table import Table
@@ -94,7 +94,7 @@ def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
 
 
 def _plan(
-    setting: Setting,
+    setting: PlanContext,
     rows: Any,
     kept: Kept,
     refusals: Sequence[Refusal],
@@ -128,7 +128,7 @@ def _plan(
     )
 
 
-def _lost_before(setting: Setting) -> int | None:
+def _lost_before(setting: PlanContext) -> int | None:
     """The newest version whose removals earlier vacuums have seen to; None where there is none."""
     last = read_last_vacuum(setting.table.storage, newest=setting.snapshot.version)
     if last is None:
@@ -167,7 +167,7 @@ def _distinct(removals: Any) -> Any:  # Any: an Arrow table
     return pc.take(removals, pc.index_in(pc.unique(hashes), value_set=hashes))
 
 
-def _on_disk(setting: Setting, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tables
+def _on_disk(setting: PlanContext, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tables
     """The rows whose files are there, with their true sizes, and those that are young; where a look is not cheap, all
     of them as the log has them.
     """
@@ -199,7 +199,9 @@ class _Directories:
         return pa.repeat(True, len(keys))
 
 
-def _by_links(setting: Setting, rows: Any, directories: set[bytes], live: Any) -> tuple[Any, Any]:  # Any: Arrow tables
+def _by_links(
+    setting: PlanContext, rows: Any, directories: set[bytes], live: Any
+) -> tuple[Any, Any]:  # Any: Arrow tables
     """The rows that go, and those that are live by a name that goes through a link."""
     names = (name.decode("utf-8", "surrogateescape") for name in directories if name)
     keys = setting.keys
@@ -211,7 +213,7 @@ def _by_links(setting: Setting, rows: Any, directories: set[bytes], live: Any) -
     return pc.filter(rows, pc.invert(found)), pc.filter(rows, found)
 
 
-def _place_refusals(setting: Setting) -> tuple[Refusal, ...]:
+def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
     """A few live files are where the log says."""
     spellings = setting.references.some_live
     if not spellings:

@@ -17,17 +17,17 @@ from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.log import Log
-from deltacli.quantities import format_ranges, format_spans, gaps_in, plural
+from deltacli.units import format_ranges, format_spans, gaps_in, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.vacuum.planning import Setting
+    from deltacli.operations.vacuum.planning import PlanContext
 
 _COMMANDS = 5
 
 
-def lost_notes(setting: Setting, rows: pyarrow.Table) -> Iterator[str]:
+def lost_notes(setting: PlanContext, rows: pyarrow.Table) -> Iterator[str]:
     """Say which files (columns `path` and `hash`) are kept though the newest version lacks them."""
     if not rows.num_rows:
         return
@@ -39,7 +39,7 @@ def lost_notes(setting: Setting, rows: pyarrow.Table) -> Iterator[str]:
         yield _gap_note(setting, unsure)
 
 
-def removed_in_gap(setting: Setting, files: pyarrow.Array) -> pyarrow.Array:
+def removed_in_gap(setting: PlanContext, files: pyarrow.Array) -> pyarrow.Array:
     """Return which lost files (hashes) missing commits may have removed: every add lies before a gap of the log."""
     history = setting.references.history
     adds = history.unremoved_adds(files)
@@ -48,7 +48,7 @@ def removed_in_gap(setting: Setting, files: pyarrow.Array) -> pyarrow.Array:
     return pc.and_not(pc.is_in(files, value_set=adds.files), is_sure)
 
 
-def missing_commits(setting: Setting) -> str:
+def missing_commits(setting: PlanContext) -> str:
     """The gaps of the log, in words."""
     commits = setting.references.listing.commits
     gaps = gaps_in(commits, min(commits), max(commits))
@@ -56,7 +56,7 @@ def missing_commits(setting: Setting) -> str:
     return f"{'commit' if is_one else 'commits'} {format_spans(gaps)}"
 
 
-def unread_note(setting: Setting, rows: pyarrow.Table, fault: Unreadable | None) -> str:
+def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:
     """Say which files were kept because an older checkpoint is damaged."""
     count, (is_are, them) = rows.num_rows, _words(rows)
     reason = "" if fault is None else f": {fault.message} [{fault.code}]"
@@ -66,7 +66,7 @@ def unread_note(setting: Setting, rows: pyarrow.Table, fault: Unreadable | None)
     )
 
 
-def _lost_note(setting: Setting, rows: pyarrow.Table) -> str:
+def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     is_are, them = _words(rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
@@ -76,7 +76,7 @@ def _lost_note(setting: Setting, rows: pyarrow.Table) -> str:
     )
 
 
-def _gap_note(setting: Setting, rows: pyarrow.Table) -> str:
+def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     is_are, them = _words(rows)
     return (
         f"{plural(rows.num_rows, 'file')} that the log adds {is_are} missing from version {setting.snapshot.version} "
@@ -85,7 +85,7 @@ def _gap_note(setting: Setting, rows: pyarrow.Table) -> str:
     )
 
 
-def _repair(setting: Setting, files: pyarrow.Array) -> str:
+def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
     """The commands that help, as the end of a sentence. Empty where nothing older is left to repair checkpoints from,
     and where that can't be found out: the plan does not depend on it.
     """
@@ -101,15 +101,15 @@ def _repair(setting: Setting, files: pyarrow.Array) -> str:
     return _rewriting(setting, versions)
 
 
-def _is_repairable(setting: Setting, instance: CheckpointInstance) -> bool:
+def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
     """True if older files of the log say something else than a checkpoint does."""
-    from deltacli.operations.checkpoint.verify import Verdict, verify_checkpoint
+    from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
 
     listing = setting.references.listing
-    return verify_checkpoint(setting.table, listing, instance).verdict is Verdict.DIFFERS
+    return verify_checkpoint(setting.table, listing, instance).verdict is CheckpointVerdict.DIFFERS
 
 
-def _rewriting(setting: Setting, versions: Sequence[int]) -> str:
+def _rewriting(setting: PlanContext, versions: Sequence[int]) -> str:
     """The commands that write classic checkpoints again, oldest first, each from the one before. Other forms would stay
     beside the new ones.
     """
@@ -122,7 +122,7 @@ def _rewriting(setting: Setting, versions: Sequence[int]) -> str:
     return f"; to repair the {what}: {' && '.join(commands[:_COMMANDS])}{more}"
 
 
-def _wrong_checkpoints(setting: Setting, files: pyarrow.Array) -> Sequence[CheckpointInstance]:
+def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[CheckpointInstance]:
     """The checkpoints from the first one that lacks one of these files to the newest, ascending. A file that is lost
     stays lost, so that few of them are read.
     """
@@ -136,7 +136,7 @@ def _wrong_checkpoints(setting: Setting, files: pyarrow.Array) -> Sequence[Check
     return later[bisect_left(later, True, key=lambda found: _lacks(setting, found, adds)) :]
 
 
-def _lacks(setting: Setting, instance: CheckpointInstance, adds: NamedKeys) -> bool:
+def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) -> bool:
     """True if a checkpoint lacks one of the files added before it, or can't be read."""
     listing = setting.references.listing
     others = {found: "checkpoint.unreadable" for found in listing.checkpoints if found != instance}
@@ -148,7 +148,7 @@ def _lacks(setting: Setting, instance: CheckpointInstance, adds: NamedKeys) -> b
     return bool(pc.any(pc.invert(pc.is_in(keys, value_set=live))).as_py())
 
 
-def _command(setting: Setting, name: str, options: str = "") -> str:
+def _command(setting: PlanContext, name: str, options: str = "") -> str:
     return f"deltacli {name} {shlex.quote(setting.table.uri)}{options and ' '}{options}"
 
 

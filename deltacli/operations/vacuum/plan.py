@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.row_digest import sha256_rows
 from deltacli.operations.table.denials import Denials
-from deltacli.quantities import format_timestamp
+from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
     import pyarrow
@@ -110,7 +110,7 @@ class KindTotals(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class TimeTravelRange:
     """How far time travel and change feeds go back after the plan was executed.
 
     `first_version` is the oldest version whose files all stay, `first_ms` when it was committed; None where the log
@@ -126,7 +126,7 @@ class Reach:
     kept_versions: tuple[int, ...] = ()
 
 
-UNKNOWN_REACH = Reach()
+UNKNOWN_REACH = TimeTravelRange()
 
 
 class ProtectedTable(NamedTuple):
@@ -162,7 +162,7 @@ class VacuumPlan:
     refusals: tuple[Refusal, ...] = ()
     notes: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    reach: Reach = UNKNOWN_REACH
+    reach: TimeTravelRange = UNKNOWN_REACH
     selection: str | None = None
     """The prefix or the condition that limits the plan, as given."""
     horizon: int | None = None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import deleted_file_retention_ms, portable_file_retention_ms
 from deltacli.delta.protocol.protocol import require_committable
 from deltacli.delta.schema.types import parse_schema
@@ -28,9 +28,9 @@ from deltacli.operations.table.table import Table
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.candidates import (
+    CandidateChoice,
+    CandidateClassifier,
     Candidates,
-    Choice,
-    Judge,
     batches_of,
     choose,
     kept_files,
@@ -55,15 +55,15 @@ from deltacli.operations.vacuum.guards import (
 )
 from deltacli.operations.vacuum.lost_notes import lost_notes, unread_note
 from deltacli.operations.vacuum.plan import Amount, Mode, ProtectedTable, Refusal, VacuumPlan
-from deltacli.operations.vacuum.reach import find_horizon, find_reach
 from deltacli.operations.vacuum.references import References, Scope, collect_references, find_window
 from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.operations.vacuum.surroundings.links import spare_linked
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above, tables_around
 from deltacli.operations.vacuum.surroundings.protecting import open_protected, protected_table
 from deltacli.operations.vacuum.surroundings.walk import TableWalk
-from deltacli.quantities import format_duration, format_timestamp
+from deltacli.operations.vacuum.time_travel_range import find_horizon, find_reach
 from deltacli.storage import folds_names
+from deltacli.units import format_duration, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +79,7 @@ _BATCHES_AHEAD = 4
 _UNIVERSAL = "delta.universalFormat.enabledFormats"
 
 
-class Setting(NamedTuple):
+class PlanContext(NamedTuple):
     """What a plan is made from."""
 
     table: Table
@@ -95,7 +95,7 @@ class Setting(NamedTuple):
     references: References
     protected: tuple[ProtectedTable, ...]
     """The tables whose files stay because somebody asked for it."""
-    first: Regime | None
+    first: TableConfiguration | None
     """What was in force at the oldest version that can be rebuilt; None where nobody knows."""
 
     @property
@@ -142,7 +142,9 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
         setting = prepare(table, request, snapshot, scope, listed_ms=None if inventory is None else inventory.made_ms)
         names = setting.hidden_names
         is_inventory = inventory is not None
-        judge = Judge(table.storage, setting.references, setting.keys, names, setting.cutoff_ms, is_inventory)
+        judge = CandidateClassifier(
+            table.storage, setting.references, setting.keys, names, setting.cutoff_ms, is_inventory
+        )
         with table.progress.step("listing the table", unit="files") as step:
             for files in batches_of(listed, rows_at_once(setting.references)):
                 judge.take(files)
@@ -171,7 +173,7 @@ def prepare(
     *,
     removals_since: int | None = None,
     listed_ms: int | None = None,
-) -> Setting:
+) -> PlanContext:
     """Read the log for everything that must stay; `listed_ms` is when the listing was made, where it is not made now.
 
     Raises as `plan_vacuum`.
@@ -196,29 +198,29 @@ def prepare(
         removals_since=removals_since,
         unlisted_since=None if listed_ms is None else (-1 if listed_until is None else listed_until) + 1,
     )
-    first = _first_regime(snapshot, references)
+    first = _first_config(snapshot, references)
     kept_ms = own_ms if window.reaches_back else _least_own_ms(snapshot, references, first)
     protected = tuple(map(protected_table, protect))
-    return Setting(
+    return PlanContext(
         *(table, request, snapshot, now_ms, own_ms, kept_ms, retention_ms, cutoff_ms, keys, references),
         protected=protected,
         first=first,
     )
 
 
-def _first_regime(snapshot: Snapshot, references: References) -> Regime | None:
+def _first_config(snapshot: Snapshot, references: References) -> TableConfiguration | None:
     """What was in force at the oldest version that can be rebuilt: what commits have changed since, perhaps only a
     checkpoint tells. None where nobody knows.
     """
     if not references.metadata:
-        return snapshot.regime
+        return snapshot.config
     try:
-        return snapshot.table.snapshot(version=min(references.listing.reconstructable)).regime
+        return snapshot.table.snapshot(version=min(references.listing.reconstructable)).config
     except (Unreadable, ValueError):
         return None
 
 
-def _least_own_ms(snapshot: Snapshot, references: References, first: Regime | None) -> int:
+def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfiguration | None) -> int:
     """The table's own retention when it was shortest, for whatever engine, as far as the log tells: checkpoints of that
     time left tombstones out that protect by now.
     """
@@ -229,36 +231,38 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: Regime | No
     return min(map(portable_file_retention_ms, configurations))
 
 
-def hidden_names(snapshot: Snapshot, metadata: Sequence[Action], first: Regime | None = None) -> HiddenNames:
+def hidden_names(
+    snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None = None
+) -> HiddenNames:
     """The rules of hidden names, with the partition columns of now, of all the metaData actions given, and of a first
     version.
     """
-    columns = _partition_names(snapshot.regime) | (_partition_names(first) if first is not None else set())
+    columns = _partition_names(snapshot.config) | (_partition_names(first) if first is not None else set())
     for action in metadata:
         try:
             found = read_metadata(action, "a commit")
             schema = parse_schema(found.schema_string) if found.schema_string else None
         except DeltacliError:
             continue  # an older metaData that nobody can read any more protects nothing
-        columns |= _partition_names(Regime(snapshot.protocol, found, schema))
+        columns |= _partition_names(TableConfiguration(snapshot.protocol, found, schema))
     return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata, first))
 
 
-def _partition_names(regime: Regime) -> set[str]:
-    logical = regime.metadata.partition_columns if regime.metadata else ()
-    fields = {column.name: column for column in (regime.schema.fields if regime.schema else ())}
+def _partition_names(config: TableConfiguration) -> set[str]:
+    logical = config.metadata.partition_columns if config.metadata else ()
+    fields = {column.name: column for column in (config.schema.fields if config.schema else ())}
     physical = (fields[name].metadata.get("delta.columnMapping.physicalName") for name in logical if name in fields)
     return {*logical, *(name for name in physical if isinstance(name, str))}
 
 
-def own_formats(setting: Setting) -> set[str]:
+def own_formats(setting: PlanContext) -> set[str]:
     """The formats that the table is kept readable as, or was."""
     return _own_formats(setting.snapshot, setting.references.metadata, setting.first)
 
 
-def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: Regime | None) -> set[str]:
+def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
     """The formats that the table is kept readable as, or was: what they put into its directory is its own."""
-    regimes = [snapshot.regime] if first is None else [snapshot.regime, first]
+    regimes = [snapshot.config] if first is None else [snapshot.config, first]
     configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
     texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]
     found = {name.strip().lower() for text in texts if isinstance(text, str) for name in text.split(",")}
@@ -284,14 +288,14 @@ class _Listed:
         return pc.and_(visible, pc.starts_with(keys, pattern=self.prefix.encode("utf-8", "surrogateescape") + b"/"))
 
 
-def choice_of(setting: Setting) -> Choice:
+def choice_of(setting: PlanContext) -> CandidateChoice:
     """What limits the candidates, as it was asked for."""
     request, selector = setting.request, None
     if request.where is not None:
         from deltacli.delta.vacuum.partition_paths import PartitionSelector
 
-        selector = PartitionSelector(setting.snapshot.regime, request.where)
-    return Choice(
+        selector = PartitionSelector(setting.snapshot.config, request.where)
+    return CandidateChoice(
         include_foreign=request.include_foreign,
         selector=selector,
         proven_only=not setting.is_proven,
@@ -299,7 +303,7 @@ def choice_of(setting: Setting) -> Choice:
     )
 
 
-def log_notes(setting: Setting) -> Iterator[str]:
+def log_notes(setting: PlanContext) -> Iterator[str]:
     """What the log can't tell."""
     references = setting.references
     if not setting.is_proven:
@@ -321,8 +325,8 @@ def _below(tables: Mapping[str, str]) -> list[str]:
 
 
 def _plan(
-    setting: Setting,
-    judge: Judge,
+    setting: PlanContext,
+    judge: CandidateClassifier,
     walk: TableWalk,
     found: Candidates,
     tables: Mapping[str, str],
@@ -371,7 +375,7 @@ def _begun(storage: Storage, listing: Iterator[ListedFiles]) -> Iterator[Iterato
         ahead.close()
 
 
-def _removable(judge: Judge, walk: TableWalk, nested: Sequence[str]) -> tuple[str, ...]:
+def _removable(judge: CandidateClassifier, walk: TableWalk, nested: Sequence[str]) -> tuple[str, ...]:
     """The old empty directories, deepest first: none that is hidden, none of another table."""
     inside = tuple(f"{directory}/" for directory in nested)
     old = [path for path, modified_ms in walk.empty_directories if modified_ms < judge.cutoff_ms]
@@ -381,7 +385,7 @@ def _removable(judge: Judge, walk: TableWalk, nested: Sequence[str]) -> tuple[st
     return tuple(sorted(ours, key=lambda path: (-path.count("/"), path)))
 
 
-def common_refusals(setting: Setting) -> Iterator[Refusal]:
+def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
     """What both modes look at."""
     yield from retention_refusals(setting.request, setting.retention_ms, setting.own_ms)
     yield from property_refusals(setting.request, setting.snapshot.properties)
@@ -390,20 +394,20 @@ def common_refusals(setting: Setting) -> Iterator[Refusal]:
     yield from outer_refusals(tables_around(setting.table), _protected(setting))
 
 
-def contradiction_refusals(setting: Setting, rows: Any) -> Iterator[Refusal]:  # Any: an Arrow table
+def contradiction_refusals(setting: PlanContext, rows: Any) -> Iterator[Refusal]:  # Any: an Arrow table
     """What contradicts the state where something would be deleted."""
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
 
 
-def _protected(setting: Setting) -> set[str]:
+def _protected(setting: PlanContext) -> set[str]:
     """The URIs of the tables whose files stay because somebody asked for it."""
     stores = map(setting.table.open_other, setting.request.protect_from)
     return {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
 
 
-def make_plan(setting: Setting, rows: Any, **parts: Any) -> VacuumPlan:  # Any: an Arrow table; parts of the plan
+def make_plan(setting: PlanContext, rows: Any, **parts: Any) -> VacuumPlan:  # Any: an Arrow table; parts of the plan
     """The plan of a setting and its candidates."""
     request = setting.request
     return VacuumPlan(

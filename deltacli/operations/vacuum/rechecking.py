@@ -13,8 +13,8 @@ from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected, open_kept
-from deltacli.quantities import format_duration
 from deltacli.storage import link_targets
+from deltacli.units import format_duration
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.errors import UsageError
 from deltacli.operations.vacuum.plan import Mode
-from deltacli.quantities import parse_size
+from deltacli.units import parse_size
 
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
 

@@ -76,7 +76,7 @@ OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
 """Ids that are in no catalogue: no table is at fault."""
 
 
-class Choice(NamedTuple):
+class RuleChoice(NamedTuple):
     """Which rules a run asks for: globs over ids, and the profile (`draft`: only what the old draft demands)."""
 
     level: str = "log"
@@ -98,7 +98,7 @@ class Choice(NamedTuple):
 class Collector:
     """Runs the checks of a choice over views, and keeps their findings: `most` for each rule (0: all)."""
 
-    def __init__(self, choice: Choice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
+    def __init__(self, choice: RuleChoice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
         self._most = most
         self._on_finding = on_finding
         self._taken = {rule.id for rule in catalogue().rules.values() if choice.takes(rule)} | OWN_RULES

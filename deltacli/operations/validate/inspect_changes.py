@@ -20,14 +20,14 @@ from deltacli.delta.rules.framework.file_views import (
     FileFault,
     FileFaultView,
 )
-from deltacli.delta.rules.framework.views import Placed
+from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.engine.base import Engine
 from deltacli.errors import PathExternal
 from deltacli.memory import stop_if_exhausted
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
 from deltacli.progress import Progress
-from deltacli.quantities import plural
+from deltacli.units import plural
 from deltacli.work.change_facts import ChangeFacts, ChangeFiles
 from deltacli.work.file_facts import FooterFiles
 from deltacli.work.rows.table_files import TableFiles
@@ -55,7 +55,7 @@ class ChangeInspector:
 
     def run(
         self,
-        changes: Sequence[tuple[Placed, int]],
+        changes: Sequence[tuple[LocatedAction, int]],
         rows_added: Mapping[int, int],
         selection: FileSelection,
         progress: Progress,
@@ -87,7 +87,7 @@ class ChangeInspector:
         if self._unreached:
             yield f"{plural(self._unreached, 'file')} of change data that could not be read"
 
-    def _read(self, changes: Sequence[tuple[Placed, int]]) -> Iterator[ChangeFacts]:
+    def _read(self, changes: Sequence[tuple[LocatedAction, int]]) -> Iterator[ChangeFacts]:
         reader = ChangeFiles(self.files, self.footers, self.with_rows)
         each = _NEAR_FILES_A_PIECE if self.is_near else _FAR_FILES_A_PIECE
         paths = [placed.action["path"] for placed, _ in changes]
@@ -95,7 +95,7 @@ class ChangeInspector:
         for part in self.engine.run(reader.read, pieces):
             yield from part
 
-    def _show(self, placed: Placed, version: int, facts: ChangeFacts) -> ChangeTypes | None:
+    def _show(self, placed: LocatedAction, version: int, facts: ChangeFacts) -> ChangeTypes | None:
         """Show one file; the kinds of changes it has, where they are known."""
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None

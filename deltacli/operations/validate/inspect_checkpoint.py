@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint import comparison
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import CheckpointInstance
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.rules.checkpoints import rows as rules
 from deltacli.delta.rules.framework.base import Finding, Place
@@ -18,7 +18,7 @@ from deltacli.delta.rules.framework.raw_lines import LineScanner
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.operations.read.file_rows import FileRows
-from deltacli.operations.table.regimes import with_metadata, with_protocol
+from deltacli.operations.table.configurations import with_metadata, with_protocol
 from deltacli.storage import Storage
 from deltacli.work.commits.inspection import CheckpointAdds, CheckpointReader, OpenedCheckpoint
 
@@ -48,7 +48,7 @@ class CheckpointInspector:
         self._instance = instance
         self._expected = expected
         self._now_ms = now_ms
-        self._regime = Regime()
+        self._config = TableConfiguration()
         self._clustering: str | None = None
         self._judge: FileRows | None = None
         self._kept: list[pyarrow.RecordBatch] = []
@@ -65,7 +65,7 @@ class CheckpointInspector:
 
     def run(self) -> CheckpointView:
         """Read everything, and return the view; `findings` are those that need the rows."""
-        opened = self._reader.read(self._know_regime)
+        opened = self._reader.read(self._know_config)
         self.is_readable = opened.is_readable
         self.findings.extend(opened.findings)
         self._report_duplicates()
@@ -81,7 +81,7 @@ class CheckpointInspector:
             opened.counts,
             opened.inline_file_actions,
             opened.missing_sidecars,
-            self._regime,
+            self._config,
             self._expected,
             max(file.modified_ms for file in self._instance.files),
             self._now_ms,
@@ -102,13 +102,13 @@ class CheckpointInspector:
     def _place(self, key: str | None = None) -> Place:
         return Place(f"_delta_log/{self._instance.files[0].name}", None, self._instance.version, key)
 
-    def _know_regime(self, opened: OpenedCheckpoint) -> None:
+    def _know_config(self, opened: OpenedCheckpoint) -> None:
         for kind, action, path in opened.small:
             place = Place(path, None, self._instance.version)
             if kind == "protocol":
-                self._regime = with_protocol(self._regime, action, place, self._instance.version)
+                self._config = with_protocol(self._config, action, place, self._instance.version)
             elif kind == "metaData":
-                self._regime = with_metadata(self._regime, action, place, self._instance.version)
+                self._config = with_metadata(self._config, action, place, self._instance.version)
             elif kind == "domainMetadata" and action.get("domain") == "delta.clustering" and not action.get("removed"):
                 self._clustering = action.get("configuration")
 
@@ -120,7 +120,7 @@ class CheckpointInspector:
             self._comparable.append(comparison.comparable(adds))
             return
         if self._judge is not None:
-            self._judge.show(adds, self._regime, batch.path, self._instance.version, self._clustering)
+            self._judge.show(adds, self._config, batch.path, self._instance.version, self._clustering)
         records = num_records_column(adds.column("stats"))
         if batch.parsed_stats is not None and adds.column("stats").null_count == adds.num_rows:
             records = _parsed_records(batch.parsed_stats, records)
@@ -150,7 +150,7 @@ class CheckpointInspector:
         """Report parsed partition values and statistics that say other than the texts beside them."""
         paths = batch.adds.column("path")
         if batch.parsed_partitions is not None:
-            names = list(self._regime.partition_columns)
+            names = list(self._config.partition_columns)
             values = batch.adds.column("partitionValues")
             differences = comparison.parsed_partition_differences(values, batch.parsed_partitions, paths, names)
             for found in differences:
@@ -199,7 +199,7 @@ class CheckpointInspector:
 
     def _compare_tombstones(self, expected: ExpectedState) -> None:
         """Report unexpired removes that the checkpoint lacks: judged by the clock of its writer, its file's time."""
-        retention = deleted_file_retention_ms(expected.regime.properties)
+        retention = deleted_file_retention_ms(expected.config.properties)
         written = max(file.modified_ms for file in self._instance.files)
         cutoff = min(written, self._now_ms) - retention
         unexpired = list(expected.tombstones(cutoff))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.footers.schema import FileSchema, read_schema
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.rules.framework.file_views import (
     AllFootersView,
@@ -29,7 +29,7 @@ from deltacli.delta.rules.framework.file_views import (
     LiveAdds,
     VectorsView,
 )
-from deltacli.delta.rules.framework.views import Placed
+from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.engine.base import Engine
 from deltacli.errors import Unreadable
 from deltacli.memory import stop_if_exhausted
@@ -37,10 +37,10 @@ from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_changes import ChangeInspector
 from deltacli.operations.validate.inspect_vectors import VectorInspector
-from deltacli.operations.validate.row_questions import AtHand, OnlyFooter, RowQuestions, repeated_name
+from deltacli.operations.validate.row_checks import AtHand, OnlyFooter, RowChecks, repeated_name
 from deltacli.progress import Progress
-from deltacli.quantities import plural
 from deltacli.storage import Storage
+from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_file
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import VectorRead
@@ -70,12 +70,12 @@ class FilesChecked(NamedTuple):
     rows: int | None = None
 
 
-class TableAtHand(NamedTuple):
+class TableContext(NamedTuple):
     """The table whose files are looked at. `sizes`: path of every file below it, not encoded -> bytes."""
 
     storage: Storage
     files: TableFiles
-    regime: Regime
+    config: TableConfiguration
     sizes: Mapping[str, int]
     place: Place
     """That of the newest version."""
@@ -95,7 +95,7 @@ class _KnownSchema:
 class FileInspector:
     """Looks into data files and shows the checks what is there."""
 
-    table: TableAtHand
+    table: TableContext
     engine: Engine
     collector: Collector
     selection: FileSelection
@@ -121,14 +121,14 @@ class FileInspector:
         if self._questions is not None:
             self._memory |= self._questions.memory
 
-    def _row_questions(self) -> RowQuestions | None:
+    def _row_questions(self) -> RowChecks | None:
         """What is asked of rows; None, and said, where the schema keeps these from being read."""
-        regime = self.table.regime
+        config = self.table.config
         try:
-            twice = repeated_name(regime.schema.fields if regime.schema else ())
+            twice = repeated_name(config.schema.fields if config.schema else ())
             if twice is not None:
                 raise Unreadable(f"the schema has two columns {twice}")
-            return RowQuestions.make(regime)
+            return RowChecks.make(config)
         except Unreadable as fault:
             self.not_checked.append(f"the rows of all files, which can't be read: {fault.message}")
             return None
@@ -139,7 +139,7 @@ class FileInspector:
         what = "reading rows" if self.with_rows else "reading footers"
         with self.progress.step(what, unit="files", total=total) as step:
             for part in live:
-                chosen = self.selection.of(part, self.table.regime)
+                chosen = self.selection.of(part, self.table.config)
                 step.advance(part.adds.num_rows - chosen.adds.num_rows)
                 for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
                     self._look_at(chosen.take(rows), step.advance)
@@ -151,10 +151,10 @@ class FileInspector:
         self._show_schemas()
         if self._questions is not None:
             self.not_checked.extend(self._questions.more.not_checked())
-            view_of_all = AllRowsView(self.table.place, self.table.regime, self._memory, self.selection.limits)
+            view_of_all = AllRowsView(self.table.place, self.table.config, self._memory, self.selection.limits)
             self.collector.look(view_of_all, self.table.place)
 
-    def run_changes(self, changes: Sequence[tuple[Placed, int]], rows_added: Mapping[int, int]) -> None:
+    def run_changes(self, changes: Sequence[tuple[LocatedAction, int]], rows_added: Mapping[int, int]) -> None:
         """Look into the files of change data that are there: of a sample so many, of a condition none. `rows_added`:
         version -> how many rows its other files add.
         """
@@ -186,7 +186,7 @@ class FileInspector:
                 live,
                 footers,
                 [fact.answers for fact in facts],
-                self.table.regime,
+                self.table.config,
                 schemas,
                 self._memory,
                 self.selection.limits,
@@ -276,7 +276,7 @@ class FileInspector:
                 chosen,
                 of_schema,
                 known.schema,
-                self.table.regime,
+                self.table.config,
                 run_memory=self._footer_memory,
                 rows_follow=self.with_rows,
             )
@@ -284,16 +284,16 @@ class FileInspector:
 
     def _show_schemas(self) -> None:
         """Show what can only be told when all footers were read."""
-        regime, place = self.table.regime, self.table.place
+        config, place = self.table.config, self.table.place
         views = [
-            FileSchemaView(known.schema, regime, known.place, known.files, known.rows)
+            FileSchemaView(known.schema, config, known.place, known.files, known.rows)
             for known in self._schemas.values()
             if known.schema is not None
         ]
         for view in views:
             self.collector.look(view, view.place)
         complete = sum(view.files for view in views) == self.checked.live
-        view_of_all = AllFootersView(place, regime, views, complete, self._footer_memory)
+        view_of_all = AllFootersView(place, config, views, complete, self._footer_memory)
         self.collector.look(view_of_all, place)
 
     def _know(self, key: bytes, place: Place) -> _KnownSchema:

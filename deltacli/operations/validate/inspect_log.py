@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import CheckpointInstance, LogFile
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Place, Severity
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import ScannedLines
@@ -22,19 +22,19 @@ from deltacli.delta.rules.framework.views import (
     CompactionView,
     ExpectedState,
     HintView,
+    LocatedAction,
     MetadataView,
-    Placed,
     ProtocolView,
-    RegimeView,
     StateView,
+    TableConfigurationView,
 )
 from deltacli.delta.rules.log.commit_lines import EMPTY
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, PathExternal
 from deltacli.memory import stop_if_exhausted
 from deltacli.operations.read.file_rows import FileRows
+from deltacli.operations.table.configurations import next_config
 from deltacli.operations.table.log_reader import FAULTS, Fault, LogReader, Scan
-from deltacli.operations.table.regimes import next_regime
 from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.validate.inspect_storage import WholeLog
@@ -70,13 +70,13 @@ class LogInspector:
         keeps_statistics: bool = False,
     ) -> None:
         self._keeps_statistics = keeps_statistics
-        self.newest = Regime()
-        self.last_known = Regime()
+        self.newest = TableConfiguration()
+        self.last_known = TableConfiguration()
         self.version = -1
         self.files = KnownFiles(is_known=False)
         self.commits: list[CommitView] = []
         self.counts: dict[int, Counter[str]] = {}
-        self.cdc: list[tuple[Placed, int]] = []
+        self.cdc: list[tuple[LocatedAction, int]] = []
         self.rows_added: dict[int, int] = {}
         """Version -> how many rows it adds, of those with change data for which the log can tell."""
         self.not_checked: list[str] = []
@@ -226,7 +226,7 @@ class LogInspector:
         if file.size_bytes == 0:
             self._report_empty(file)
         commit = self._make_commit(file, lines)
-        self._show_regime(commit, lines)
+        self._show_config(commit, lines)
         self._collector.look(commit, commit.place())
         self._take_small(commit)
         self._rows.take(commit, self.domains.get("delta.clustering"))
@@ -234,7 +234,7 @@ class LogInspector:
         self.counts[version] = Counter(placed.kind for placed in lines.actions)
         self._take_changes(commit)
         self.newest, self.version = commit.after, version
-        if self.newest != Regime():
+        if self.newest != TableConfiguration():
             self.last_known = self.newest
         self.commits.append(replace(commit, adds=[], previous=None))
         if not commit.is_readable:
@@ -250,8 +250,8 @@ class LogInspector:
             self.rows_added[commit.version] = rows
 
     def _make_commit(self, file: LogFile, lines: ScannedLines) -> CommitView:
-        by_kind: dict[str, list[Placed]] = {"add": [], "remove": []}
-        others: list[Placed] = []
+        by_kind: dict[str, list[LocatedAction]] = {"add": [], "remove": []}
+        others: list[LocatedAction] = []
         for placed in lines.actions:
             by_kind.get(placed.kind, others).append(placed)
         previous = self.commits[-1] if self.commits and self.commits[-1].version == file.version - 1 else None
@@ -264,7 +264,7 @@ class LogInspector:
             by_kind["remove"],
             lines.actions[0].kind if lines.actions else None,
             self.newest,
-            next_regime(self.newest, [*others, *lines.broken], file.version),
+            next_config(self.newest, [*others, *lines.broken], file.version),
             self.files.live_of,
             previous,
             self._now_ms,
@@ -273,10 +273,10 @@ class LogInspector:
             self.files.tombstone_of,
         )
 
-    def _show_regime(self, commit: CommitView, lines: ScannedLines) -> None:
+    def _show_config(self, commit: CommitView, lines: ScannedLines) -> None:
         """Show the metaData and protocol actions of a commit, faulty ones too, and the pair that is in force then."""
         brought = sorted((*commit.others, *lines.broken), key=lambda placed: placed.line)
-        previous = commit.before if commit.before != Regime() else None
+        previous = commit.before if commit.before != TableConfiguration() else None
         for placed in brought:
             place = commit.place(placed.line)
             if placed.kind == "protocol":
@@ -292,17 +292,17 @@ class LogInspector:
         place: Place,
         version: int,
         raw: Action,
-        regime: Regime,
-        previous: Regime | None,
+        config: TableConfiguration,
+        previous: TableConfiguration | None,
         commit: CommitView | None,
     ) -> None:
-        view = MetadataView(place, version, raw, regime, previous, commit, self._memory)
+        view = MetadataView(place, version, raw, config, previous, commit, self._memory)
         self._collector.look(view, place)
 
-    def _show_pair(self, regime: Regime, version: int) -> None:
-        from_metadata = regime.metadata_version == version or regime.protocol_place is None
-        place = (regime.metadata_place if from_metadata else regime.protocol_place) or Place(LOG_DIRECTORY)
-        self._collector.look(RegimeView(place, version, regime, self._memory), place)
+    def _show_pair(self, config: TableConfiguration, version: int) -> None:
+        from_metadata = config.metadata_version == version or config.protocol_place is None
+        place = (config.metadata_place if from_metadata else config.protocol_place) or Place(LOG_DIRECTORY)
+        self._collector.look(TableConfigurationView(place, version, config, self._memory), place)
 
     def _take_small(self, commit: CommitView) -> None:
         """Keep transactions and domains up to date."""
@@ -332,7 +332,7 @@ class LogInspector:
     def _forget(self, what: str | None) -> None:
         """A commit is missing or torn: nothing is known of the state until the next checkpoint."""
         self._forget_files(what)
-        self.newest = Regime()
+        self.newest = TableConfiguration()
         self.transactions, self.domains = {}, {}
 
     def _forget_files(self, what: str | None) -> None:
@@ -375,7 +375,7 @@ class LogInspector:
         if expected is None:
             inspector.judge_files_with(self._rows)
         view = inspector.run()
-        self._rows.settle()
+        self._rows.reconcile()
         self._collector.take(inspector.findings)
         if expected is None and inspector.is_readable:
             self._begin_with(inspector, view, scanned)
@@ -386,16 +386,16 @@ class LogInspector:
         """Go on from a checkpoint: the log that would tell more is gone, or can't be read."""
         self.files = inspector.known_files()
         self._prefetch(scanned)
-        before, regime, place = self.newest, view.regime, view.place()
-        previous = before if before != Regime() else None
-        if self.version != view.version or regime.metadata != before.metadata or regime.protocol != before.protocol:
-            self.newest = self.last_known = regime
-            if regime.raw_metadata is not None and regime.metadata != before.metadata:
-                self._show_metadata(place, view.version, regime.raw_metadata, regime, previous, None)
-            if regime.raw_protocol is not None and regime.protocol != before.protocol:
-                shown = ProtocolView(place, view.version, regime.raw_protocol, regime, previous, None)
+        before, config, place = self.newest, view.config, view.place()
+        previous = before if before != TableConfiguration() else None
+        if self.version != view.version or config.metadata != before.metadata or config.protocol != before.protocol:
+            self.newest = self.last_known = config
+            if config.raw_metadata is not None and config.metadata != before.metadata:
+                self._show_metadata(place, view.version, config.raw_metadata, config, previous, None)
+            if config.raw_protocol is not None and config.protocol != before.protocol:
+                shown = ProtocolView(place, view.version, config.raw_protocol, config, previous, None)
                 self._collector.look(shown, place)
-            self._show_pair(regime, view.version)
+            self._show_pair(config, view.version)
         self.version = view.version
         self.transactions, self.domains = {}, {}
         for kind, action, _ in view.small:
@@ -447,7 +447,7 @@ class LogInspector:
                 view = CompactionView(file, scanned.actions, self._commits_of(file), is_readable)
                 self._collector.look(view, view.place())
 
-    def _commits_of(self, file: LogFile) -> list[list[Placed]] | None:
+    def _commits_of(self, file: LogFile) -> list[list[LocatedAction]] | None:
         """The actions of the commits that a compaction stands for."""
         versions = range(file.version, min(file.path.last_version, file.version + _MOST_COMPACTED) + 1)
         files = [self._log.listing.commits.get(version) for version in versions]

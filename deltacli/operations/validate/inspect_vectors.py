@@ -11,12 +11,12 @@ from deltacli.delta.rules.framework.file_views import UNREAD, LiveAdds, VectorsV
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists
-from deltacli.quantities import plural
+from deltacli.units import plural
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import UNREACHABLE, VectorRead, VectorReader, in_pieces
 
 if TYPE_CHECKING:
-    from deltacli.operations.validate.inspect_files import TableAtHand
+    from deltacli.operations.validate.inspect_files import TableContext
 
 _MOST_BYTES = 64 << 20
 """Vectors of files whose rows are read next, as large as the log says they are."""
@@ -27,7 +27,7 @@ _NEAR_VECTORS_A_PIECE, _FAR_VECTORS_A_PIECE = 128, 8
 class VectorInspector:
     """Reads the vectors of live files and shows the checks what they are; `with_rows` keeps their rows."""
 
-    table: TableAtHand
+    table: TableContext
     files: TableFiles
     engine: Engine
     collector: Collector
@@ -97,7 +97,7 @@ class VectorInspector:
         chosen = live if len(rows) == live.adds.num_rows else live.take(rows)
         facts = [vectors[row].facts._replace(row=number) for number, row in enumerate(rows)]
         file_rows = [footer.rows if footer is not None else None for footer in (footers[row] for row in rows)]
-        view = VectorsView(chosen, facts, file_rows, self.table.regime)
+        view = VectorsView(chosen, facts, file_rows, self.table.config)
         self.collector.look(view, view.place(0))
 
     def not_checked(self) -> Iterator[str]:

@@ -13,7 +13,7 @@ from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.errors import PathExternal
 from deltacli.hints import quoted, quoted_table
 from deltacli.operations.validate.findings import FILE_OUTSIDE
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 
 class RefusedLogFiles:

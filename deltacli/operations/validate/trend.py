@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from deltacli.documents import dumps
 from deltacli.errors import UsageError
-from deltacli.quantities import format_timestamp
+from deltacli.units import format_timestamp
 
 KIND = "deltacli.validate-history"
 SCHEMA_VERSION = 1

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
 from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
 from deltacli.operations.read.file_selection import FileSelection
-from deltacli.operations.validate.findings import Choice, Collector
-from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked, TableAtHand
+from deltacli.operations.validate.findings import Collector, RuleChoice
+from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked, TableContext
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
 from deltacli.progress import SILENT, Progress
-from deltacli.quantities import plural
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.units import plural
 from deltacli.work.rows.table_files import TableFiles
 
 DEFAULT_MOST = 100
@@ -84,7 +84,7 @@ def validate_table(
     Works on tables that can't be opened. Raises NotATable only where there is nothing at the path, StorageFailed, and
     UsageError for a condition that is none for this table (`usage.where`).
     """
-    collector = Collector(Choice(level, select, ignore, profile), max_findings, on_finding)
+    collector = Collector(RuleChoice(level, select, ignore, profile), max_findings, on_finding)
     log = list_log_whole(storage, progress)
     looks_into_files = level in ("footers", "data")
     inspector = LogInspector(storage, engine, collector, log, now_ms, progress, keeps_statistics=looks_into_files)
@@ -97,7 +97,7 @@ def validate_table(
         listed = _look_at_storage(storage, at_hand, collector, inspector, state, now_ms, progress)
         if looks_into_files and state is not None and listed is not None:
             sizes = {path: file.size_bytes for path, file in listed.files.items()}
-            table = TableAtHand(storage, at_hand, state.regime, sizes, state.place())
+            table = TableContext(storage, at_hand, state.config, sizes, state.place())
             chosen, with_rows = limits or FileLimits(), level == "data"
             files = _look_into_files(table, engine, collector, inspector, chosen, progress, with_rows=with_rows)
         inspector.not_checked.extend(at_hand.not_checked())
@@ -118,21 +118,21 @@ def _look_at_log(
     collector: Collector, log: WholeLog, inspector: LogInspector, state: StateView | None, now_ms: int
 ) -> None:
     """Show what the walk through the log came to: its listing, its history, its newest state."""
-    regime = inspector.last_known
+    config = inspector.last_known
     view = ListingView(
         log.files,
         log.directories,
         log.sidecars,
         log.staged,
         log.listing,
-        regime,
+        config,
         now_ms,
         log.has_hint,
         log.exists,
         inspector.named_sidecars(),
     )
     collector.look(view, view.place())
-    history = HistoryView(inspector.commits, log.listing, regime, now_ms, inspector.counts)
+    history = HistoryView(inspector.commits, log.listing, config, now_ms, inspector.counts)
     collector.look(history, view.place())
     if state is not None:
         collector.look(state, state.place())
@@ -176,7 +176,7 @@ def _look_at_storage(
 
 
 def _look_into_files(
-    table: TableAtHand,
+    table: TableContext,
     engine: Engine,
     collector: Collector,
     inspector: LogInspector,
@@ -188,14 +188,14 @@ def _look_into_files(
     """Look into the data files of the newest version, as far as anybody asks."""
     if not any(map(collector.looks_at, FILE_VIEWS)):
         return None
-    if table.regime.schema is None:
+    if table.config.schema is None:
         inspector.not_checked.append("the data files: the table has no schema that could be read")
         return None
     predicate = None
     if limits.where is not None:
         from deltacli.delta.predicate import parse_predicate
 
-        predicate = parse_predicate(limits.where, table.regime.schema)
+        predicate = parse_predicate(limits.where, table.config.schema)
     selection = FileSelection(limits.share, str(inspector.version), predicate)
     files = FileInspector(table, engine, collector, selection, progress, with_rows)
     files.run(inspector.files.placed_adds(), inspector.files.totals.files)
@@ -209,9 +209,9 @@ def _look_into_files(
     return checked
 
 
-def _unknown_features(regime: Regime) -> list[str]:
+def _unknown_features(config: TableConfiguration) -> list[str]:
     """What features that nobody here knows keep from being checked."""
-    unknown = sorted(regime.features - FEATURES.keys())
+    unknown = sorted(config.features - FEATURES.keys())
     if not unknown:
         return []
     names = ", ".join(unknown)

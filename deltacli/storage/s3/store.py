@@ -25,14 +25,14 @@ from deltacli.storage.base import (
     Deleted,
     Deletion,
     Draft,
-    Enter,
     Existed,
     Failed,
     FileStat,
     Missing,
     PathKind,
+    ShouldDescend,
     Unknown,
-    Walked,
+    WalkEntry,
     no_atomic_create,
 )
 from deltacli.storage.object_reader import ObjectReader
@@ -141,7 +141,7 @@ class S3Storage:
             raise FileMissing(f"{self._place(directory)} does not exist")
         return sorted(found - {""})
 
-    def walk(self, directory: str, enter: Enter) -> Iterator[Walked]:
+    def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
         from deltacli.storage.s3.walk import walk
 
         is_there = yield from walk(self._page, self._prefix, directory, enter)

@@ -7,7 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import NamedTuple
 
-from deltacli.storage.base import MANY_READS, Enter, Walked
+from deltacli.storage.base import MANY_READS, ShouldDescend, WalkEntry
 from deltacli.storage.s3.answers import Entry, ListedPage
 
 Ask = Callable[[str, str, str], ListedPage]
@@ -33,7 +33,9 @@ class _Listed(NamedTuple):
     is_last: bool
 
 
-def walk(ask: Ask, prefix_of: Callable[[str], str], directory: str, enter: Enter) -> Generator[Walked, None, bool]:
+def walk(
+    ask: Ask, prefix_of: Callable[[str], str], directory: str, enter: ShouldDescend
+) -> Generator[WalkEntry, None, bool]:
     """Yield what is below a directory, and return whether there is anything at all."""
     pool = ThreadPoolExecutor(MANY_READS, thread_name_prefix="deltacli-list")
     try:
@@ -43,7 +45,7 @@ def walk(ask: Ask, prefix_of: Callable[[str], str], directory: str, enter: Enter
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: Enter) -> Generator[Walked, None, bool]:
+def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: ShouldDescend) -> Generator[WalkEntry, None, bool]:
     level, flat, is_there = [root], list[_Part](), False
     for _ in range(_LEVELS):
         below: list[_Part] = []
@@ -108,14 +110,14 @@ def _without(objects: list[Entry], before: list[Entry]) -> list[Entry]:
     return [entry for entry in objects if entry.key not in known]
 
 
-def _tell(listed: _Listed) -> Iterator[Walked]:
+def _tell(listed: _Listed) -> Iterator[WalkEntry]:
     """Yield what the page says, unless it says nothing of files."""
     if not listed.objects:
         return
     start = len(listed.part.base)
     files = [entry for entry in listed.objects if not entry.key.endswith("/")]
     odd = [entry.key[start:] for entry in listed.objects if entry.key.endswith("/")]
-    yield Walked(
+    yield WalkEntry(
         listed.part.directory,
         [entry.key[start:] for entry in files],
         [entry.size_bytes for entry in files],

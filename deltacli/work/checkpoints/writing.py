@@ -18,13 +18,13 @@ from deltacli.delta.log.action_faults import wrong_type
 from deltacli.errors import StorageFailed
 from deltacli.memory import stop_if_exhausted
 from deltacli.storage.disk_faults import disk_fault
-from deltacli.work.flights import PATIENCE, Flights
+from deltacli.work.task_tracker import POLL_SECONDS, TaskTracker
 
 if TYPE_CHECKING:
     import pyarrow
     import pyarrow.parquet
 
-ROWS_A_GROUP = 65_536
+ROWS_PER_GROUP = 65_536
 _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
@@ -111,7 +111,7 @@ class FileEncoder:
         encoding: Encoding,
         *,
         name: str | None = None,
-        rows_a_group: int = ROWS_A_GROUP,
+        rows_a_group: int = ROWS_PER_GROUP,
     ) -> None:
         import pyarrow.parquet
 
@@ -125,7 +125,7 @@ class FileEncoder:
         self._actions: dict[str, int] = {}
         self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="deltacli-encode")
-        self._flights = Flights(self._encode)
+        self._flights = TaskTracker(self._encode)
         self._writing: Future[None] | None = None
         self._footers: list[pyarrow.parquet.FileMetaData] = []
         with _disk_faults(place, self._name):
@@ -149,7 +149,7 @@ class FileEncoder:
 
     def __exit__(self, *_: object) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)
-        self._flights.land()  # a writer that is closed while another thread writes is the end of the process
+        self._flights.wait_idle()  # a writer that is closed while another thread writes is the end of the process
         self._workers.shutdown()
         # A disk that took no row takes no footer either, and without memory nobody can write one.
         with suppress(OSError, MemoryError, RuntimeError):
@@ -215,7 +215,7 @@ class FileEncoder:
         """Begin to write a row group when the last one is done: two are held at most, the one that is gathered too."""
         self._settle()
         self._digests.append(self._workers.submit(_digest, rows))
-        self._writing = self._workers.submit(self._flights.fly, rows)
+        self._writing = self._workers.submit(self._flights.run, rows)
 
     def _encode(self, rows: pyarrow.Table) -> None:
         with _disk_faults(self._place, self._name):
@@ -226,7 +226,7 @@ class FileEncoder:
         running: list[Future[Any]] = [*self._digests[-1:]]
         if self._writing is not None:
             running.append(self._writing)
-        while wait(running, timeout=PATIENCE).not_done:  # never in one long sleep: it could miss a signal
+        while wait(running, timeout=POLL_SECONDS).not_done:  # never in one long sleep: it could miss a signal
             continue
         if self._writing is not None:
             self._writing.result()

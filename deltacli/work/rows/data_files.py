@@ -50,7 +50,7 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsWanted:
+class ReadSpec:
     """What is read of every file: `columns` of the table, of which `schema` are given out, where `predicate` holds."""
 
     columns: tuple[StructField, ...]

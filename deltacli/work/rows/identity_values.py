@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.expressions.identity_values import Identity, IdentityFacts, identities
-from deltacli.work.file_facts import FileAtHand
+from deltacli.work.file_facts import OpenFileContext
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,20 +27,20 @@ class _FileValues(NamedTuple):
 
 
 @dataclass(frozen=True)
-class IdentityQuestion:
+class IdentityCheck:
     """Asks for the values of the identity columns of a table."""
 
     identities: tuple[Identity, ...]
 
-    def __call__(self, file: FileAtHand) -> _AskingValues | None:
+    def __call__(self, file: OpenFileContext) -> _AskingValues | None:
         """Begin with a file."""
         return _AskingValues([_Column(each) for each in self.identities if each.name not in file.data_file.constants])
 
 
-def identity_question(regime: Regime) -> IdentityQuestion | None:
+def identity_check(config: TableConfiguration) -> IdentityCheck | None:
     """The question for the tables of a regime; None where there is nothing to ask."""
-    found = tuple(each for each in identities(regime) if each.is_judged)
-    return IdentityQuestion(found) if found else None
+    found = tuple(each for each in identities(config) if each.is_judged)
+    return IdentityCheck(found) if found else None
 
 
 @dataclass
@@ -103,7 +103,7 @@ class IdentityLedger:
         """The columns of which some values were not looked at."""
         return [name for name, numbers in self.columns.items() if numbers.is_full]
 
-    def settle(self, columns: list[_FileValues]) -> list[IdentityFacts]:
+    def reconcile(self, columns: list[_FileValues]) -> list[IdentityFacts]:
         """Take in the values of the next file. `repeated` then has those of files before it, too, as values."""
         found = []
         for facts, numbers in columns:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.partitions.contents import PartitionDifference
 from deltacli.delta.schema.types import PrimitiveType, StructField
-from deltacli.work.file_facts import AskingBeside, FileAtHand
-from deltacli.work.rows.data_files import RowsWanted
+from deltacli.work.file_facts import AskingBeside, OpenFileContext
+from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_reader import find_beside
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ _LONGEST = 100
 
 
 @dataclass(frozen=True)
-class PartitionQuestion:
+class PartitionCheck:
     """Asks whether a file holds the partition values of the log. `columns`: each partition column, its physical name,
     and the column beside the table's that reads it from the file.
     """
 
-    wanted: RowsWanted
+    wanted: ReadSpec
     columns: Sequence[tuple[StructField, str, StructField]]
 
-    def __call__(self, file: FileAtHand) -> _AskingPartitions | None:
+    def __call__(self, file: OpenFileContext) -> _AskingPartitions | None:
         """Begin with a file; None where it holds none of the columns."""
         texts = file.add.get("partitionValues") or {}
         found = []

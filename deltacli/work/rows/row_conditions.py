@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rows.row_text import row_text
 from deltacli.delta.rules.expressions.rows import Violations
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.parser import parse_expression
 from deltacli.delta.sql.stored import StoredKind, StoredSql, stored_sql
-from deltacli.work.file_facts import FileAtHand
+from deltacli.work.file_facts import OpenFileContext
 from deltacli.work.rows.stored_conditions import (
     Condition,
     Expression,
@@ -48,19 +48,19 @@ class _Compiled(NamedTuple):
 class StoredConditions:
     """What the rows of a table must satisfy; `not_evaluated` says of each other text why nobody can tell."""
 
-    def __init__(self, regime: Regime) -> None:
+    def __init__(self, config: TableConfiguration) -> None:
         self.not_evaluated: dict[StoredSql, str] = {}
         self._compiled: list[_Compiled] = []
-        if regime.schema is not None:
-            for stored in stored_sql(regime):
-                self._compile(stored, regime.schema)
+        if config.schema is not None:
+            for stored in stored_sql(config):
+                self._compile(stored, config.schema)
 
     @property
     def is_empty(self) -> bool:
         """True if there is nothing to ask."""
         return not self._compiled
 
-    def begin(self, _: FileAtHand) -> _AskedOfRows:
+    def begin(self, _: OpenFileContext) -> _AskedOfRows:
         """Ask the rows of a file."""
         return _AskedOfRows(self._compiled)
 

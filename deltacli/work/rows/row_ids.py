@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.integer_set import IntegerSet, Repeated
 from deltacli.delta.schema.types import StructField
-from deltacli.work.file_facts import AskingBeside, FileAtHand
-from deltacli.work.rows.data_files import RowsWanted
+from deltacli.work.file_facts import AskingBeside, OpenFileContext
+from deltacli.work.rows.data_files import ReadSpec
 from deltacli.work.rows.row_reader import find_beside
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ class FileIds(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RowIdQuestion:
+class RowIdCheck:
     """Asks for the ids of rows. `stored` is the column of ids among those that are read beside the table's (None: there
     is none).
     """
 
-    wanted: RowsWanted
+    wanted: ReadSpec
     stored: StructField | None
 
-    def __call__(self, file: FileAtHand) -> _AskingIds | _AskingNothing | None:
+    def __call__(self, file: OpenFileContext) -> _AskingIds | _AskingNothing | None:
         """Begin with a file; None where it has no ids."""
         column = None if self.stored is None else find_beside(self.wanted, self.stored, file.stored)
         base = file.add.get("baseRowId")
@@ -140,7 +140,7 @@ class RowIdLedger:
         """True if some ids were not looked at."""
         return self.stored.is_full or self.derived.is_full
 
-    def settle(self, file: FileIds) -> Repeated:
+    def reconcile(self, file: FileIds) -> Repeated:
         """Take in the ids of the next file. Tells those that it, or a file before it, has too."""
         found = file.repeated.plus(file.stored.common(file.derived))
         for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):

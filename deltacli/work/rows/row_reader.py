@@ -17,7 +17,7 @@ from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable
 from deltacli.memory import stop_if_exhausted
 from deltacli.work.checkpoints.limits import read_footer
-from deltacli.work.rows.data_files import DataFile, OpenDataFile, RowsWanted, open_data_file
+from deltacli.work.rows.data_files import DataFile, OpenDataFile, ReadSpec, open_data_file
 from deltacli.work.rows.deletion_vectors import read_vector
 from deltacli.work.rows.table_files import TableFiles
 
@@ -31,14 +31,14 @@ MAX_BATCH_BYTES = 64 << 20
 """What a batch may take, by the mean of its row group: fewer rows are read at a time where they are long."""
 
 
-def read_rows(files: TableFiles, wanted: RowsWanted, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
+def read_rows(files: TableFiles, wanted: ReadSpec, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
     """Yield the rows of a file. Raises DataUnreadable, naming the file, the row group and the column at fault."""
     with open_data_file(files, file) as opened:
         yield from read_opened(files, wanted, file, opened)
 
 
 def read_opened(
-    files: TableFiles, wanted: RowsWanted, file: DataFile, opened: OpenDataFile
+    files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile
 ) -> Iterator[pyarrow.RecordBatch]:
     """The same of a file that is open."""
     return _Reader(files, wanted, file, opened).batches()
@@ -67,7 +67,7 @@ class _Vectors(NamedTuple):
 class _Reader:
     """One open file. The columns that the condition looks at are read first, the others as far as rows are kept."""
 
-    def __init__(self, files: TableFiles, wanted: RowsWanted, file: DataFile, opened: OpenDataFile) -> None:
+    def __init__(self, files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile) -> None:
         self._files, self._wanted, self._file, self._opened = files, wanted, file, opened
         columns = list(zip(wanted.columns, wanted.whole_schema, strict=True))
         looked_at = {path[0] for path in wanted.predicate.columns} if wanted.predicate is not None else set()
@@ -175,7 +175,7 @@ class _Columns:
     """Some columns of a file that are read together."""
 
     def __init__(
-        self, wanted: RowsWanted, file: DataFile, opened: OpenDataFile, columns: Sequence[tuple[StructField, Any]]
+        self, wanted: ReadSpec, file: DataFile, opened: OpenDataFile, columns: Sequence[tuple[StructField, Any]]
     ) -> None:  # Any: Arrow fields
         import pyarrow as pa
 
@@ -287,8 +287,8 @@ class _Behind:
         return found
 
 
-def find_beside(wanted: RowsWanted, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
-    """A column of `RowsWanted.beside` in a file; None where there is none that can be read as it."""
+def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
+    """A column of `ReadSpec.beside` in a file; None where there is none that can be read as it."""
     try:
         return wanted.beside[column.name].find(stored, [column])[0]
     except DataUnreadable:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from threading import Lock
 
 from deltacli.delta.paths.paths import canonical, decode, without_dots
-from deltacli.quantities import plural
 from deltacli.storage import NOTHING, Allowed, Storage, path_external
 from deltacli.storage.bounds import is_below
 from deltacli.storage.secrets import without_secrets
+from deltacli.units import plural
 
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
 """As the rules of `validate` have it: without a slash a colon is part of a name."""

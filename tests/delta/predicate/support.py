@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.log.file_actions import action_schemas
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.prune import Pruned, prune_files
 from deltacli.delta.protocol.protocol import Protocol
@@ -53,12 +53,12 @@ def batch_of(schema: StructType, rows: Sequence[Mapping[str, Any]]) -> pa.Record
     return pa.RecordBatch.from_pylist(list(rows), schema=pa.schema(fields))
 
 
-def regime_of(schema: StructType, partitions: Sequence[str] = (), *, is_mapped: bool = False) -> Regime:
+def config_of(schema: StructType, partitions: Sequence[str] = (), *, is_mapped: bool = False) -> TableConfiguration:
     configuration = {"delta.columnMapping.mode": "name"} if is_mapped else {}
     metadata = Metadata("id", None, None, "parquet", {}, None, tuple(partitions), configuration, None)
     features = ["columnMapping"] if is_mapped else []
     protocol = Protocol(3, 7, tuple(features), tuple(features))
-    return Regime(protocol=protocol, metadata=metadata, schema=schema)
+    return TableConfiguration(protocol=protocol, metadata=metadata, schema=schema)
 
 
 def adds_of(stats: Sequence[Any], partitions: Sequence[Mapping[str, str | None]] | None = None) -> pa.RecordBatch:
@@ -83,8 +83,8 @@ def pruned(
 ) -> Pruned:
     schema = schema_of(columns)
     names = sorted({name for values in partitions or () for name in values})
-    regime = regime_of(schema, [name for name in names if name in columns])
-    return prune_files(adds_of(stats, partitions), parse_predicate(where, schema), regime)
+    config = config_of(schema, [name for name in names if name in columns])
+    return prune_files(adds_of(stats, partitions), parse_predicate(where, schema), config)
 
 
 def kept(where: str, columns: Mapping[str, str | DataType], *stats: Any) -> list[bool]:

@@ -11,7 +11,7 @@ import pytest
 from deltacli.delta.predicate import parse_predicate
 from deltacli.delta.predicate.prune import prune_files
 from deltacli.delta.schema.types import ArrayType, PrimitiveType
-from tests.delta.predicate.support import adds_of, kept, pruned, regime_of, schema_of, stats
+from tests.delta.predicate.support import adds_of, config_of, kept, pruned, schema_of, stats
 
 CUT = "a" * 32
 
@@ -195,10 +195,10 @@ def test_one_bad_text_does_not_hide_the_others() -> None:
 def test_physical_names_are_those_of_the_statistics() -> None:
     schema = schema_of({"c": "long", "p": "long"}, {"c": "col-1", "p": "col-2"})
     adds = adds_of([stats(1, 4, name="col-1"), stats(1, 4, name="c")], [{"col-2": "1"}, {"col-2": "2"}])
-    regime = regime_of(schema, ["p"], is_mapped=True)
+    config = config_of(schema, ["p"], is_mapped=True)
 
-    assert [False, True] == prune_files(adds, parse_predicate("c = 5", schema), regime).kept.to_pylist()
-    assert [False, True] == prune_files(adds, parse_predicate("p = 2", schema), regime).kept.to_pylist()
+    assert [False, True] == prune_files(adds, parse_predicate("c = 5", schema), config).kept.to_pylist()
+    assert [False, True] == prune_files(adds, parse_predicate("p = 2", schema), config).kept.to_pylist()
 
 
 MISSING: dict[str, str | None] = {}
@@ -259,11 +259,11 @@ def test_what_fell_by_its_partition_is_told_from_what_fell_by_statistics() -> No
 def test_a_batch_may_be_part_of_another_and_may_be_empty() -> None:
     schema = schema_of({"c": "long", "p": "long"})
     adds = adds_of([stats(number, number) for number in range(4)], [{"p": "1"}, {"p": "1"}, {}, {"p": None}])
-    predicate, regime = parse_predicate("c >= 2 and p is null", schema), regime_of(schema, ["p"])
+    predicate, config = parse_predicate("c >= 2 and p is null", schema), config_of(schema, ["p"])
 
-    assert [True, True] == prune_files(adds.slice(2), predicate, regime).kept.to_pylist()
-    assert [True] == prune_files(adds.slice(3), predicate, regime).kept.to_pylist()
-    assert [] == prune_files(adds.slice(4), predicate, regime).kept.to_pylist()
+    assert [True, True] == prune_files(adds.slice(2), predicate, config).kept.to_pylist()
+    assert [True] == prune_files(adds.slice(3), predicate, config).kept.to_pylist()
+    assert [] == prune_files(adds.slice(4), predicate, config).kept.to_pylist()
 
 
 def test_other_columns_of_the_statistics_are_not_looked_at() -> None:

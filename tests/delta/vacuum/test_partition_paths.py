@@ -7,8 +7,8 @@ import json
 import pyarrow as pa
 import pytest
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import read_metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.directories import partition_of
@@ -19,7 +19,7 @@ TYPES = {"id": "long", "p": "string", "q": "integer", "day": "date", "at": "time
 PARTITIONS = ("p", "q", "day", "at", "price")
 
 
-def regime(physical: dict[str, str] | None = None) -> Regime:
+def config(physical: dict[str, str] | None = None) -> TableConfiguration:
     """A table partitioned by all but `id`; with physical names, if any are given, under column mapping."""
     names = physical or {}
     fields = [
@@ -40,13 +40,13 @@ def regime(physical: dict[str, str] | None = None) -> Regime:
         "configuration": {"delta.columnMapping.mode": "name"} if physical else {},
     }
     features = ("columnMapping",) if physical else ()
-    return Regime(
+    return TableConfiguration(
         protocol=Protocol(3, 7, features, features), metadata=read_metadata(raw, ""), schema=parse_schema(schema)
     )
 
 
 def selected(where: str, path: bytes, physical: dict[str, str] | None = None) -> bool:
-    found = PartitionSelector(regime(physical), where).mask(pa.array([path], pa.binary())).to_pylist()
+    found = PartitionSelector(config(physical), where).mask(pa.array([path], pa.binary())).to_pylist()
     assert len(found) == 1
     return bool(found[0])
 
@@ -119,7 +119,7 @@ def test_a_name_that_two_columns_had_selects_nothing() -> None:
 @pytest.mark.parametrize("where", ["id = 1", "q = 1 AND id > 3", "id IS NULL OR true"])
 def test_a_condition_on_another_column_is_refused_with_the_partition_columns(where: str) -> None:
     with pytest.raises(UsageError) as caught:
-        PartitionSelector(regime(), where)
+        PartitionSelector(config(), where)
 
     assert ("usage.where", "p, q, day, at, price") == (caught.value.code, caught.value.facts["partition columns"])
 
@@ -127,12 +127,12 @@ def test_a_condition_on_another_column_is_refused_with_the_partition_columns(whe
 def test_a_condition_on_no_column_holds_for_every_file_or_for_none() -> None:
     paths = pa.array([b"x.parquet", b"q=1/x.parquet"], pa.binary())
 
-    assert [True, True] == PartitionSelector(regime(), "1 = 1").mask(paths).to_pylist()
-    assert [False, False] == PartitionSelector(regime(), "1 = 2").mask(paths).to_pylist()
+    assert [True, True] == PartitionSelector(config(), "1 = 1").mask(paths).to_pylist()
+    assert [False, False] == PartitionSelector(config(), "1 = 2").mask(paths).to_pylist()
 
 
 def test_directories_seen_before_are_judged_as_before() -> None:
-    selector = PartitionSelector(regime(), "q = 1")
+    selector = PartitionSelector(config(), "q = 1")
 
     for _ in range(2):
         paths = pa.array([b"q=1/a", b"q=2/a", b"q=1/b", None], pa.binary())

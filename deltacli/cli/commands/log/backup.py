@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.options.shared import CommonFormat, OutputFormat, Run, TableArgument
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
 FORMATS = CommonFormat

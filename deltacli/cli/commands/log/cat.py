@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.options.shared import OutputFormat, Run, TableArgument
 from deltacli.errors import UsageError
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.operations.read.log_cat import Told

@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.options.shared import Run, TableArgument
 from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.render.state import Section
-from deltacli.quantities import format_count, format_size, plural
+from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.compact_log import Compaction

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.consent import require_consent, require_now_is_not_ahead
+from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_versions
 from deltacli.cli.options.shared import DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, quoted_table
-from deltacli.quantities import format_size, parse_duration, plural
+from deltacli.units import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
@@ -103,7 +103,7 @@ def expire(
         return
     if not plan.refusals:
         what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
-        require_consent(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
+        require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))
     require_now_is_not_ahead(run)
     outcome = ExpiryOutcome()
     try:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.consent import require_consent
+from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.options.shared import CommonFormat, DryRunOption, OutputFormat, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.quantities import format_size, plural
+from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import RestorePlan
@@ -52,7 +52,7 @@ def restore(
     from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.log.log_files import Journal
     from deltacli.operations.log.log_restore import plan_restore
-    from deltacli.operations.log.restoring import execute_restore
+    from deltacli.operations.log.restore_execute import execute_restore
 
     storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), EmbeddedEngine()
     plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
@@ -65,7 +65,7 @@ def restore(
         show(as_done=not dry_run)
         _say_what_next(run, table, plan, was_done=not dry_run)
         return
-    require_consent(run, _what(plan), yes=yes, show_plan=lambda: show(as_done=False))
+    require_confirmation(run, _what(plan), yes=yes, show_plan=lambda: show(as_done=False))
     journal = Journal()
     try:
         execute_restore(plan, storage, source, engine, progress=run.progress, journal=journal)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.aligned import ROWS_A_SCREEN, write_aligned
+from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, unknown_column, write_table
 from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
 from deltacli.cli.terminal.term import Style
 from deltacli.errors import UsageError
-from deltacli.quantities import format_count, format_moment, format_size
+from deltacli.units import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow
@@ -264,9 +264,9 @@ def _write_screens(
     held: list[dict[str, Any]] = []
     first = True
     for kind, batch in batches:
-        for start in range(0, batch.num_rows, ROWS_A_SCREEN):
-            held += _rows(kind, batch.slice(start, ROWS_A_SCREEN))
-            if len(held) >= ROWS_A_SCREEN:
+        for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
+            held += _rows(kind, batch.slice(start, ROWS_PER_SCREEN))
+            if len(held) >= ROWS_PER_SCREEN:
                 write_table(sink, run.terminal, columns, held, heading=first)
                 held, first = [], False
     if held or first:

@@ -11,8 +11,8 @@ from deltacli.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow
 
-_ROWS_A_GROUP = 1 << 20
-_BYTES_A_GROUP = 64 << 20
+_ROWS_PER_GROUP = 1 << 20
+_BYTES_PER_GROUP = 64 << 20
 """In memory; on the disk it is a third or less."""
 
 
@@ -53,12 +53,12 @@ def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyar
         for batch in batches:
             held.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes
-            if rows >= _ROWS_A_GROUP or size >= _BYTES_A_GROUP:
-                most = min(_ROWS_A_GROUP, max(rows * _BYTES_A_GROUP // max(size, 1), 1))
+            if rows >= _ROWS_PER_GROUP or size >= _BYTES_PER_GROUP:
+                most = min(_ROWS_PER_GROUP, max(rows * _BYTES_PER_GROUP // max(size, 1), 1))
                 writer.write_table(pa.Table.from_batches(held, schema), most)
                 held, rows, size = [], 0, 0
         if held:
-            writer.write_table(pa.Table.from_batches(held, schema), _ROWS_A_GROUP)
+            writer.write_table(pa.Table.from_batches(held, schema), _ROWS_PER_GROUP)
         writer.close()
     except BaseException as fault:
         tap.is_shut = True

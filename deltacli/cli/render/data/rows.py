@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.aligned import ROWS_A_SCREEN, write_aligned
+from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, write_table
 from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
 from deltacli.cli.render.pieces import block_of, pieces
@@ -166,11 +166,11 @@ def _write_screens(
 
     held: list[tuple[str | None, ...]] = []
     for piece in pieces(batches):
-        for start in range(0, piece.num_rows, ROWS_A_SCREEN):
-            part = piece.slice(start, ROWS_A_SCREEN)
+        for start in range(0, piece.num_rows, ROWS_PER_SCREEN):
+            part = piece.slice(start, ROWS_PER_SCREEN)
             texts = [text_column(column).to_pylist() for column in part.columns]
             held += zip(*texts, strict=True) if texts else [()] * part.num_rows
-            if len(held) >= ROWS_A_SCREEN:
+            if len(held) >= ROWS_PER_SCREEN:
                 show(held)
                 held, heading = [], run.terminal.is_terminal
     if held or heading:

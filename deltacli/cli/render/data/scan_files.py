@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.aligned import ROWS_A_SCREEN, texts_of, write_aligned
+from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, write_table
 from deltacli.cli.render.data.rows import Written, cut, json_blocks
 from deltacli.cli.render.json import dumps, end_line, envelope, write_document_with_items
 from deltacli.cli.render.state import Section, write_sections
 from deltacli.cli.terminal.term import Style
-from deltacli.quantities import format_count, format_size, plural
+from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -24,7 +24,7 @@ _NAMES = ("path", "sizeBytes", "records", "kept", "reason")
 
 
 @dataclass(slots=True)
-class Amount:
+class ReadAmount:
     """Numbers of some files; `records` is of those whose number is known."""
 
     files: int = 0
@@ -53,9 +53,9 @@ class Amount:
 class Totals:
     """What a scan reads and passes over."""
 
-    kept: Amount = field(default_factory=Amount)
-    by_partition: Amount = field(default_factory=Amount)
-    by_statistics: Amount = field(default_factory=Amount)
+    kept: ReadAmount = field(default_factory=ReadAmount)
+    by_partition: ReadAmount = field(default_factory=ReadAmount)
+    by_statistics: ReadAmount = field(default_factory=ReadAmount)
 
     def counted(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         """Yield the files under their names in documents, and count them."""
@@ -147,8 +147,8 @@ def _write_screens(
         return
     heading = True
     for batch in batches:
-        for start in range(0, batch.num_rows, ROWS_A_SCREEN):
-            rows = batch.slice(start, ROWS_A_SCREEN).to_pylist()
+        for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
+            rows = batch.slice(start, ROWS_PER_SCREEN).to_pylist()
             if heading:
                 sink.write(b"\n")
             write_table(sink, run.terminal, columns, rows, heading=heading, keep_empty=True)

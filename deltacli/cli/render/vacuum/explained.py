@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.state import Section
 from deltacli.cli.terminal.term import Style
-from deltacli.quantities import format_moment
+from deltacli.units import format_moment
 
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.options.shared import OutputFormat, Run
-from deltacli.cli.render.aligned import ROWS_A_SCREEN, texts_of, write_aligned
+from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import (
     EncodedItems,
@@ -19,7 +19,7 @@ from deltacli.cli.render.json import (
 )
 from deltacli.cli.terminal.term import Style
 from deltacli.operations.vacuum.plan import VacuumOutcome
-from deltacli.quantities import format_moment, format_size
+from deltacli.units import format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumPlan
 
 _NAMES = ("path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion")
-_ROWS_A_PIECE = 32_768
+_ROWS_PER_PIECE = 32_768
 
 Row = dict[str, Any]  # Any: values of a candidate
 
@@ -70,7 +70,7 @@ def write_vacuum(
                 _write_screens(sink, run, plan)
 
 
-def _pieces(plan: VacuumPlan, rows: int = _ROWS_A_PIECE) -> Iterator[tuple[pyarrow.RecordBatch, bool]]:
+def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pyarrow.RecordBatch, bool]]:
     """The candidates in batches, their paths as text where all of a batch are; else as bytes, and False."""
     import pyarrow as pa
 
@@ -129,7 +129,7 @@ def _write_screens(sink: BinaryIO, run: Run, plan: VacuumPlan) -> None:
         write_aligned(sink, columns, (texts_of(columns, piece) for piece, _ in _pieces(plan)), keep_empty=True)
         return
     heading = True
-    for piece, _ in _pieces(plan, ROWS_A_SCREEN):
+    for piece, _ in _pieces(plan, ROWS_PER_SCREEN):
         write_table(sink, run.terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True)
         heading = False
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deltacli.cli.render.state import Section
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.plan import Mode
-from deltacli.quantities import (
+from deltacli.units import (
     format_age,
     format_duration,
     format_moment,

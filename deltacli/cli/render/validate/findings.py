@@ -8,26 +8,26 @@ from typing import Any, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import SCHEMA_VERSION, dumps, write_document
-from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, Counts, place_name
+from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Fix, Severity
-from deltacli.quantities import format_count, plural
+from deltacli.units import format_count, plural
 
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
 
 
-def write_text(sink: BinaryIO, terminal: Terminal, checkup: Checkup, *, brief: bool) -> None:
+def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:
     """Write a line a finding, as compilers do, with details below unless `brief`; then the tables with their counts."""
     has_lines = False
-    for table in checkup.tables:
+    for table in report.tables:
         for line in _table_lines(table, terminal, brief=brief):
             sink.write(encoded(f"{line}\n"))
             has_lines = True
     if has_lines:
         sink.write(b"\n")
-    _write_summary(sink, terminal, checkup)
-    for line in _verdict_lines(checkup, terminal):
+    _write_summary(sink, terminal, report)
+    for line in _verdict_lines(report, terminal):
         sink.write(encoded(f"{line}\n"))
 
 
@@ -73,10 +73,10 @@ def _clean(text: str, terminal: Terminal) -> str:
     return for_screen(text) if terminal.is_terminal else visible(text)
 
 
-def _verdict_lines(checkup: Checkup, terminal: Terminal) -> Iterator[str]:
+def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str]:
     """What is at stake in each table with errors or warnings, and, of several, in how many."""
     told = False
-    for table in checkup.tables:
+    for table in report.tables:
         verdict = judge(table)
         if not verdict.risks and not verdict.others:
             continue
@@ -84,8 +84,8 @@ def _verdict_lines(checkup: Checkup, terminal: Terminal) -> Iterator[str]:
             yield ""
             told = True
         yield from _headed(table.name, verdict.sentence, terminal)
-    if told and len(checkup.tables) > 1:
-        yield from _headed(f"all {len(checkup.tables):,} tables", all_sentence(checkup), terminal)
+    if told and len(report.tables) > 1:
+        yield from _headed(f"all {len(report.tables):,} tables", all_sentence(report), terminal)
 
 
 def _headed(name: str, sentence: str, terminal: Terminal) -> list[str]:
@@ -110,8 +110,8 @@ class _Row(NamedTuple):
     accepted: int | None
 
 
-def _write_summary(sink: BinaryIO, terminal: Terminal, checkup: Checkup) -> None:
-    has_baseline = checkup.stale is not None
+def _write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) -> None:
+    has_baseline = report.stale is not None
     rows = [
         _Row(
             table.name,
@@ -120,12 +120,12 @@ def _write_summary(sink: BinaryIO, terminal: Terminal, checkup: Checkup) -> None
             sum(table.suppressed.values()) or None,
             table.accepted if has_baseline else None,
         )
-        for table in checkup.tables
+        for table in report.tables
     ]
     if len(rows) > 1:
         suppressed = sum(row.suppressed or 0 for row in rows) or None
         name = f"all {plural(len(rows), 'table')}"
-        rows.append(_Row(name, None, checkup.counts, suppressed, checkup.accepted if has_baseline else None))
+        rows.append(_Row(name, None, report.counts, suppressed, report.accepted if has_baseline else None))
     write_table(sink, terminal, _summary_columns(), rows)
 
 
@@ -152,30 +152,30 @@ def _summary_columns() -> list[Column[_Row]]:
     ]
 
 
-def summary_sentence(checkup: Checkup) -> str:
+def summary_sentence(report: ValidationReport) -> str:
     """The run in one line, for formats that have no place for it."""
-    counts = checkup.counts
+    counts = report.counts
     parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
-    return f"{plural(len(checkup.tables), 'table')}: {', '.join(parts)}"
+    return f"{plural(len(report.tables), 'table')}: {', '.join(parts)}"
 
 
-def write_json(sink: BinaryIO, checkup: Checkup, *, indent: bool) -> None:
+def write_json(sink: BinaryIO, report: ValidationReport, *, indent: bool) -> None:
     """Write the document `deltacli.validate`; `table` is the one table, or null where there are several."""
     document: dict[str, Any] = {  # Any: JSON values
         "kind": "deltacli.validate",
         "schemaVersion": SCHEMA_VERSION,
-        "table": checkup.tables[0].validation.table if len(checkup.tables) == 1 else None,
+        "table": report.tables[0].validation.table if len(report.tables) == 1 else None,
         "tableFormat": "delta",
-        "complete": checkup.is_complete,
-        "level": checkup.level,
-        "tables": [_table_json(table) for table in checkup.tables],
-        "summary": checkup.counts._asdict(),
+        "complete": report.is_complete,
+        "level": report.level,
+        "tables": [_table_json(table) for table in report.tables],
+        "summary": report.counts._asdict(),
     }
-    if checkup.stale is not None:
-        document["baseline"] = {"accepted": checkup.accepted, "stale": checkup.stale}
-    if checkup.failures:
+    if report.stale is not None:
+        document["baseline"] = {"accepted": report.accepted, "stale": report.stale}
+    if report.failures:
         document["failures"] = [
-            {"table": name, "code": fault.code, "message": fault.message} for name, fault in checkup.failures
+            {"table": name, "code": fault.code, "message": fault.message} for name, fault in report.failures
         ]
     write_document(sink, document, indent=indent)
 
@@ -206,9 +206,9 @@ def summary_line(table: CheckedTable, level: str) -> bytes:
     return dumps({"type": "summary", "level": level, **document}) + b"\n"
 
 
-def write_findings_csv(sink: BinaryIO, checkup: Checkup) -> None:
+def write_findings_csv(sink: BinaryIO, report: ValidationReport) -> None:
     """Write a row a finding."""
-    rows = ((table, finding) for table in checkup.tables for finding in table.findings)
+    rows = ((table, finding) for table in report.tables for finding in table.findings)
     write_csv(sink, _CSV_COLUMNS, rows)
 
 

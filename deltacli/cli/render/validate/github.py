@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, working_path
 from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, working_path
 from deltacli.cli.terminal.term import for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Severity
 
@@ -15,16 +15,16 @@ _LINE_END = re.compile("([\r\n])")
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def write_github(sink: BinaryIO, checkup: Checkup) -> None:
+def write_github(sink: BinaryIO, report: ValidationReport) -> None:
     """Write an annotation a finding, and one for whatever was left out."""
-    for table in checkup.tables:
+    for table in report.tables:
         for finding in table.findings:
             sink.write(_annotation(table, finding))
         for rule, count in table.suppressed.items():
             sink.write(_command("notice", {"title": rule}, [f"{table.name}: {count} more are not shown"]))
         for sentence in table.validation.not_checked:
             sink.write(_command("notice", {"title": "not checked"}, [f"{table.name}: {sentence}"]))
-    for name, fault in checkup.failures:
+    for name, fault in report.failures:
         sink.write(_command("error", {"title": fault.code}, [f"{name}: {fault.message}"]))
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
-from deltacli.cli.render.validate.checkup import CheckedTable, Checkup, place_name, reaches
 from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, reaches
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.terminal.term import visible
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
@@ -18,17 +18,17 @@ from deltacli.errors import DeltacliError
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(sink: BinaryIO, checkup: Checkup) -> None:
+def write_junit(sink: BinaryIO, report: ValidationReport) -> None:
     """Write a suite a table. A case fails where its rule has findings that reach `--fail-on`; others are its output.
 
     A path that could not be looked at is a suite with one case in error.
     """
-    suites = [_suite(checkup, table) for table in checkup.tables]
-    suites += [_failed_suite(name, fault) for name, fault in checkup.failures]
+    suites = [_suite(report, table) for table in report.tables]
+    suites += [_failed_suite(name, fault) for name, fault in report.failures]
     tests = sum(tests for tests, _, _ in suites)
     failures = sum(failures for _, failures, _ in suites)
     head = (
-        f'<testsuites name="deltacli validate" tests="{tests}" failures="{failures}" errors="{len(checkup.failures)}">'
+        f'<testsuites name="deltacli validate" tests="{tests}" failures="{failures}" errors="{len(report.failures)}">'
     )
     sink.write(b'<?xml version="1.0" encoding="UTF-8"?>\n' + head.encode() + b"\n")
     for _, _, text in suites:
@@ -36,14 +36,14 @@ def write_junit(sink: BinaryIO, checkup: Checkup) -> None:
     sink.write(b"</testsuites>\n")
 
 
-def _suite(checkup: Checkup, table: CheckedTable) -> tuple[int, int, str]:
+def _suite(report: ValidationReport, table: CheckedTable) -> tuple[int, int, str]:
     """The number of cases and of failed ones, and the text."""
     findings: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in table.findings:
         findings[finding.rule.id].append(finding)
     looked_for = table.validation.rules
-    rules = [rule for rule in checkup.rules if rule.id in looked_for or rule.id in findings]
-    cases = [_case(table, rule, findings[rule.id], checkup.fail_on) for rule in rules]
+    rules = [rule for rule in report.rules if rule.id in looked_for or rule.id in findings]
+    cases = [_case(table, rule, findings[rule.id], report.fail_on) for rule in rules]
     failures = sum(failed for failed, _ in cases)
     head = (
         f'  <testsuite name={_attribute(table.name)} tests="{len(cases)}" failures="{failures}" errors="0" skipped="0">'

@@ -8,8 +8,8 @@ from typing import Any, BinaryIO
 
 from deltacli.cli.render.columns import Column, write_csv, write_table
 from deltacli.cli.render.json import SCHEMA_VERSION, write_document, write_lines
-from deltacli.cli.render.validate.checkup import LEVEL_NAMES
 from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.report import LEVEL_NAMES
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule, Severity
 from deltacli.errors import UsageError

@@ -6,8 +6,8 @@ from typing import Any, BinaryIO
 
 from deltacli import __version__
 from deltacli.cli.render.json import dumps
-from deltacli.cli.render.validate.checkup import LEVEL_NAMES, CheckedTable, Checkup, working_uri
 from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.report import LEVEL_NAMES, CheckedTable, ValidationReport, working_uri
 from deltacli.cli.terminal.term import escaped_json, visible
 from deltacli.delta.rules.framework.base import Finding, Place, Rule, Severity
 from deltacli.operations.validate.baseline import fingerprint
@@ -19,22 +19,22 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 Json = dict[str, Any]  # Any: JSON values
 
 
-def write_sarif(sink: BinaryIO, checkup: Checkup, *, indent: bool) -> None:
+def write_sarif(sink: BinaryIO, report: ValidationReport, *, indent: bool) -> None:
     """Write one run: every rule that was checked, a result a finding, and what was not checked as notifications."""
-    places = {rule.id: index for index, rule in enumerate(checkup.rules)}
+    places = {rule.id: index for index, rule in enumerate(report.rules)}
     run: Json = {
         "tool": {
             "driver": {
                 "name": "deltacli",
                 "version": __version__,
                 "semanticVersion": __version__,
-                "rules": [_rule(rule) for rule in checkup.rules],
+                "rules": [_rule(rule) for rule in report.rules],
             }
         },
-        "invocations": [_invocation(checkup)],
+        "invocations": [_invocation(report)],
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(table, finding, places[finding.rule.id]) for table in checkup.tables for finding in table.findings
+            _result(table, finding, places[finding.rule.id]) for table in report.tables for finding in table.findings
         ],
     }
     document = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=indent)
@@ -85,16 +85,16 @@ def _result(table: CheckedTable, finding: Finding, index: int) -> Json:
     }
 
 
-def _invocation(checkup: Checkup) -> Json:
+def _invocation(report: ValidationReport) -> Json:
     """Whether every path was looked at, and what was left out."""
-    told = [_notification("warning", f"{name}: {fault.message} [{fault.code}]") for name, fault in checkup.failures]
-    for table in checkup.tables:
+    told = [_notification("warning", f"{name}: {fault.message} [{fault.code}]") for name, fault in report.failures]
+    for table in report.tables:
         told += [_notification("note", f"{table.name}: not checked: {text}") for text in table.validation.not_checked]
         told += [
             _notification("note", f"{table.name}: {count} more of {rule} are not shown")
             for rule, count in table.suppressed.items()
         ]
-    found: Json = {"executionSuccessful": not checkup.failures}
+    found: Json = {"executionSuccessful": not report.failures}
     return {**found, "toolExecutionNotifications": told} if told else found
 
 

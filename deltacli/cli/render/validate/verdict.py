@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli.cli.render.validate.checkup import LEVEL_NAMES, CheckedTable, Checkup
+from deltacli.cli.render.validate.report import LEVEL_NAMES, CheckedTable, ValidationReport
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.delta.rules.framework.risks import SAYS, UNREADABLE, Risk, risk_of
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class TableVerdict:
     """`risks`: each class that findings are of, the worst first, with their number by rule. `others` counts the rules
     of errors and warnings that put nothing at stake, `remarks` those of observations. `is_readable`: whether the newest
     version can be rebuilt from the log; None where not everything that decides it was looked at.
@@ -54,7 +54,7 @@ class Verdict:
         return {"sentence": self.sentence, "readable": self.is_readable, "risks": risks}
 
 
-def judge(table: CheckedTable) -> Verdict:
+def judge(table: CheckedTable) -> TableVerdict:
     """What the findings of a table come to."""
     risks: dict[Risk, dict[str, int]] = {risk: {} for risk in Risk}
     others, remarks = set(), set()
@@ -69,7 +69,7 @@ def judge(table: CheckedTable) -> Verdict:
     found = {risk: rules for risk, rules in risks.items() if rules}
     at_stake = {rule for rules in found.values() for rule in rules}
     readable = _is_readable(table, can_be=Risk.UNREADABLE not in found)
-    return Verdict(table.validation.level, found, len(others - at_stake), len(remarks), readable)
+    return TableVerdict(table.validation.level, found, len(others - at_stake), len(remarks), readable)
 
 
 def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
@@ -81,9 +81,9 @@ def _is_readable(table: CheckedTable, *, can_be: bool) -> bool | None:
     return True if can_be and is_whole else None
 
 
-def all_sentence(checkup: Checkup) -> str:
+def all_sentence(report: ValidationReport) -> str:
     """What the verdicts of several tables come to."""
-    verdicts = [judge(table) for table in checkup.tables]
+    verdicts = [judge(table) for table in report.tables]
     at_risk = sum(bool(verdict.risks) for verdict in verdicts)
     to_look_at = sum(bool(verdict.others and not verdict.risks) for verdict in verdicts)
     rest = len(verdicts) - at_risk - to_look_at

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.rules.actions.change_files import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.framework.views import CommitView, Placed, StorageView
-from deltacli.quantities import plural
+from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
+from deltacli.units import plural
 
 DIRECTORY = "_change_data"
 APPEND_ONLY = "delta.appendOnly"
@@ -140,7 +140,7 @@ DV_DELETE = AREA.rule(
 @AREA.check(StorageView, FILE_MISSING, SIZE_MISMATCH)
 def change_data_against_listing(view: StorageView) -> Iterator[Finding]:
     """Spec: Add CDC File. A vacuum deletes change data without a trace in the log."""
-    threshold = view.now_ms - deleted_file_retention_ms(view.state.regime.properties)
+    threshold = view.now_ms - deleted_file_retention_ms(view.state.config.properties)
     commits = {commit.version: commit for commit in view.commits}
     paths = locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri)
     for (placed, version), path in zip(view.cdc, paths, strict=True):
@@ -202,7 +202,7 @@ def change_data_is_missing(view: CommitView) -> Iterator[Finding]:
         yield MISSING_WHEN_ENABLED.at(view.place(), message, seen=info.get("operation"), expected="cdc actions")
 
 
-def _changes_data(files: list[Placed]) -> bool:
+def _changes_data(files: list[LocatedAction]) -> bool:
     return any(placed.action.get("dataChange") is True for placed in files)
 
 
@@ -236,25 +236,25 @@ def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
         yield DV_DELETE.at(*_of_first(view, by_vector, message), expected="no new deletion vector")
 
 
-def _is_append_only(regime: Regime) -> bool:
-    return "appendOnly" in regime.features and regime.is_on(APPEND_ONLY)
+def _is_append_only(config: TableConfiguration) -> bool:
+    return "appendOnly" in config.features and config.is_on(APPEND_ONLY)
 
 
-def _vectors(adds: list[Placed]) -> list[Placed]:
+def _vectors(adds: list[LocatedAction]) -> list[LocatedAction]:
     return [p for p in adds if p.action.get("deletionVector") and p.action.get("dataChange") is True]
 
 
-def _is_new(view: CommitView, placed: Placed) -> bool:
+def _is_new(view: CommitView, placed: LocatedAction) -> bool:
     """True if the file was live before this commit, with another vector or none."""
     live = view.live_before(placed.action["path"]) if isinstance(placed.action.get("path"), str) else None
     return bool(live) and all(file.add.get("deletionVector") != placed.action["deletionVector"] for file in live or ())
 
 
-def _key(placed: Placed) -> str:
+def _key(placed: LocatedAction) -> str:
     return canonical(str(placed.action.get("path")))
 
 
-def _of_first(view: CommitView, files: list[Placed], message: str) -> tuple[Place, str]:
+def _of_first(view: CommitView, files: list[LocatedAction], message: str) -> tuple[Place, str]:
     first = files[0]
     path = first.action.get("path")
     place = view.place(first.line, path if isinstance(path, str) else None)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import ChangedVersionView, ChangeFileView
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 AREA = Area("change_data")
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from deltacli.delta.log.commit_lines import KNOWN_ACTIONS, json_type
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
-from deltacli.delta.rules.framework.views import CommitView, Placed
-from deltacli.quantities import format_count, format_size
+from deltacli.delta.rules.framework.views import CommitView, LocatedAction
+from deltacli.units import format_count, format_size
 
 AREA = Area("actions")
 
@@ -186,7 +186,7 @@ INFO_NOT_OBJECT = AREA.rule(
 @AREA.check(CommitView, DUPLICATE_METADATA, DUPLICATE_PROTOCOL, DUPLICATE_TXN, DUPLICATE_DOMAIN)
 def actions_that_reconcile_with_each_other(view: CommitView) -> Iterator[Finding]:
     """The order within a commit is undefined: of two actions with one key nobody can say which counts."""
-    by_key: defaultdict[tuple[str, str], list[Placed]] = defaultdict(list)
+    by_key: defaultdict[tuple[str, str], list[LocatedAction]] = defaultdict(list)
     for placed in view.others:
         row = _KEYED.get(placed.kind)
         if row is None:

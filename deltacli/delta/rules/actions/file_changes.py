@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.framework.views import CommitView, Placed, TouchedFile
-from deltacli.quantities import format_count, plural
+from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
+from deltacli.units import format_count, plural
 
 Key = tuple[str, str | None]
 """Canonical path and deletion vector id: what makes a logical file."""
@@ -134,7 +134,7 @@ def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
     for kind, files in (("adds", view.added), ("removes", view.removed)):
         if len({file.path for file in files}) == len(files):
             continue
-        by_path: defaultdict[str, list[Placed]] = defaultdict(list)
+        by_path: defaultdict[str, list[LocatedAction]] = defaultdict(list)
         for file in files:
             by_path[file.path].append(file.placed)
         for found in by_path.values():
@@ -271,11 +271,11 @@ def live_rows(adds: Sequence[Action]) -> int | None:
     return None if counts.null_count else total + sum(counts.to_pylist())
 
 
-def _name(placed: Placed) -> str:
+def _name(placed: LocatedAction) -> str:
     path = placed.action.get("path")
     return path if isinstance(path, str) and path else "the file"
 
 
-def _place(view: CommitView, placed: Placed) -> Place:
+def _place(view: CommitView, placed: LocatedAction) -> Place:
     path = placed.action.get("path")
     return view.place(placed.line, path if isinstance(path, str) else None)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.framework.views import CommitView, FilesView, Placed, TouchedFile
-from deltacli.quantities import format_timestamp
+from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
+from deltacli.units import format_timestamp
 
 DAY_MS = 86_400_000
 SKEW_MS = 3_600_000
@@ -155,7 +155,7 @@ def fields_of_adds(view: FilesView) -> Iterator[Finding]:
             yield NEGATIVE_SIZE.at(
                 view.place(row), f"{_path(view, row)} has size {size}", seen=size, expected="above 0"
             )
-        elif view.regime.metadata is None or view.regime.metadata.provider == "parquet":
+        elif view.config.metadata is None or view.config.metadata.provider == "parquet":
             message = f"{_path(view, row)} has size 0, and the smallest Parquet file has 12 bytes"
             yield NEGATIVE_SIZE.at(view.place(row), message, seen=size, expected="above 0", severity=Severity.WARNING)
     for row in view.rows(pc.equal(pc.binary_length(view.adds.column("path")), 0)):
@@ -266,7 +266,7 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                 )
 
 
-def _incomplete(view: CommitView, placed: Placed) -> Iterator[Finding]:
+def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
     remove = placed.action
     lacks = [name for name in ("partitionValues", "size") if remove.get(name) is None]
     if remove.get("extendedFileMetadata") is True:
@@ -303,11 +303,11 @@ def fields_of_change_files(view: CommitView) -> Iterator[Finding]:
             yield PATH_EMPTY.at(_place(view, placed), message, seen='""', expected="the path of a file")
 
 
-def _name(placed: Placed) -> str:
+def _name(placed: LocatedAction) -> str:
     path = placed.action.get("path")
     return path if isinstance(path, str) and path else "the file"
 
 
-def _place(view: CommitView, placed: Placed) -> Place:
+def _place(view: CommitView, placed: LocatedAction) -> Place:
     path = placed.action.get("path")
     return view.place(placed.line, path if isinstance(path, str) else None)

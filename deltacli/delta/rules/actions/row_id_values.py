@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deltacli.delta.encoding.integer_set import Repeated
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AnswersView
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 AREA = Area("row_tracking")
 

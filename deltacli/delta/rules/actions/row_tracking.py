@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_id_values import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.framework.views import CommitView, HistoryView, LiveFile, Placed, RegimeView, StateView
+from deltacli.delta.rules.framework.views import (
+    CommitView,
+    HistoryView,
+    LiveFile,
+    LocatedAction,
+    StateView,
+    TableConfigurationView,
+)
 from deltacli.delta.rules.schema.schema_walk import fresh
 
 if TYPE_CHECKING:
@@ -147,9 +154,9 @@ PRESERVED = AREA.rule(
 )
 
 
-def is_enabled(regime: Regime) -> bool:
+def is_enabled(config: TableConfiguration) -> bool:
     """True if every live file must have row ids."""
-    return FEATURE in regime.features and regime.is_on(ENABLED)
+    return FEATURE in config.features and config.is_on(ENABLED)
 
 
 # -- the newest state ------------------------------------------------------------------------------------------------
@@ -158,7 +165,7 @@ def is_enabled(regime: Regime) -> bool:
 @AREA.check(StateView, BASE_ROW_ID_MISSING)
 def files_without_row_ids(view: StateView) -> Iterator[Finding]:
     """Every live file must have both, since the commit that switched row tracking on."""
-    if not is_enabled(view.regime) or view.regime.is_on(SUSPENDED):
+    if not is_enabled(view.config) or view.config.is_on(SUSPENDED):
         return
     live = view.live
     without_id, without_version = (
@@ -174,7 +181,7 @@ def files_without_row_ids(view: StateView) -> Iterator[Finding]:
 @AREA.check(StateView, OVERLAP)
 def files_share_row_ids(view: StateView) -> Iterator[Finding]:
     """Files in the order of their first ids: each must end before the next begins (1M files: 0.5 s)."""
-    if FEATURE not in view.regime.features:
+    if FEATURE not in view.config.features:
         return
     found = _ranges(view.live)
     if found is None:
@@ -199,7 +206,7 @@ def files_share_row_ids(view: StateView) -> Iterator[Finding]:
 @AREA.check(StateView, HIGH_WATER_MARK)
 def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
     """The mark must be known and cover every id that is in use."""
-    if FEATURE not in view.regime.features:
+    if FEATURE not in view.config.features:
         return
     highest = _highest_id(view.live)
     if highest is None:
@@ -286,7 +293,7 @@ def row_ids_change(view: CommitView) -> Iterator[Finding]:
                 yield from _changed(view, kind, placed)
 
 
-def _changed(view: CommitView, kind: str, placed: Placed) -> Iterator[Finding]:
+def _changed(view: CommitView, kind: str, placed: LocatedAction) -> Iterator[Finding]:
     path = placed.action.get("path")
     live = view.live_before(path) if path else None
     if not live:
@@ -323,27 +330,27 @@ def tag_is_missing(view: CommitView) -> Iterator[Finding]:
 # -- properties ------------------------------------------------------------------------------------------------------
 
 
-@AREA.check(RegimeView, COLUMN_NAMES, SUSPENDED_AND_ENABLED)
-def properties_of_row_tracking(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, COLUMN_NAMES, SUSPENDED_AND_ENABLED)
+def properties_of_row_tracking(view: TableConfigurationView) -> Iterator[Finding]:
     """What the properties say, from where they began to say it."""
     yield from fresh(view, "row_tracking.properties", _property_findings(view))
 
 
-def _property_findings(view: RegimeView) -> Iterator[Finding]:
-    regime = view.regime
-    if FEATURE not in regime.features:
+def _property_findings(view: TableConfigurationView) -> Iterator[Finding]:
+    config = view.config
+    if FEATURE not in config.features:
         return
-    if regime.is_on(ENABLED) and regime.is_on(SUSPENDED):
+    if config.is_on(ENABLED) and config.is_on(SUSPENDED):
         message = f"{ENABLED} and {SUSPENDED} are both true"
         yield SUSPENDED_AND_ENABLED.at(view.place._replace(key=SUSPENDED), message)
-    names = {key: regime.properties.get(key) for key in COLUMN_PROPERTIES}
-    taken = {name.lower() for name in regime.columns} | {column.name.lower() for column in regime.columns.values()}
+    names = {key: config.properties.get(key) for key in COLUMN_PROPERTIES}
+    taken = {name.lower() for name in config.columns} | {column.name.lower() for column in config.columns.values()}
     for key, name in names.items():
         place = view.place._replace(key=key)
         if name and name.lower() in taken:
             message = f"{key} names the column {name}, which the table has for data"
             yield COLUMN_NAMES.at(place, message, seen=name, expected="a name that no column has")
-        elif not name and regime.is_on(ENABLED):
+        elif not name and config.is_on(ENABLED):
             message = f"row tracking is on, and {key} is not set"
             yield COLUMN_NAMES.at(place, message, expected="the name of a column")
     first, second = names.values()

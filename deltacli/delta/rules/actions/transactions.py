@@ -8,7 +8,7 @@ from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, parse_inte
 from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StateView
-from deltacli.quantities import format_count
+from deltacli.units import format_count
 
 MOST_APPLICATIONS = 10_000
 SYSTEM_PREFIX = "delta."
@@ -123,7 +123,7 @@ def transactions_that_go_back(view: HistoryView) -> Iterator[Finding]:
 @AREA.check(StateView, LAST_UPDATED_MISSING, COUNT_HIGH)
 def transactions_that_last(view: StateView) -> Iterator[Finding]:
     """What the newest state keeps of applications."""
-    text = view.regime.properties.get(TRANSACTION_RETENTION)
+    text = view.config.properties.get(TRANSACTION_RETENTION)
     retention_ms = parse_interval(text) if text else None
     if retention_ms is not None:
         for app_id, (_, last_updated) in view.transactions.items():

@@ -30,7 +30,7 @@ from deltacli.delta.rules.checkpoints.rows import (
 )
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import ListingView
-from deltacli.quantities import format_ranges, plural
+from deltacli.units import format_ranges, plural
 
 __all__ = [
     "ADD_DIFFERS",
@@ -279,7 +279,7 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
     """The protocol allows several; readers built on delta-kernel-rs fail on them. Metadata trees have other rules.
     Spec: Checkpoints.
     """
-    if not view.regime.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
+    if not view.config.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
         return
     found: dict[int, list[CheckpointInstance]] = {}
     for instance in view.listing.checkpoints:
@@ -300,7 +300,7 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
 def checkpoints_follow_their_commits(view: ListingView) -> Iterator[Finding]:
     """A log without any commit is a fault of its own. Spec: Checkpoints; Maintenance Operations."""
     newest = view.newest_commit
-    is_managed = view.regime.protocol is not None and view.regime.protocol.is_catalog_managed
+    is_managed = view.config.protocol is not None and view.config.protocol.is_catalog_managed
     for instance in view.listing.checkpoints:
         if newest < 0 or instance.version <= newest:
             continue
@@ -360,9 +360,9 @@ def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
 @AREA.check(ListingView, PROTECTED_MISSING)
 def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
     """The checkpoints that hide commits of a dropped feature stay as long as those commits. Spec: RFC."""
-    if "checkpointProtection" not in view.regime.features:
+    if "checkpointProtection" not in view.config.features:
         return
-    boundary = parse_integer(view.regime.properties, PROTECTED_BEFORE)
+    boundary = parse_integer(view.config.properties, PROTECTED_BEFORE)
     oldest = min(view.listing.commits, default=None)
     if boundary is None or oldest is None or not oldest < boundary <= view.newest_commit:
         return

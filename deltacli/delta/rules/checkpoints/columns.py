@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.checkpoints.rows import AREA, is_sidecar
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView
@@ -133,10 +133,10 @@ def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
 def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
     """Only what a property says in words counts: writers disagree about the default of `writeStatsAsStruct`."""
     columns = _add_columns(view)
-    if not columns or not view.counts.get("add") or view.regime.metadata is None:
+    if not columns or not view.counts.get("add") or view.config.metadata is None:
         return
-    as_json = _switch(view.regime, STATS_AS_JSON)
-    as_struct = _switch(view.regime, STATS_AS_STRUCT)
+    as_json = _switch(view.config, STATS_AS_JSON)
+    as_struct = _switch(view.config, STATS_AS_STRUCT)
     for name, key, asked in (("stats", STATS_AS_JSON, as_json), ("stats_parsed", STATS_AS_STRUCT, as_struct)):
         holders = [file for file, fields in columns.items() if name in fields]
         if asked is False and holders:
@@ -160,10 +160,10 @@ def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
 def partitions_are_parsed_where_asked_for(view: CheckpointView) -> Iterator[Finding]:
     """Required where a table is partitioned and the property is true. Spec: Checkpoint Schema."""
     columns = _add_columns(view)
-    metadata = view.regime.metadata
+    metadata = view.config.metadata
     if not columns or metadata is None or not metadata.partition_columns or not view.counts.get("add"):
         return
-    if _switch(view.regime, STATS_AS_STRUCT) and not any(
+    if _switch(view.config, STATS_AS_STRUCT) and not any(
         "partitionValues_parsed" in names for names in columns.values()
     ):
         yield PARSED_PARTITION_MISSING.at(
@@ -178,11 +178,11 @@ def partitions_are_parsed_where_asked_for(view: CheckpointView) -> Iterator[Find
 @AREA.check(CheckpointView, PARSED_NAMES)
 def parsed_columns_have_physical_names(view: CheckpointView) -> Iterator[Finding]:
     """A name that is the physical name of any column beside it is right."""
-    regime = view.regime
-    if regime.mapping_mode == "none":
+    config = view.config
+    if config.mapping_mode == "none":
         return
     for column in parsed_columns(view):
-        if column.name in {regime.physical_name(field) for field in column.siblings}:
+        if column.name in {config.physical_name(field) for field in column.siblings}:
             continue
         for field in column.siblings:
             if field.name == column.name:
@@ -190,7 +190,7 @@ def parsed_columns_have_physical_names(view: CheckpointView) -> Iterator[Finding
                     view.place(column.file, column.path),
                     f"{column.path} in the checkpoint goes by the name of the column, not by its physical name",
                     seen=column.name,
-                    expected=regime.physical_name(field),
+                    expected=config.physical_name(field),
                 )
 
 
@@ -199,7 +199,7 @@ def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]
     """A type that can be widened to the column's is an older one; any other is left to who reads it."""
     for column in parsed_columns(view):
         for field in column.siblings:
-            if view.regime.physical_name(field) != column.name or not isinstance(field.data_type, PrimitiveType):
+            if view.config.physical_name(field) != column.name or not isinstance(field.data_type, PrimitiveType):
                 continue
             if is_older(column.arrow_type, field.data_type.name):
                 yield PARSED_TYPES_OLD.at(
@@ -214,23 +214,23 @@ def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:
     """Yield the columns below `partitionValues_parsed` and the bounds and null counts of `stats_parsed`, with the
     table columns they may stand for; each name once, and without a type where it only counts nulls.
     """
-    if view.regime.schema is None:
+    if view.config.schema is None:
         return
-    top = view.regime.schema.fields
+    top = view.config.schema.fields
     for file, columns in _add_columns(view).items():
         seen: set[str] = set()
         partitions = columns.get("partitionValues_parsed")
-        yield from _parsed_fields(view.regime, file, "add.partitionValues_parsed", partitions, top, seen)
+        yield from _parsed_fields(view.config, file, "add.partitionValues_parsed", partitions, top, seen)
         parts = _inner_fields(columns.get("stats_parsed"))
         for name in ("minValues", "maxValues"):
             path = f"add.stats_parsed.{name}"
-            yield from _parsed_fields(view.regime, file, path, parts.get(name), top, seen)
-        for found in _parsed_fields(view.regime, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen):
+            yield from _parsed_fields(view.config, file, path, parts.get(name), top, seen)
+        for found in _parsed_fields(view.config, file, "add.stats_parsed.nullCount", parts.get("nullCount"), top, seen):
             yield found._replace(arrow_type=None)
 
 
 def _parsed_fields(
-    regime: Regime,
+    config: TableConfiguration,
     file: str,
     path: str,
     struct: Any,  # Any: pyarrow has no types
@@ -247,9 +247,9 @@ def _parsed_fields(
             seen.add(key)
             yield Parsed(file, f"{path}.{name}", name, arrow_type, siblings)
         for field in siblings:
-            if name in (regime.physical_name(field), field.name) and isinstance(field.data_type, StructType):
+            if name in (config.physical_name(field), field.name) and isinstance(field.data_type, StructType):
                 nested = field.data_type.fields
-                yield from _parsed_fields(regime, file, f"{path}.{name}", arrow_type, nested, seen, key)
+                yield from _parsed_fields(config, file, f"{path}.{name}", arrow_type, nested, seen, key)
                 break
 
 
@@ -280,9 +280,9 @@ def is_older(arrow_type: Any, name: str) -> bool:  # Any: pyarrow has no types
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)")
 
 
-def _switch(regime: Regime, key: str) -> bool | None:
+def _switch(config: TableConfiguration, key: str) -> bool | None:
     """A boolean property that was set, None where it was not or says neither."""
-    text = str(regime.properties.get(key) or "").strip().lower()
+    text = str(config.properties.get(key) or "").strip().lower()
     return {"true": True, "false": False}.get(text)
 
 

@@ -165,7 +165,7 @@ def is_in_force(view: ListingView, feature: str, version: int) -> bool:
     """True if the table surely supported the feature when a file of that version was written: the protocol that names
     it is not newer.
     """
-    return feature in view.regime.features and version >= view.regime.protocol_version
+    return feature in view.config.features and version >= view.config.protocol_version
 
 
 def is_sidecar(path: str) -> bool:

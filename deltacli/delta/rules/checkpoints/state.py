@@ -9,8 +9,8 @@ from deltacli.delta.protocol.protocol import READER_FEATURES_VERSION, WRITER_FEA
 from deltacli.delta.rules.checkpoints.rows import AREA, small_actions
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState
-from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
-from deltacli.quantities import plural
+from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
+from deltacli.units import plural
 
 NO_PROTOCOL = AREA.rule(
     "checkpoint.no-protocol",
@@ -182,12 +182,12 @@ def feature_lists_fit_the_versions(view: CheckpointView) -> Iterator[Finding]:
 
 
 @AREA.check(CheckpointView, METADATA_DIFFERS)
-def the_regime_is_that_of_replay(view: CheckpointView) -> Iterator[Finding]:
+def the_configuration_is_that_of_replay(view: CheckpointView) -> Iterator[Finding]:
     """Null lists of features, and actions that are there twice or not at all, are faults of their own."""
     expected = _comparable(view)
     if expected is None:
         return
-    found, wanted = view.regime, expected.regime
+    found, wanted = view.config, expected.config
     if found.protocol and wanted.protocol and len(small_actions(view, "protocol")) == 1:
         for name in protocol_differences(found.protocol, wanted.protocol, with_null_lists=False):
             one, other = found.protocol.as_json(), wanted.protocol.as_json()
@@ -273,7 +273,7 @@ def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:
     """True if a writer of this checkpoint may have left a transaction out: its time is over, or unknown. A checkpoint
     is never older than the clock that judged for it, so that its file time is the kindest one.
     """
-    text = view.expected.regime.properties.get(TRANSACTION_RETENTION) if view.expected else None
+    text = view.expected.config.properties.get(TRANSACTION_RETENTION) if view.expected else None
     retention_ms = parse_interval(text) if text else None
     if retention_ms is None:
         return text is not None

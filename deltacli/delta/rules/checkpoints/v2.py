@@ -11,7 +11,7 @@ from deltacli.delta.paths.paths import canonical
 from deltacli.delta.rules.checkpoints.rows import AREA, is_in_force, is_sidecar, small_actions
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, ListingView
-from deltacli.quantities import format_age, format_size, plural
+from deltacli.units import format_age, format_size, plural
 
 DAY_MS = 86_400_000
 ADAPTIVE_METADATA = ("adaptiveMetadata", "adaptiveMetadata-preview")
@@ -198,10 +198,10 @@ def a_v2_checkpoint_describes_itself(view: CheckpointView) -> Iterator[Finding]:
 @AREA.check(ListingView, V2_WITHOUT_FEATURE)
 def uuid_names_need_the_feature(view: ListingView) -> Iterator[Finding]:
     """Checkpoints below the version that brought the protocol are no fault: the feature may have been dropped."""
-    if view.regime.protocol is None or "v2Checkpoint" in view.regime.features:
+    if view.config.protocol is None or "v2Checkpoint" in view.config.features:
         return
     for instance in view.listing.checkpoints:
-        if instance.kind is LogFileKind.UUID_CHECKPOINT and instance.version >= view.regime.protocol_version:
+        if instance.kind is LogFileKind.UUID_CHECKPOINT and instance.version >= view.config.protocol_version:
             yield V2_WITHOUT_FEATURE.at(
                 view.place(instance.files[0].name, instance.version),
                 f"{instance.files[0].name} has a UUID name although the table does not support v2Checkpoint",
@@ -213,9 +213,9 @@ def uuid_names_need_the_feature(view: ListingView) -> Iterator[Finding]:
 @AREA.check(CheckpointView, V2_WITHOUT_FEATURE)
 def v2_content_needs_the_feature(view: CheckpointView) -> Iterator[Finding]:
     """Under other names than UUID ones; judged by the protocol the checkpoint holds itself."""
-    if view.regime.protocol is None or view.instance.kind is LogFileKind.UUID_CHECKPOINT:
+    if view.config.protocol is None or view.instance.kind is LogFileKind.UUID_CHECKPOINT:
         return
-    if view.is_v2 and not view.regime.features.intersection(("v2Checkpoint", *ADAPTIVE_METADATA)):
+    if view.is_v2 and not view.config.features.intersection(("v2Checkpoint", *ADAPTIVE_METADATA)):
         yield V2_WITHOUT_FEATURE.at(
             view.place(),
             f"the checkpoint of version {view.version} has V2 content although the table does not support v2Checkpoint",
@@ -320,7 +320,7 @@ def sidecars_are_named(view: ListingView) -> Iterator[Finding]:
     """A younger one may belong to a checkpoint that is being written. Where a checkpoint could not be read, nothing is
     known to be unnamed. Spec: Metadata Cleanup.
     """
-    if view.named_sidecars is None or view.regime.features.intersection(ADAPTIVE_METADATA):
+    if view.named_sidecars is None or view.config.features.intersection(ADAPTIVE_METADATA):
         return
     for file in view.sidecars:
         if file.path.startswith(".") or not file.path.endswith(".parquet"):
@@ -376,4 +376,4 @@ def _is_inside(path: str) -> bool:
 
 def _keeps_a_tree(view: CheckpointView) -> bool:
     """True if sidecars have another meaning: they hold transactions and domains. Spec: RFC, Checkpoint Action."""
-    return bool(view.regime.features.intersection(ADAPTIVE_METADATA))
+    return bool(view.config.features.intersection(ADAPTIVE_METADATA))

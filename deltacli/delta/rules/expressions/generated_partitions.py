@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, parse_date, parse_moment
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.rules.expressions.texts import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
@@ -59,11 +59,11 @@ class _Source(NamedTuple):
 @AREA.check(FilesView, PARTITION)
 def partition_values_fit_bounds(view: FilesView) -> Iterator[Finding]:
     """For each generated partition column: the values as spans of time, against least and greatest values."""
-    if view.regime.is_inert(GENERATED_COLUMNS):
+    if view.config.is_inert(GENERATED_COLUMNS):
         return
-    for name, column in view.regime.partition_columns.items():
+    for name, column in view.config.partition_columns.items():
         text = column.metadata.get(GENERATION_KEY) if column is not None else None
-        source = _source_of(view.regime, text) if isinstance(text, str) else None
+        source = _source_of(view.config, text) if isinstance(text, str) else None
         if source is not None:
             for block in stats_of(view).blocks:
                 yield from _findings(view, block, name, source)
@@ -103,12 +103,12 @@ def _moments(block: StatsBlock, part: str, column: str) -> Any:  # Any: an int64
 # -- expressions that are known --------------------------------------------------------------------------------------
 
 
-def _source_of(regime: Regime, text: str) -> _Source | None:
+def _source_of(config: TableConfiguration, text: str) -> _Source | None:
     root = parse_expression(text).root
     made = _shape_of(root) if root is not None else None
     if made is None or made[0].form is not Form.COLUMN or len(made[0].path) != 1:
         return None
-    for name, column in regime.columns.items():
+    for name, column in config.columns.items():
         if column.name.lower() == made[0].path[0].lower() and isinstance(column.data_type, PrimitiveType):
             slack = _SLACK.get(column.data_type.name)
             return None if slack is None else _Source(name, made[1], slack)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.log.action_faults import shown
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.actions.replaced import replaces_all_files
 from deltacli.delta.rules.expressions.texts import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.views import MetadataView, RegimeView
+from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import PrimitiveType, simple_name
@@ -72,14 +72,14 @@ IMMUTABLE_CHANGED = AREA.rule(
 )
 
 
-@AREA.check(RegimeView, INCOMPLETE, STEP_ZERO, TYPE)
-def identity_columns(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, INCOMPLETE, STEP_ZERO, TYPE)
+def identity_columns(view: TableConfigurationView) -> Iterator[Finding]:
     """Every identity column, from where it began."""
     yield from fresh(view, "identity", _findings(view))
 
 
-def _findings(view: RegimeView) -> Iterator[Finding]:
-    for named in _identities(view.regime):
+def _findings(view: TableConfigurationView) -> Iterator[Finding]:
+    for named in _identities(view.config):
         place = view.place._replace(key=named.path)
         metadata, data_type = named.field.metadata, named.field.data_type
         for key, expected in ((START, "an integer"), (STEP, "an integer"), (EXPLICIT, "true or false")):
@@ -108,7 +108,7 @@ def identity_columns_stay(view: MetadataView) -> Iterator[Finding]:
     before = {named.identity: named for named in _identities(previous)}
     if not before or replaces_all_files(view.commit):
         return
-    for named in _identities(view.regime):
+    for named in _identities(view.config):
         older = before.get(named.identity)
         if older is None:
             continue
@@ -119,10 +119,10 @@ def identity_columns_stay(view: MetadataView) -> Iterator[Finding]:
                 yield IMMUTABLE_CHANGED.at(view.place._replace(key=named.path), message, seen=now, expected=was)
 
 
-def _identities(regime: Regime) -> list[NamedField]:
+def _identities(config: TableConfiguration) -> list[NamedField]:
     """The fields with any property of an identity; none where the protocol does not support such columns."""
-    if regime.schema is None or regime.is_inert(IDENTITY_COLUMNS):
+    if config.schema is None or config.is_inert(IDENTITY_COLUMNS):
         return []
     return [
-        named for named in named_fields(regime.schema) if any(key.startswith(PREFIX) for key in named.field.metadata)
+        named for named in named_fields(config.schema) if any(key.startswith(PREFIX) for key in named.field.metadata)
     ]

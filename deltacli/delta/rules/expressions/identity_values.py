@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.delta.encoding.integer_set import Repeated
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import IDENTITY_COLUMNS
 from deltacli.delta.rules.expressions.identity_columns import EXPLICIT, START, STEP
 from deltacli.delta.rules.expressions.texts import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 QUESTION = "identity"
 _MARK = "delta.identity.highWaterMark"
@@ -72,11 +72,11 @@ class IdentityFacts(NamedTuple):
     repeated: Repeated
 
 
-def identities(regime: Regime) -> Iterator[Identity]:
+def identities(config: TableConfiguration) -> Iterator[Identity]:
     """The identity columns of a table; what is wrong with those that are none is told by other rules."""
-    if regime.schema is None or regime.is_inert(IDENTITY_COLUMNS):
+    if config.schema is None or config.is_inert(IDENTITY_COLUMNS):
         return
-    for column in regime.schema.fields:
+    for column in config.schema.fields:
         start, step, mark = (column.metadata.get(key) for key in (START, STEP, _MARK))
         if type(start) is not int or type(step) is not int or column.data_type != PrimitiveType("long"):
             continue
@@ -118,7 +118,7 @@ def values_beyond_the_mark(view: AllRowsView) -> Iterator[Finding]:
     """How far the values of each column go. Values that were inserted do not move the mark."""
     far: dict[Identity, tuple[int, int]] = view.memory.get(QUESTION, {})
     for identity, (farthest, files) in far.items():
-        place = (view.regime.metadata_place or view.place)._replace(key=identity.name)
+        place = (view.config.metadata_place or view.place)._replace(key=identity.name)
         message = f"the identity column {identity.name} has values up to {farthest} in {plural(files, 'file')}"
         message += f", beyond its high-water mark {identity.mark}" if identity.mark is not None else ", and no mark"
         severity = Severity.INFO if identity.allows_inserts else None

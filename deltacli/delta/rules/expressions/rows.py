@@ -14,7 +14,7 @@ from deltacli.delta.rules.expressions.texts import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.file_views import AllRowsView, AnswersView
 from deltacli.delta.sql.stored import StoredKind, StoredSql
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 _REWRITE = "rewrite the rows with an engine, or drop what they break"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from deltacli.delta.protocol.features import GENERATED_COLUMNS
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.views import MetadataView, RegimeView
+from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.type_changes import NamedField, named_fields
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType
@@ -101,11 +101,11 @@ def expressions_of_a_table(view: MetadataView) -> Iterator[Finding]:
 
 
 def _findings(view: MetadataView) -> Iterator[Finding]:
-    schema = view.regime.schema
+    schema = view.config.schema
     if schema is None:
         return
     yield from _constraint_findings(view, schema)
-    text = view.regime.metadata.schema_string if view.regime.metadata else None
+    text = view.config.metadata.schema_string if view.config.metadata else None
     if not text or not any(key in text for key in (INVARIANT_KEY, DEFAULT_KEY)):
         return
     for named in named_fields(schema):
@@ -114,16 +114,16 @@ def _findings(view: MetadataView) -> Iterator[Finding]:
             yield from _default_findings(view, named)
 
 
-@AREA.check(RegimeView, GENERATED_BAD_SQL)
-def generated_columns(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, GENERATED_BAD_SQL)
+def generated_columns(view: TableConfigurationView) -> Iterator[Finding]:
     """Every generation expression in force, from where it began."""
     yield from fresh(view, "expressions.generated", _all_generated_findings(view))
 
 
-def _all_generated_findings(view: RegimeView) -> Iterator[Finding]:
-    schema, metadata = view.regime.schema, view.regime.metadata
+def _all_generated_findings(view: TableConfigurationView) -> Iterator[Finding]:
+    schema, metadata = view.config.schema, view.config.metadata
     text = metadata.schema_string if metadata else None
-    if schema is None or not text or GENERATION_KEY not in text or view.regime.is_inert(GENERATED_COLUMNS):
+    if schema is None or not text or GENERATION_KEY not in text or view.config.is_inert(GENERATED_COLUMNS):
         return
     for named in named_fields(schema):
         yield from _generated_findings(view, schema, named)
@@ -133,7 +133,7 @@ def _all_generated_findings(view: RegimeView) -> Iterator[Finding]:
 
 
 def _constraint_findings(view: MetadataView, schema: StructType) -> Iterator[Finding]:
-    for key, text in view.regime.properties.items():
+    for key, text in view.config.properties.items():
         if key.lower().startswith(CONSTRAINT_PREFIX):
             fault = _condition_fault(schema, text)
             if fault is not None:
@@ -163,7 +163,7 @@ def _invariant_findings(view: MetadataView, schema: StructType, named: NamedFiel
         yield INVARIANT_BAD_JSON.at(place, message, seen=text)
 
 
-def _generated_findings(view: RegimeView, schema: StructType, named: NamedField) -> Iterator[Finding]:
+def _generated_findings(view: TableConfigurationView, schema: StructType, named: NamedField) -> Iterator[Finding]:
     text = named.field.metadata.get(GENERATION_KEY)
     if text is None:
         return

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_tracking import COLUMN_PROPERTIES
 from deltacli.delta.rules.files import data_file_rows as rules
 from deltacli.delta.rules.files.data_types import match_of
-from deltacli.delta.rules.files.file_match import FileMatch, Part, Unknown, match_file
+from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, UnknownField, match_file
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView, FootersView
 from deltacli.delta.rules.protocol.iceberg import active
 from deltacli.delta.schema.types import PrimitiveType, StructType, simple_name
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 _MATERIALISE = "materializePartitionColumns"
 _MATERIALISE_ENABLED = "delta.enableMaterializePartitionColumnsFeature"
@@ -40,7 +40,7 @@ def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
         severity = Severity.ERROR if is_fault else None
         yield rules.COLUMN_MISSING.at(place, message, seen="absent", expected=expected, severity=severity)
     for unknown in found.unknown:
-        if not _is_expected(unknown, view.regime):
+        if not _is_expected(unknown, view.config):
             message = f"the table has no column {unknown.path}, and {view.shown_files} {_has(view)} it"
             place = view.place._replace(key=unknown.path)
             yield rules.COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
@@ -54,7 +54,7 @@ def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
 
 def _other_cases(view: FileSchemaView, found: FileMatch) -> Iterator[Finding]:
     for part in found.parts:
-        wanted = view.regime.physical_name(part.field)
+        wanted = view.config.physical_name(part.field)
         seen = part.file.name
         if part.field_path is None and seen != wanted and seen.lower() == wanted.lower():
             message = f"column {part.path} is called {seen} in {view.shown_files}"
@@ -66,19 +66,19 @@ def _has(view: FileSchemaView) -> str:
     return "have" if view.files > 1 else "has"
 
 
-def _is_expected(unknown: Unknown, regime: Regime) -> bool:
+def _is_expected(unknown: UnknownField, config: TableConfiguration) -> bool:
     """True for columns that files have beside those of the table."""
     if not unknown.is_top:
         return False
-    materialised = {regime.properties.get(key) for key in COLUMN_PROPERTIES}
+    materialised = {config.properties.get(key) for key in COLUMN_PROPERTIES}
     return unknown.name in materialised or unknown.name.startswith((*_OF_ENGINES, *_ROW_TRACKING))
 
 
 @rules.AREA.check(FileSchemaView, rules.PARTITION_COLUMN_MISSING)
 def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
     """Partition columns, where files must have them."""
-    regime = view.regime
-    demanded_by, severity = _who_demands_partitions(regime)
+    config = view.config
+    demanded_by, severity = _who_demands_partitions(config)
     if demanded_by is None:
         return
     for name, is_there in match_of(view).partitions.items():
@@ -88,14 +88,14 @@ def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
             yield rules.PARTITION_COLUMN_MISSING.at(place, message, seen="absent", severity=severity)
 
 
-def _who_demands_partitions(regime: Regime) -> tuple[str | None, Severity | None]:
+def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Severity | None]:
     """The feature that asks for partition columns in files. Files from before `materializePartitionColumns` was on need
     none, and can't be told from later ones.
     """
-    on = active(regime)
+    on = active(config)
     if on:
         return on[0].feature, None
-    if _MATERIALISE in regime.features and regime.is_on(_MATERIALISE_ENABLED):
+    if _MATERIALISE in config.features and config.is_on(_MATERIALISE_ENABLED):
         return _MATERIALISE, Severity.WARNING
     return None, None
 
@@ -142,13 +142,13 @@ def _required_leaves(view: FootersView) -> Sequence[_Required]:
     known: dict[int, tuple[Any, list[_Required]]] = view.run_memory.setdefault("required", {})
     key = id(view.schema)
     if key not in known:
-        parts = match_file(view.schema, view.regime).parts if _demands_anything(view.regime) else []
+        parts = match_file(view.schema, view.config).parts if _demands_anything(view.config) else []
         required = [found for found in map(_required, parts) if found is not None]
         known[key] = view.schema, list({found.path: found for found in reversed(required)}.values())
     return known[key][1]
 
 
-def _required(part: Part) -> _Required | None:
+def _required(part: MatchedPart) -> _Required | None:
     """The part as a column of the file in which nobody may be null: neither it nor what is around it."""
     if not part.nullable or not isinstance(part.data_type, PrimitiveType) or _is_nested(part.file.kind):
         return None
@@ -163,8 +163,8 @@ def _is_nested(kind: Any) -> bool:  # Any: an Arrow type
     return bool(pa.types.is_nested(kind))
 
 
-def _demands_anything(regime: Regime) -> bool:
-    return regime.schema is not None and _has_required(regime.schema)
+def _demands_anything(config: TableConfiguration) -> bool:
+    return config.schema is not None and _has_required(config.schema)
 
 
 def _has_required(schema: StructType) -> bool:

@@ -12,7 +12,7 @@ from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileFaultView, FileSchemaView, FootersView
 from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.types import ArrayType
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 _CODEC_NAMES = ("UNCOMPRESSED", "SNAPPY", "GZIP", "LZO", "BROTLI", "LZ4", "ZSTD", "LZ4_RAW")
 """By their numbers in parquet.thrift."""

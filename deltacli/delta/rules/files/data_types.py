@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.schema import FileSchema
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files import data_file_rows as rules
-from deltacli.delta.rules.files.file_match import FileMatch, Part, match_file
+from deltacli.delta.rules.files.file_match import FileMatch, MatchedPart, match_file
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.delta.rules.framework.file_views import FileFaultView, FileSchemaView
 from deltacli.delta.rules.protocol.iceberg import active
@@ -45,7 +45,7 @@ def match_of(view: FileSchemaView) -> FileMatch:
     """The table beside the files of a view, matched once."""
     found = view.memory.get("match")
     if not isinstance(found, FileMatch):
-        found = view.memory["match"] = match_file(view.schema, view.regime)
+        found = view.memory["match"] = match_file(view.schema, view.config)
     return found
 
 
@@ -63,7 +63,7 @@ def match_of(view: FileSchemaView) -> FileMatch:
 def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
     """The type of every part of the table that the files have."""
     for part in match_of(view).parts:
-        fault = type_fault(part, view.schema, view.regime)
+        fault = type_fault(part, view.schema, view.config)
         if fault is not None:
             message = f"column {part.path} {fault.words} in {view.shown_files}"
             place = view.place._replace(key=part.path)
@@ -78,7 +78,7 @@ def values_that_do_not_fit(view: FileFaultView) -> Iterator[Finding]:
         yield rules.TYPE_MISMATCH.at(view.place, message, seen=view.fault.seen)
 
 
-def type_fault(part: Part, schema: FileSchema, regime: Regime) -> TypeFault | None:
+def type_fault(part: MatchedPart, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
     """What is wrong with one part; what is in it is judged by itself."""
     import pyarrow as pa
 
@@ -89,7 +89,7 @@ def type_fault(part: Part, schema: FileSchema, regime: Regime) -> TypeFault | No
         return None
     match data_type:
         case PrimitiveType("variant"):
-            return _variant_fault(kind, regime)
+            return _variant_fault(kind, config)
         case StructType():
             return None if is_struct(kind) else _mismatch(kind, data_type)
         case ArrayType():
@@ -102,11 +102,11 @@ def type_fault(part: Part, schema: FileSchema, regime: Regime) -> TypeFault | No
             if pa.types.is_nested(kind):
                 return _mismatch(kind, data_type)
             if name.startswith("timestamp") and pa.types.is_timestamp(kind):
-                return _time_fault(part, name, schema, regime)
+                return _time_fault(part, name, schema, config)
             return _primitive_fault(part, canonical_name(_stored(name)))
 
 
-def is_final(part: Part) -> bool:
+def is_final(part: MatchedPart) -> bool:
     """True if a file has the very type that the table has now, and no narrower one."""
     import pyarrow as pa
 
@@ -165,7 +165,7 @@ def _mismatch(kind: Any, data_type: DataType, severity: Severity | None = None) 
     return TypeFault(rules.TYPE_MISMATCH, seen, expected, f"of type {expected} is {seen}", severity)
 
 
-def _void_fault(part: Part) -> TypeFault | None:
+def _void_fault(part: MatchedPart) -> TypeFault | None:
     """A field that should not be there is left alone; what stands within a list or a map has to be read."""
     import pyarrow as pa
 
@@ -195,14 +195,14 @@ def _nested_fault(kind: Any, data_type: ArrayType | MapType) -> TypeFault:
     return _mismatch(kind, data_type)
 
 
-def _variant_fault(kind: Any, regime: Regime) -> TypeFault | None:
+def _variant_fault(kind: Any, config: TableConfiguration) -> TypeFault | None:
     expected = "struct of metadata and value"
     if not is_struct(kind):
         seen = shown(kind)
         return TypeFault(rules.VARIANT_SHAPE, seen, expected, f"of type variant is {seen}")
     names = [field.name for field in kind]
     if "typed_value" in names:
-        if any(name in regime.features for name in _SHREDDING):
+        if any(name in config.features for name in _SHREDDING):
             return None
         words = "of type variant is shredded, which the table does not support,"
         return TypeFault(rules.VARIANT_SHAPE, ", ".join(names), expected, words)
@@ -216,11 +216,11 @@ def _variant_fault(kind: Any, regime: Regime) -> TypeFault | None:
 # -- primitive types -------------------------------------------------------------------------------------------------
 
 
-def _time_fault(part: Part, name: str, schema: FileSchema, regime: Regime) -> TypeFault | None:
+def _time_fault(part: MatchedPart, name: str, schema: FileSchema, config: TableConfiguration) -> TypeFault | None:
     kind = part.file.kind
     is_int96 = schema.leaves[part.file.leaf].physical_type == "INT96"
     if is_int96:
-        is_forbidden = bool(active(regime))
+        is_forbidden = bool(active(config))
         severity = Severity.ERROR if is_forbidden else Severity.INFO
         words = "is INT96" + (", which Iceberg compatibility forbids," if is_forbidden else "")
         return TypeFault(rules.TIMESTAMP_UNIT, "INT96", _ICEBERG_UNIT, words, severity)
@@ -235,7 +235,7 @@ def _time_fault(part: Part, name: str, schema: FileSchema, regime: Regime) -> Ty
     return None
 
 
-def _primitive_fault(part: Part, name: str) -> TypeFault | None:
+def _primitive_fault(part: MatchedPart, name: str) -> TypeFault | None:
     import pyarrow as pa
 
     types, kind = pa.types, part.file.kind
@@ -262,7 +262,7 @@ def _is_wider_on_paper(found: str, name: str) -> bool:
     return name in WHOLE_BITS and found in WHOLE_BITS and WHOLE_BITS[found] > WHOLE_BITS[name]
 
 
-def _is_explained(part: Part, found: str) -> bool:
+def _is_explained(part: MatchedPart, found: str) -> bool:
     """True if the column once had the type: one of the changes that led to the present one begins with it."""
     changes = [
         entry

@@ -13,7 +13,7 @@ from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.stats.columns import stats_of
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.delta.vectors.z85 import UUID_LENGTH, decode_z85
-from deltacli.quantities import format_count
+from deltacli.units import format_count
 
 AREA = rules.AREA
 __all__ = ["AREA", "vector_contents", "vector_files"]  # whose checks belong to this area
@@ -68,7 +68,7 @@ def descriptors_without_sense(view: FilesView) -> Iterator[Finding]:
     vectors = _vectors_of(view)
     if vectors is None:
         return
-    known = ("u", "i", "p", "r") if "adaptiveMetadata" in view.regime.features else ("u", "i", "p")
+    known = ("u", "i", "p", "r") if "adaptiveMetadata" in view.config.features else ("u", "i", "p")
     unknown = pc.and_(pc.is_valid(vectors.kind), pc.invert(vectors.of_kind(*known)))
     for index in _indices(unknown):
         kind = vectors.kind[index].as_py()
@@ -178,19 +178,19 @@ def records_beside_vectors(view: FilesView) -> Iterator[Finding]:
 def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
     """Vectors under a protocol or properties that rule them out. Once for all files of a view."""
     vectors = _vectors_of(view)
-    if vectors is None or view.regime.protocol is None:
+    if vectors is None or view.config.protocol is None:
         return
     count = len(vectors.rows)
     many = f" in {format_count(count)} files" if count > 1 else ""
     place = view.place(vectors.row(0))
-    features = view.regime.features
+    features = view.config.features
     if _FEATURE not in features:
         text = f"there is a deletion vector{many}, but the protocol does not support deletionVectors"
         expected = f"{_FEATURE} among the features"
         yield rules.FEATURE_MISSING.at(place, text, seen=", ".join(sorted(features)), expected=expected)
     for name in ("icebergCompatV1", "icebergCompatV2"):
         key = f"delta.enableI{name[1:]}"
-        if name in features and view.regime.is_on(key):
+        if name in features and view.config.is_on(key):
             text = f"there is a deletion vector{many}, and {name} is on"
             yield rules.ICEBERG_CONFLICT.at(place, text, seen=f"{key}=true", expected="no deletion vectors")
 
@@ -198,8 +198,8 @@ def vectors_that_must_not_be(view: FilesView) -> Iterator[Finding]:
 @AREA.check(CommitView, rules.WRITTEN_WHILE_DISABLED)
 def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
     """Vectors that the file did not have before, in a version that forbids to write any."""
-    regime = view.after
-    if regime.metadata is None or regime.is_on(_ENABLED) or _FEATURE not in regime.features:
+    config = view.after
+    if config.metadata is None or config.is_on(_ENABLED) or _FEATURE not in config.features:
         return
     if (view.commit_info or {}).get("operation") in _COPIES:
         return
@@ -210,7 +210,7 @@ def vectors_written_while_disabled(view: CommitView) -> Iterator[Finding]:
         path = str(placed.action.get("path"))
         text = "the commit writes a deletion vector, which the table's properties do not allow"
         place = view.place(placed.line, path)
-        yield rules.WRITTEN_WHILE_DISABLED.at(place, text, seen=regime.properties.get(_ENABLED), expected="true")
+        yield rules.WRITTEN_WHILE_DISABLED.at(place, text, seen=config.properties.get(_ENABLED), expected="true")
 
 
 def _is_new(view: CommitView, add: Mapping[str, Any], vector: dict[str, Any]) -> bool:  # Any: JSON values

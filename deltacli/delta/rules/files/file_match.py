@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from deltacli.delta.footers.schema import FileNode, FileSchema
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.schema.file_columns import count_leaves, is_list, is_struct
 from deltacli.delta.schema.names import NameIndex
@@ -43,7 +43,7 @@ class Nullable(NamedTuple):
     field: StructField
 
 
-class Part(NamedTuple):
+class MatchedPart(NamedTuple):
     """A column or nested field of the table, or an element, key or value, and what a file has in its place.
 
     `path` is logical. `field` is the nearest field; `field_path` leads from it to this part, as in type changes, and is
@@ -59,7 +59,7 @@ class Part(NamedTuple):
     nullable: tuple[Nullable, ...] | None
 
 
-class Missing(NamedTuple):
+class MissingField(NamedTuple):
     """A field that the file does not have. `is_sure`: every row misses it, because what is around it is never null."""
 
     path: str
@@ -67,7 +67,7 @@ class Missing(NamedTuple):
     is_sure: bool
 
 
-class Unknown(NamedTuple):
+class UnknownField(NamedTuple):
     """A field that the table does not have. `is_top`: a column."""
 
     path: str
@@ -98,18 +98,18 @@ class OtherId(NamedTuple):
 class FileMatch:
     """A table and one schema of its files."""
 
-    parts: list[Part] = field(default_factory=list)
-    missing: list[Missing] = field(default_factory=list)
-    unknown: list[Unknown] = field(default_factory=list)
+    parts: list[MatchedPart] = field(default_factory=list)
+    missing: list[MissingField] = field(default_factory=list)
+    unknown: list[UnknownField] = field(default_factory=list)
     alike: list[Alike] = field(default_factory=list)
     other_ids: list[OtherId] = field(default_factory=list)
     partitions: dict[str, bool] = field(default_factory=dict)
     """Logical names of the partition columns, and whether the file has them."""
 
 
-def match_file(schema: FileSchema, regime: Regime) -> FileMatch:
+def match_file(schema: FileSchema, config: TableConfiguration) -> FileMatch:
     """Look for every column of a table in a file."""
-    return _Matcher(regime).run(schema)
+    return _Matcher(config).run(schema)
 
 
 def id_of(column: StructField) -> int | None:
@@ -161,22 +161,22 @@ class _Above(NamedTuple):
 
 
 class _Matcher:
-    def __init__(self, regime: Regime) -> None:
-        self._regime = regime
-        self._mode = regime.mapping_mode
+    def __init__(self, config: TableConfiguration) -> None:
+        self._config = config
+        self._mode = config.mapping_mode
         self._found = FileMatch()
-        self._ids = set(_ids_of(regime.schema)) if regime.schema is not None else set()
-        self._max_id = parse_integer(regime.properties, MAX_COLUMN_ID)
+        self._ids = set(_ids_of(config.schema)) if config.schema is not None else set()
+        self._max_id = parse_integer(config.properties, MAX_COLUMN_ID)
 
     def run(self, schema: FileSchema) -> FileMatch:
         """Match the columns, and everything in them."""
-        if self._regime.schema is None:
+        if self._config.schema is None:
             return self._found
         siblings = self._siblings(schema.arrow, 0, schema.nodes)
-        partitions = {column.name for column in self._regime.partition_columns.values() if column is not None}
+        partitions = {column.name for column in self._config.partition_columns.values() if column is not None}
         taken: set[int] = set()
         columns = []
-        for column in self._regime.schema.fields:
+        for column in self._config.schema.fields:
             if column.name in partitions:
                 place = self._place(siblings, column, column.name)
                 self._found.partitions[column.name] = bool(place.positions)
@@ -198,7 +198,7 @@ class _Matcher:
         wanted = id_of(column) if self._mode != "none" else None
         if self._mode == "id" and wanted in siblings.ids:
             return _Place((siblings.ids[wanted],))
-        name = self._regime.physical_name(column)
+        name = self._config.physical_name(column)
         alike = siblings.alike(name)
         if alike:
             names = tuple(siblings.fields[position].name for position in alike)
@@ -233,13 +233,13 @@ class _Matcher:
                 nullable = above.nullable
                 if nullable is not None and one.nullable:
                     nullable = (*nullable, Nullable(path, column))
-                self._part(Part(path, column.data_type, column, None, one, nullable))
+                self._part(MatchedPart(path, column.data_type, column, None, one, nullable))
             elif column.data_type != PrimitiveType("void"):
-                self._found.missing.append(Missing(path, column, above.nullable == ()))
+                self._found.missing.append(MissingField(path, column, above.nullable == ()))
         for position, one in enumerate(siblings.fields):
             if position not in taken and not self._was_dropped(one):
                 path = f"{above.path}.{one.name}" if above.path else one.name
-                self._found.unknown.append(Unknown(path, one.name, not above.path))
+                self._found.unknown.append(UnknownField(path, one.name, not above.path))
 
     def _was_dropped(self, one: InFile) -> bool:
         """True for what may be a column of older versions. Files from before column mapping have no ids."""
@@ -249,7 +249,7 @@ class _Matcher:
             return True
         return one.file_id not in self._ids and self._max_id is not None and one.file_id <= self._max_id
 
-    def _part(self, part: Part) -> None:
+    def _part(self, part: MatchedPart) -> None:
         """Take a part down, and those in it as far as the file has the same."""
         import pyarrow as pa
 
@@ -268,9 +268,9 @@ class _Matcher:
                 self._inner(part, "key", key, _in_file(kind.key_field, one.leaf, nodes[0]))
                 self._inner(part, "value", value, _in_file(kind.item_field, behind, nodes[1]))
 
-    def _inner(self, part: Part, step: str, data_type: DataType, one: InFile) -> None:
+    def _inner(self, part: MatchedPart, step: str, data_type: DataType, one: InFile) -> None:
         field_path = f"{part.field_path}.{step}" if part.field_path else step
-        self._part(Part(f"{part.path}.{step}", data_type, part.field, field_path, one, None))
+        self._part(MatchedPart(f"{part.path}.{step}", data_type, part.field, field_path, one, None))
 
 
 def is_three_levels(node: FileNode) -> bool:

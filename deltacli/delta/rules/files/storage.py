@@ -19,7 +19,7 @@ from deltacli.delta.rules.framework.clock import SKEW_MS
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView
 from deltacli.delta.rules.log.log_times import is_copied
-from deltacli.quantities import format_size, format_timestamp, plural
+from deltacli.units import format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -216,7 +216,7 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     """Tombstones against the listing, and what is in the listing for no known reason. Spec: Add File (expiry)."""
     view = compared.view
     removed = newest_removals(view.tombstones, view.uri)
-    threshold = view.now_ms - deleted_file_retention_ms(view.state.regime.properties)
+    threshold = view.now_ms - deleted_file_retention_ms(view.state.config.properties)
     live_and_gone = compared.absent_names
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.

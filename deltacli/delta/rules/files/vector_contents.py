@@ -9,7 +9,7 @@ from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.file_views import VectorsView
 from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.delta.vectors.roaring import NATIVE, PORTABLE
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 _BY_ID = {
     rule.id: rule

@@ -13,7 +13,7 @@ from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file
-from deltacli.quantities import format_size
+from deltacli.units import format_size
 
 _NAME = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin")
 _COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from deltacli.delta.log.commit_lines import Action
 
 
-class Kind(Enum):
+class ActionKind(Enum):
     """What a JSON value may be."""
 
     TEXT = "a string"
@@ -25,95 +25,95 @@ class Kind(Enum):
 
 
 class Field(NamedTuple):
-    kind: Kind
+    kind: ActionKind
     required: bool = False
 
 
 _VECTOR: Mapping[str, Field] = {
-    "storageType": Field(Kind.TEXT),
-    "pathOrInlineDv": Field(Kind.TEXT),
-    "offset": Field(Kind.INT),
-    "sizeInBytes": Field(Kind.INT),
-    "cardinality": Field(Kind.LONG),
+    "storageType": Field(ActionKind.TEXT),
+    "pathOrInlineDv": Field(ActionKind.TEXT),
+    "offset": Field(ActionKind.INT),
+    "sizeInBytes": Field(ActionKind.INT),
+    "cardinality": Field(ActionKind.LONG),
 }
 """What such a descriptor lacks is a matter of `dv.bad-descriptor`."""
 
-_FORMAT: Mapping[str, Field] = {"provider": Field(Kind.TEXT, True), "options": Field(Kind.TEXT_MAP)}
+_FORMAT: Mapping[str, Field] = {"provider": Field(ActionKind.TEXT, True), "options": Field(ActionKind.TEXT_MAP)}
 
 FIELDS: Mapping[str, Mapping[str, Field]] = {
     "add": {
-        "path": Field(Kind.TEXT, True),
-        "partitionValues": Field(Kind.VALUES, True),
-        "size": Field(Kind.LONG, True),
-        "modificationTime": Field(Kind.LONG, True),
-        "dataChange": Field(Kind.BOOLEAN, True),
-        "stats": Field(Kind.TEXT),
-        "tags": Field(Kind.OBJECT),
-        "deletionVector": Field(Kind.VECTOR),
-        "baseRowId": Field(Kind.LONG),
-        "defaultRowCommitVersion": Field(Kind.LONG),
-        "clusteringProvider": Field(Kind.TEXT),
+        "path": Field(ActionKind.TEXT, True),
+        "partitionValues": Field(ActionKind.VALUES, True),
+        "size": Field(ActionKind.LONG, True),
+        "modificationTime": Field(ActionKind.LONG, True),
+        "dataChange": Field(ActionKind.BOOLEAN, True),
+        "stats": Field(ActionKind.TEXT),
+        "tags": Field(ActionKind.OBJECT),
+        "deletionVector": Field(ActionKind.VECTOR),
+        "baseRowId": Field(ActionKind.LONG),
+        "defaultRowCommitVersion": Field(ActionKind.LONG),
+        "clusteringProvider": Field(ActionKind.TEXT),
     },
     "remove": {
-        "path": Field(Kind.TEXT, True),
-        "deletionTimestamp": Field(Kind.LONG),
-        "dataChange": Field(Kind.BOOLEAN, True),
-        "extendedFileMetadata": Field(Kind.BOOLEAN),
-        "partitionValues": Field(Kind.VALUES),
-        "size": Field(Kind.LONG),
-        "stats": Field(Kind.TEXT),
-        "tags": Field(Kind.OBJECT),
-        "deletionVector": Field(Kind.VECTOR),
-        "baseRowId": Field(Kind.LONG),
-        "defaultRowCommitVersion": Field(Kind.LONG),
+        "path": Field(ActionKind.TEXT, True),
+        "deletionTimestamp": Field(ActionKind.LONG),
+        "dataChange": Field(ActionKind.BOOLEAN, True),
+        "extendedFileMetadata": Field(ActionKind.BOOLEAN),
+        "partitionValues": Field(ActionKind.VALUES),
+        "size": Field(ActionKind.LONG),
+        "stats": Field(ActionKind.TEXT),
+        "tags": Field(ActionKind.OBJECT),
+        "deletionVector": Field(ActionKind.VECTOR),
+        "baseRowId": Field(ActionKind.LONG),
+        "defaultRowCommitVersion": Field(ActionKind.LONG),
     },
     "cdc": {
-        "path": Field(Kind.TEXT, True),
-        "partitionValues": Field(Kind.VALUES, True),
-        "size": Field(Kind.LONG, True),
-        "dataChange": Field(Kind.BOOLEAN, True),
-        "tags": Field(Kind.OBJECT),
+        "path": Field(ActionKind.TEXT, True),
+        "partitionValues": Field(ActionKind.VALUES, True),
+        "size": Field(ActionKind.LONG, True),
+        "dataChange": Field(ActionKind.BOOLEAN, True),
+        "tags": Field(ActionKind.OBJECT),
     },
     "metaData": {
-        "id": Field(Kind.TEXT, True),
-        "name": Field(Kind.TEXT),
-        "description": Field(Kind.TEXT),
-        "format": Field(Kind.FORMAT, True),
-        "schemaString": Field(Kind.TEXT, True),
-        "partitionColumns": Field(Kind.TEXTS, True),
-        "configuration": Field(Kind.TEXT_MAP, True),
-        "createdTime": Field(Kind.LONG),
+        "id": Field(ActionKind.TEXT, True),
+        "name": Field(ActionKind.TEXT),
+        "description": Field(ActionKind.TEXT),
+        "format": Field(ActionKind.FORMAT, True),
+        "schemaString": Field(ActionKind.TEXT, True),
+        "partitionColumns": Field(ActionKind.TEXTS, True),
+        "configuration": Field(ActionKind.TEXT_MAP, True),
+        "createdTime": Field(ActionKind.LONG),
     },
     "protocol": {
-        "minReaderVersion": Field(Kind.INT, True),
-        "minWriterVersion": Field(Kind.INT, True),
-        "readerFeatures": Field(Kind.TEXTS),
-        "writerFeatures": Field(Kind.TEXTS),
+        "minReaderVersion": Field(ActionKind.INT, True),
+        "minWriterVersion": Field(ActionKind.INT, True),
+        "readerFeatures": Field(ActionKind.TEXTS),
+        "writerFeatures": Field(ActionKind.TEXTS),
     },
     "txn": {
-        "appId": Field(Kind.TEXT, True),
-        "version": Field(Kind.LONG, True),
-        "lastUpdated": Field(Kind.LONG),
+        "appId": Field(ActionKind.TEXT, True),
+        "version": Field(ActionKind.LONG, True),
+        "lastUpdated": Field(ActionKind.LONG),
     },
     "domainMetadata": {
-        "domain": Field(Kind.TEXT, True),
-        "configuration": Field(Kind.TEXT, True),
-        "removed": Field(Kind.BOOLEAN, True),
+        "domain": Field(ActionKind.TEXT, True),
+        "configuration": Field(ActionKind.TEXT, True),
+        "removed": Field(ActionKind.BOOLEAN, True),
     },
     "sidecar": {
-        "path": Field(Kind.TEXT, True),
-        "sizeInBytes": Field(Kind.LONG, True),
-        "modificationTime": Field(Kind.LONG, True),
-        "tags": Field(Kind.OBJECT),
+        "path": Field(ActionKind.TEXT, True),
+        "sizeInBytes": Field(ActionKind.LONG, True),
+        "modificationTime": Field(ActionKind.LONG, True),
+        "tags": Field(ActionKind.OBJECT),
     },
-    "checkpointMetadata": {"version": Field(Kind.LONG, True), "tags": Field(Kind.OBJECT)},
+    "checkpointMetadata": {"version": Field(ActionKind.LONG, True), "tags": Field(ActionKind.OBJECT)},
 }
 """Fields of every action whose fields the protocol fixes; `commitInfo` may hold anything."""
 
 _PLAIN = {
-    Kind.TEXT: str,
-    Kind.BOOLEAN: bool,
-    Kind.OBJECT: dict,
+    ActionKind.TEXT: str,
+    ActionKind.BOOLEAN: bool,
+    ActionKind.OBJECT: dict,
 }
 
 
@@ -146,31 +146,31 @@ def _faults(fields: Mapping[str, Field], action: Action, prefix: str) -> Iterato
             yield from _faults_inside(field, value, prefix + name)
 
 
-def _is_plain(kind: Kind, value: object) -> bool:
+def _is_plain(kind: ActionKind, value: object) -> bool:
     """True where a value is what it must be; False where it is not, or has to be looked into."""
     plain = _PLAIN.get(kind)
     if plain is not None:
         return type(value) is plain
-    if kind is Kind.LONG:
+    if kind is ActionKind.LONG:
         return type(value) is int and -(2**63) <= value < 2**63
-    if kind is Kind.INT:
+    if kind is ActionKind.INT:
         return type(value) is int and -(2**31) <= value < 2**31
     return False
 
 
 def _faults_inside(field: Field, value: Any, name: str) -> Iterator[FieldFault]:  # Any: a JSON value
     match field.kind:
-        case Kind.VECTOR if type(value) is dict:
+        case ActionKind.VECTOR if type(value) is dict:
             yield from _faults(_VECTOR, value, f"{name}.")
-        case Kind.FORMAT if type(value) is dict:
+        case ActionKind.FORMAT if type(value) is dict:
             yield from _faults(_FORMAT, value, f"{name}.")
-        case Kind.TEXTS if type(value) is list:
+        case ActionKind.TEXTS if type(value) is list:
             odd = [item for item in value if type(item) is not str]
             if odd:
                 yield FieldFault(name, f"an array with {shown(odd[0])}", field.kind.value)
-        case Kind.TEXT_MAP | Kind.VALUES if type(value) is dict:
+        case ActionKind.TEXT_MAP | ActionKind.VALUES if type(value) is dict:
             for key, item in value.items():
-                if type(item) is not str and not (item is None and field.kind is Kind.VALUES):
+                if type(item) is not str and not (item is None and field.kind is ActionKind.VALUES):
                     yield FieldFault(f"{name}.{key}", shown(item), "a string")
         case _:
             yield FieldFault(name, shown(value), field.kind.value)

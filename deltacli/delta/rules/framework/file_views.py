@@ -14,11 +14,11 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import ChunkFacts, Footer, leaf_columns
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT
 from deltacli.delta.schema.file_columns import FileColumns
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 if TYPE_CHECKING:
     import pyarrow
@@ -101,7 +101,7 @@ class FootersView:
     footers: Sequence[Footer]
     """Of each row of `live`."""
     schema: FileSchema
-    regime: Regime
+    config: TableConfiguration
     memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, under their names
     run_memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, for the whole run
     rows_follow: bool = False
@@ -125,7 +125,7 @@ class FootersView:
     @cached_property
     def columns(self) -> FileColumns:
         """Finds the columns of the table in these files."""
-        return FileColumns(self.regime.mapping_mode, self.regime.physical_name)
+        return FileColumns(self.config.mapping_mode, self.config.physical_name)
 
     def leaf(self, index: int) -> LeafRows:
         """What is said of the column with this number in `schema.leaves`."""
@@ -152,7 +152,7 @@ class FileSchemaView:
     """
 
     schema: FileSchema
-    regime: Regime
+    config: TableConfiguration
     place: Place
     files: int
     rows: int
@@ -178,7 +178,7 @@ class AllFootersView:
     """
 
     place: Place
-    regime: Regime
+    config: TableConfiguration
     schemas: Sequence[FileSchemaView]
     complete: bool
     run_memory: dict[str, Any]  # Any: as in FootersView
@@ -209,7 +209,7 @@ class VectorsView:
     live: LiveAdds
     vectors: Sequence[VectorFacts]
     file_rows: Sequence[int | None]
-    regime: Regime
+    config: TableConfiguration
 
     def place(self, row: int) -> Place:
         """Where the log names the file with the vector."""
@@ -258,7 +258,7 @@ class AnswersView:
     live: LiveAdds
     footers: Sequence[Footer | None]
     answers: Sequence[Mapping[str, Any]]  # Any: what each question makes of a file
-    regime: Regime
+    config: TableConfiguration
     schemas: Mapping[bytes, FileSchema]
     """`Footer.schema` -> what it is."""
     memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, for the whole run
@@ -275,6 +275,6 @@ class AllRowsView:
     """After the last `AnswersView`: for what can only be told when all rows were seen. `memory` is theirs."""
 
     place: Place
-    regime: Regime
+    config: TableConfiguration
     memory: dict[str, Any]  # Any: as in AnswersView
     limited: bool

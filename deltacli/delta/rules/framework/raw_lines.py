@@ -22,7 +22,7 @@ from deltacli.delta.log.commit_lines import (
 )
 from deltacli.delta.rules.framework.action_types import FIELDS, faults_of, shown, unknown_fields
 from deltacli.delta.rules.framework.base import Finding, Place
-from deltacli.delta.rules.framework.views import Placed
+from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.rules.log import commit_lines as rules
 
 _MOST_PLAIN_SHAPES = 10_000
@@ -37,8 +37,8 @@ class ScannedLines(NamedTuple):
     a line could not be parsed: what it held is not known.
     """
 
-    actions: list[Placed]
-    broken: list[Placed]
+    actions: list[LocatedAction]
+    broken: list[LocatedAction]
     findings: list[Finding]
     is_readable: bool
 
@@ -155,14 +155,14 @@ class LineScanner:
             if type(action) is dict:
                 shape = (kind, *action, *map(type, action.values()))
                 if (shape in self._sound and _small_parts_are_plain(action)) or kind not in FIELDS:
-                    run.actions.append(Placed(kind, action, number))
+                    run.actions.append(LocatedAction(kind, action, number))
                 else:
-                    self._take_unusual(shape, Placed(kind, action, number), run)
+                    self._take_unusual(shape, LocatedAction(kind, action, number), run)
             elif action is not None:
                 _take_no_object(kind, action, number, run)
         return is_filled
 
-    def _take_unusual(self, shape: tuple[Any, ...], placed: Placed, run: _Run) -> None:
+    def _take_unusual(self, shape: tuple[Any, ...], placed: LocatedAction, run: _Run) -> None:
         """Take an action of a shape that was not seen before, or with parts that a shape does not tell."""
         kind, action, number = placed
         odd = self._odd.get(shape)
@@ -193,8 +193,8 @@ class _Run:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.actions: list[Placed] = []
-        self.broken: list[Placed] = []
+        self.actions: list[LocatedAction] = []
+        self.broken: list[LocatedAction] = []
         self.is_readable = True
         self.odd_ends = 0
         self._findings: list[Finding] = []
@@ -235,14 +235,14 @@ def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
 
 def _take_no_object(kind: str, action: Any, number: int, run: _Run) -> None:  # Any: a JSON value
     if kind not in KNOWN_ACTIONS:
-        run.actions.append(Placed(kind, {}, number))
+        run.actions.append(LocatedAction(kind, {}, number))
     elif kind == "commitInfo":  # free in form; a rule of its own asks for an object
-        run.actions.append(Placed(kind, {"": action}, number))
+        run.actions.append(LocatedAction(kind, {"": action}, number))
     else:
         message = f"{kind} is {shown(action)}, expected an object"
         place = run.place._replace(line=number)
         run.report(rules.WRONG_TYPE.at(place, message, seen=shown(action), expected="an object"))
-        run.broken.append(Placed(kind, {}, number))
+        run.broken.append(LocatedAction(kind, {}, number))
 
 
 def _small_parts_are_plain(action: Action) -> bool:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.paths import canonical, canonical_all
 from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
@@ -27,7 +27,7 @@ MOST_ROWS_TOLD = 1_000
 """Of the rows of one view that one check finds faulty, so many are told."""
 
 
-class Placed(NamedTuple):
+class LocatedAction(NamedTuple):
     """An action as found in a file of JSON lines. `line` counts from 1."""
 
     kind: str
@@ -62,7 +62,7 @@ class TouchedFile(NamedTuple):
     it must be; `live` are the logical files of the path before the commit, None where that can't be known.
     """
 
-    placed: Placed
+    placed: LocatedAction
     path: str
     dv_id: str | None
     live: Sequence[LiveFile] | None
@@ -80,15 +80,15 @@ class CommitView:
     version: int
     size_bytes: int
     modified_ms: int
-    others: list[Placed]
+    others: list[LocatedAction]
     """Every action but add and remove, in file order, unknown kinds among them."""
-    adds: list[Placed]
-    removes: list[Placed]
+    adds: list[LocatedAction]
+    removes: list[LocatedAction]
     first_kind: str | None
     """The kind of the first action of the file."""
-    before: Regime
+    before: TableConfiguration
     """In force when this commit was made."""
-    after: Regime
+    after: TableConfiguration
     """In force from this commit on. A commit must satisfy what it brings itself."""
     live_at: Callable[[str], Sequence[LiveFile] | None]
     """Canonical path -> the logical files of that path which are live before this commit; None where the log that would
@@ -116,7 +116,7 @@ class CommitView:
         """The same for a path as found."""
         return self.live_at(canonical(path))
 
-    def of_kind(self, kind: str) -> list[Placed]:
+    def of_kind(self, kind: str) -> list[LocatedAction]:
         """The actions of a kind that is neither add nor remove."""
         return [placed for placed in self.others if placed.kind == kind]
 
@@ -130,7 +130,7 @@ class CommitView:
         """The files of `removes`."""
         return self._touched(self.removes)
 
-    def _touched(self, actions: Sequence[Placed]) -> list[TouchedFile]:
+    def _touched(self, actions: Sequence[LocatedAction]) -> list[TouchedFile]:
         sound = [placed for placed in actions if type(placed.action.get("path")) is str]
         keys = canonical_all([placed.action["path"] for placed in sound])
         found = []
@@ -159,9 +159,9 @@ class MetadataView:
     place: Place
     version: int
     raw: Action
-    regime: Regime
+    config: TableConfiguration
     """In force from this action on."""
-    previous: Regime | None
+    previous: TableConfiguration | None
     """None where nothing is known of what was before."""
     commit: CommitView | None
     """The commit that holds it; None for a checkpoint's."""
@@ -176,19 +176,19 @@ class ProtocolView:
     place: Place
     version: int
     raw: Action
-    regime: Regime
-    previous: Regime | None
+    config: TableConfiguration
+    previous: TableConfiguration | None
     commit: CommitView | None
 
 
 @dataclass
-class RegimeView:
+class TableConfigurationView:
     """A protocol and a metadata in force together, seen once for each pair."""
 
     place: Place
     """Of the action that made the pair: the metaData where both came at once."""
     version: int
-    regime: Regime
+    config: TableConfiguration
     memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, under its own name
     """The memory of `MetadataView`."""
 
@@ -201,7 +201,7 @@ class FilesView:
     """
 
     adds: pyarrow.RecordBatch
-    regime: Regime
+    config: TableConfiguration
     versions: Sequence[int] | None
     """The version of each row; None: all of them are of the checkpoint at `path`."""
     lines: Sequence[int] | None
@@ -255,7 +255,7 @@ class ListingView:
     staged: Sequence[StoredFile]
     """Of `_staged_commits`."""
     listing: LogListing
-    regime: Regime
+    config: TableConfiguration
     """The newest that could be read; empty where none could."""
     now_ms: int
     has_hint: bool
@@ -287,7 +287,7 @@ class HistoryView:
 
     commits: Sequence[CommitView]
     listing: LogListing
-    regime: Regime
+    config: TableConfiguration
     now_ms: int
     counts: Mapping[int, Mapping[str, int]]
     """version -> kind -> how many actions."""
@@ -298,7 +298,7 @@ class StateView:
     """The state of the newest version that could be rebuilt, as far as its log can be read."""
 
     version: int
-    regime: Regime
+    config: TableConfiguration
     transactions: Mapping[str, tuple[int, int | None]]
     """application -> version, lastUpdated."""
     domains: Mapping[str, str]
@@ -332,7 +332,7 @@ class ExpectedState:
     """What replay of older files makes of a version: against it checkpoints and checksums are compared."""
 
     version: int
-    regime: Regime
+    config: TableConfiguration
     transactions: Mapping[str, tuple[int, int | None]]
     domains: Mapping[str, str]
     totals: Totals
@@ -364,7 +364,7 @@ class CheckpointView:
     """Kind -> number of actions, over all files."""
     inline_file_actions: int
     missing_sidecars: Sequence[str]
-    regime: Regime
+    config: TableConfiguration
     """What the checkpoint itself holds."""
     expected: ExpectedState | None
     """None where the commits below are gone: then nothing but the checkpoint itself can be judged."""
@@ -423,8 +423,8 @@ class CompactionView:
     """A log compaction file and the commits it stands for."""
 
     file: LogFile
-    actions: Sequence[Placed]
-    commits: Sequence[Sequence[Placed]] | None
+    actions: Sequence[LocatedAction]
+    commits: Sequence[Sequence[LocatedAction]] | None
     """All actions of each commit of its range, ascending; None where one is gone or unreadable."""
     is_readable: bool
 
@@ -447,7 +447,7 @@ class StorageView:
     """
     tombstones: Sequence[Action]
     """Removes of the newest state, as found, and of all visible commits."""
-    cdc: Sequence[tuple[Placed, int]]
+    cdc: Sequence[tuple[LocatedAction, int]]
     """Every cdc action of visible commits with its version."""
     commits: Sequence[CommitView]
     uri: str

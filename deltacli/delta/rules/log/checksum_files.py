@@ -17,7 +17,7 @@ from deltacli.delta.paths.paths import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.views import ChecksumView, ExpectedState
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 AREA = Area("checksums")
 

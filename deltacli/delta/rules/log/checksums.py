@@ -21,9 +21,9 @@ from deltacli.delta.rules.log.checksum_files import (
     read_checksum,
     rows_of,
 )
-from deltacli.delta.rules.log.regime_differences import metadata_differences, protocol_differences
+from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import CommitCorrupt
-from deltacli.quantities import format_ranges
+from deltacli.units import format_ranges
 
 _NUMBERS = ("tableSizeBytes", "numFiles", "numMetadata", "numProtocol")
 
@@ -209,29 +209,29 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
 
 
 @AREA.check(ChecksumView, METADATA_DIFFERS, PROTOCOL_DIFFERS)
-def the_regime_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]:
+def the_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]:
     """How a schema is spelled, the order of properties and of features do not count."""
     value, expected = comparable(view)
     if expected is None:
         return
-    if isinstance(value.get("metadata"), dict) and expected.regime.metadata is not None:
+    if isinstance(value.get("metadata"), dict) and expected.config.metadata is not None:
         try:
             metadata = read_metadata(value["metadata"], view.path)
         except CommitCorrupt as fault:
             yield METADATA_DIFFERS.at(view.place(key="metadata"), fault.message, seen=value["metadata"])
         else:
-            found, wanted = metadata.as_json(), expected.regime.metadata.as_json()
-            for name in metadata_differences(metadata, expected.regime.metadata):
+            found, wanted = metadata.as_json(), expected.config.metadata.as_json()
+            for name in metadata_differences(metadata, expected.config.metadata):
                 top = name.partition(".")[0]
                 yield differs(view, METADATA_DIFFERS, f"metadata.{name}", found.get(top), wanted.get(top))
-    if isinstance(value.get("protocol"), dict) and expected.regime.protocol is not None:
+    if isinstance(value.get("protocol"), dict) and expected.config.protocol is not None:
         try:
             protocol = read_protocol(value["protocol"], view.path)
         except CommitCorrupt as fault:
             yield PROTOCOL_DIFFERS.at(view.place(key="protocol"), fault.message, seen=value["protocol"])
         else:
-            found, wanted = protocol.as_json(), expected.regime.protocol.as_json()
-            for name in protocol_differences(protocol, expected.regime.protocol):
+            found, wanted = protocol.as_json(), expected.config.protocol.as_json()
+            for name in protocol_differences(protocol, expected.config.protocol):
                 yield differs(view, PROTOCOL_DIFFERS, f"protocol.{name}", found.get(name), wanted.get(name))
 
 
@@ -239,10 +239,10 @@ def the_regime_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]:
 def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
     """Present if and only if in-commit timestamps are on. Spec: Version Checksum File Schema."""
     value, expected = comparable(view)
-    if expected is None or expected.regime.protocol is None or expected.regime.metadata is None:
+    if expected is None or expected.config.protocol is None or expected.config.metadata is None:
         return
     name, found = "inCommitTimestampOpt", value.get("inCommitTimestampOpt")
-    if (found is not None) is not expected.regime.has_ict:
+    if (found is not None) is not expected.config.has_ict:
         yield COMMIT_TIME.at(
             view.place(key=name),
             f"the checksum of version {view.version} has {'no' if found is None else 'an'} in-commit timestamp, and "
@@ -273,7 +273,7 @@ def transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
     found = {str(row.get("appId")): row.get("version") for row in rows}
     wanted = {application: version for application, (version, _) in expected.transactions.items()}
     names = found.keys() & wanted.keys()
-    if TRANSACTION_RETENTION not in expected.regime.properties:
+    if TRANSACTION_RETENTION not in expected.config.properties:
         names = found.keys() | wanted.keys()
     yield from differences(view, TRANSACTIONS, "the transaction of", names, found, wanted)
 
@@ -301,7 +301,7 @@ def domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
     """A missing commit between others is a gap, which has its own rule. Spec: Version Checksum File."""
     commits = view.listing.commits
-    if not commits or (view.regime.protocol is not None and view.regime.protocol.is_catalog_managed):
+    if not commits or (view.config.protocol is not None and view.config.protocol.is_catalog_managed):
         return
     oldest, newest = min(commits), view.newest_commit
     versions = _versions_with_checksum(view)

@@ -14,11 +14,11 @@ from deltacli.delta.protocol.properties import (
 )
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.clock import SKEW_MS
-from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, RegimeView
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, TableConfigurationView
 from deltacli.delta.rules.log import commit_time_rows as rows
 from deltacli.delta.rules.log.log_files import gaps_of
 from deltacli.delta.rules.log.log_times import is_copied
-from deltacli.quantities import format_timestamp
+from deltacli.units import format_timestamp
 
 AREA = rows.AREA
 
@@ -79,16 +79,16 @@ def enablement_properties(view: HistoryView) -> Iterator[Finding]:
     has_older = False
     judged: set[tuple[str | None, str | None, bool]] = set()
     for commit in view.commits:
-        regime = commit.after
-        if not regime.has_ict:
+        config = commit.after
+        if not config.has_ict:
             # Without a protocol or a metaData nobody knows what held: a log that begins with a checkpoint.
-            has_older = has_older or (regime.protocol is not None and regime.metadata is not None)
+            has_older = has_older or (config.protocol is not None and config.metadata is not None)
             continue
-        if regime is commit.before:
+        if config is commit.before:
             continue
-        keys = regime.in_commit_keys
+        keys = config.in_commit_keys
         assert keys is not None
-        texts = (regime.properties.get(keys.version), regime.properties.get(keys.timestamp))
+        texts = (config.properties.get(keys.version), config.properties.get(keys.timestamp))
         if (*texts, has_older) not in judged:
             judged.add((*texts, has_older))
             yield from _enablement_of(commit, keys, times, has_older=has_older)
@@ -97,9 +97,9 @@ def enablement_properties(view: HistoryView) -> Iterator[Finding]:
 def _enablement_of(
     commit: CommitView, keys: InCommitKeys, times: dict[int, int | None], *, has_older: bool
 ) -> Iterator[Finding]:
-    regime = commit.after
-    version_text, timestamp_text = regime.properties.get(keys.version), regime.properties.get(keys.timestamp)
-    place = (regime.metadata_place or commit.place())._replace(key=keys.version)
+    config = commit.after
+    version_text, timestamp_text = config.properties.get(keys.version), config.properties.get(keys.timestamp)
+    place = (config.metadata_place or commit.place())._replace(key=keys.version)
     rule = rows.ENABLEMENT_PROPERTIES
     if (version_text is None) != (timestamp_text is None):
         has, lacks = keys.version, keys.timestamp
@@ -111,22 +111,22 @@ def _enablement_of(
             message = "older versions have no in-commit timestamps, and no property says with which version they begin"
             yield rule.at(place, message, expected=f"{keys.version}, {keys.timestamp}")
     else:
-        version = parse_integer(regime.properties, keys.version)
-        timestamp = parse_integer(regime.properties, keys.timestamp)
+        version = parse_integer(config.properties, keys.version)
+        timestamp = parse_integer(config.properties, keys.timestamp)
         found = times.get(version) if version is not None else None
         if found is not None and timestamp is not None and found != timestamp:
             message = f"{keys.timestamp} is not the in-commit timestamp of version {version}"
             yield rule.at(place._replace(key=keys.timestamp), message, seen=timestamp, expected=found)
 
 
-@AREA.check(RegimeView, rows.WITHOUT_FEATURE)
-def property_without_feature(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, rows.WITHOUT_FEATURE)
+def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: In-Commit Timestamps."""
-    regime = view.regime
-    if regime.protocol is None or regime.has_ict:
+    config = view.config
+    if config.protocol is None or config.has_ict:
         return
     for feature, (switch, *_) in IN_COMMIT_KEYS.items():
-        if regime.is_on(switch):
+        if config.is_on(switch):
             message = f"{switch} is true, but the protocol lacks the feature {feature}: it has no effect"
             yield rows.WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
 
@@ -134,10 +134,10 @@ def property_without_feature(view: RegimeView) -> Iterator[Finding]:
 @AREA.check(ListingView, rows.UNPUBLISHED_POSSIBLE, rows.READABLE_PARTIALLY)
 def state_outside_the_log(view: ListingView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables; RFC: Iceberg v4 metadata."""
-    if names := sorted(view.regime.features & CATALOG_FEATURES):
+    if names := sorted(view.config.features & CATALOG_FEATURES):
         message = f"a catalog manages this table: versions after {view.listing.newest_version} may exist there"
         yield rows.UNPUBLISHED_POSSIBLE.at(view.place(), message, seen=", ".join(names))
-    if names := sorted(view.regime.features & ADAPTIVE):
+    if names := sorted(view.config.features & ADAPTIVE):
         message = "the state of this table lies in manifests as well: only its log was checked"
         yield rows.READABLE_PARTIALLY.at(view.place(), message, seen=", ".join(names))
 
@@ -151,13 +151,13 @@ def catalog_commit_without_id(view: CommitView) -> Iterator[Finding]:
         yield rows.TXNID_MISSING.at(view.place(), message, expected="commitInfo.txnId")
 
 
-@AREA.check(RegimeView, rows.CATALOG_ICT_MISSING)
-def catalog_without_in_commit_timestamps(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, rows.CATALOG_ICT_MISSING)
+def catalog_without_in_commit_timestamps(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables (they require in-commit timestamps to be active)."""
-    regime = view.regime
-    if regime.metadata is not None and regime.features & MANAGED_BY_CATALOG and not regime.has_ict:
+    config = view.config
+    if config.metadata is not None and config.features & MANAGED_BY_CATALOG and not config.has_ict:
         message = "a catalog manages this table, but in-commit timestamps are not on"
-        seen = regime.properties.get(IN_COMMIT_TIMESTAMPS) or "unset"
+        seen = config.properties.get(IN_COMMIT_TIMESTAMPS) or "unset"
         place = view.place._replace(key=IN_COMMIT_TIMESTAMPS)
         yield rows.CATALOG_ICT_MISSING.at(place, message, seen=seen, expected="true")
 
@@ -165,7 +165,7 @@ def catalog_without_in_commit_timestamps(view: RegimeView) -> Iterator[Finding]:
 @AREA.check(ListingView, rows.PUBLISH_ORDER)
 def published_out_of_order(view: ListingView) -> Iterator[Finding]:
     """Spec: Publishing Commits (in order). What is missing below a checkpoint, `log.gap` reports."""
-    if not view.regime.features & CATALOG_FEATURES:
+    if not view.config.features & CATALOG_FEATURES:
         return
     base = max((instance.version for instance in view.listing.checkpoints), default=-1)
     for first, last in gaps_of(view.listing):

@@ -13,9 +13,9 @@ from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.views import CompactionView, ListingView, Placed
+from deltacli.delta.rules.framework.views import CompactionView, ListingView, LocatedAction
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 AREA = Area("compactions")
 
@@ -191,9 +191,9 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
         )
 
 
-def _reconciled(commits: Iterable[Sequence[Placed]]) -> dict[Key, Placed]:
+def _reconciled(commits: Iterable[Sequence[LocatedAction]]) -> dict[Key, LocatedAction]:
     """The newest action of every key; within a commit the last, and an add before a remove."""
-    newest: dict[Key, Placed] = {}
+    newest: dict[Key, LocatedAction] = {}
     for actions in commits:
         added = {_key(placed) for placed in actions if placed.kind == "add"}
         for placed in actions:
@@ -203,7 +203,7 @@ def _reconciled(commits: Iterable[Sequence[Placed]]) -> dict[Key, Placed]:
     return newest
 
 
-def _key(placed: Placed) -> Key | None:
+def _key(placed: LocatedAction) -> Key | None:
     action = placed.action
     match placed.kind:
         case "add" | "remove":
@@ -220,7 +220,7 @@ def _key(placed: Placed) -> Key | None:
     return None
 
 
-def _repeated(actions: Iterable[Placed]) -> dict[Key, None]:
+def _repeated(actions: Iterable[LocatedAction]) -> dict[Key, None]:
     seen: set[Key] = set()
     found: dict[Key, None] = {}
     for placed in actions:
@@ -232,7 +232,9 @@ def _repeated(actions: Iterable[Placed]) -> dict[Key, None]:
     return found
 
 
-def _differences(expected: Mapping[Key, Placed], found: Mapping[Key, Placed]) -> Iterator[tuple[Key, str]]:
+def _differences(
+    expected: Mapping[Key, LocatedAction], found: Mapping[Key, LocatedAction]
+) -> Iterator[tuple[Key, str]]:
     for key, placed in expected.items():
         other = found.get(key)
         if other is None:

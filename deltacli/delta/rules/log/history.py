@@ -10,7 +10,7 @@ from deltacli.delta.rules.files.storage import Compared
 from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
 from deltacli.delta.rules.log import history_rows as rows
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 AREA = rows.AREA
 

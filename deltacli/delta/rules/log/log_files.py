@@ -16,7 +16,7 @@ from deltacli.delta.rules.framework.clock import DAY_MS
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows
 from deltacli.delta.rules.log import log_times
-from deltacli.quantities import format_ranges, format_timestamp, plural, ranges_of
+from deltacli.units import format_ranges, format_timestamp, plural, ranges_of
 
 AREA = rows.AREA
 __all__ = ["AREA", "log_times"]  # whose checks belong to this area
@@ -70,7 +70,7 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
             yield _gap(view, first, last, needed=False)
         elif last - first + 2 > LARGEST_JUMP:
             yield _jump(view, first, last)
-        elif not view.regime.features & CATALOG_FEATURES:
+        elif not view.config.features & CATALOG_FEATURES:
             # Of a catalog-managed table the catalog may hold what is missing: `catalog.publish-order` reports that.
             yield _gap(view, first, last, needed=True)
 
@@ -178,9 +178,9 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
     staged = [file for file in view.staged if not file.path.startswith(".")]
     if not staged:
         return
-    if view.regime.protocol is not None and not view.regime.features & CATALOG_FEATURES:
+    if view.config.protocol is not None and not view.config.features & CATALOG_FEATURES:
         message = f"{plural(len(staged), 'staged commit')} in _staged_commits, but no catalog manages this table"
-        seen = ", ".join(sorted(view.regime.features)) or "no feature"
+        seen = ", ".join(sorted(view.config.features)) or "no feature"
         place = view.place(f"_staged_commits/{staged[0].path}")
         yield rows.STAGED_WITHOUT_FEATURE.at(place, message, seen=seen, expected="catalogManaged")
         return
@@ -201,9 +201,9 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
 @AREA.check(ListingView, rows.NO_CHECKPOINT_LONG)
 def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
     """Spec: Checkpoints."""
-    if view.regime.metadata is None:
+    if view.config.metadata is None:
         return
-    interval = parse_integer(view.regime.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
+    interval = parse_integer(view.config.properties, "delta.checkpointInterval") or DEFAULT_CHECKPOINT_INTERVAL
     limit = max(10 * interval, 100)
     newest = view.newest_checkpoint
     base = newest.version if newest else -1
@@ -217,9 +217,9 @@ def many_commits_without_checkpoint(view: ListingView) -> Iterator[Finding]:
 @AREA.check(ListingView, rows.CLEANUP_OVERDUE)
 def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     """Spec: Metadata Cleanup (whole days, and never above the newest checkpoint old enough)."""
-    if view.regime.metadata is None:
+    if view.config.metadata is None:
         return
-    properties = view.regime.properties
+    properties = view.config.properties
     if str(properties.get("delta.enableExpiredLogCleanup") or "true").strip().lower() == "false":
         return
     retention = parse_interval(properties.get("delta.logRetentionDuration") or "")

@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.base import Finding, Place
 from deltacli.delta.rules.framework.clock import DAY_MS, SKEW_MS
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows
-from deltacli.quantities import format_timestamp, plural
+from deltacli.units import format_timestamp, plural
 
 AREA = rows.AREA
 
@@ -40,8 +40,8 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
 
 def _first_in_commit_time(view: ListingView) -> int | None:
     """The version from which on in-commit timestamps count; None: they are off."""
-    keys = view.regime.in_commit_keys
-    return None if keys is None else parse_integer(view.regime.properties, keys.version) or 0
+    keys = view.config.in_commit_keys
+    return None if keys is None else parse_integer(view.config.properties, keys.version) or 0
 
 
 @AREA.check(ListingView, rows.MTIME_FUTURE)

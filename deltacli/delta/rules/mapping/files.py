@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.delta.rules.files.data_types import match_of
-from deltacli.delta.rules.files.file_match import NESTED_IDS, OtherId, Part, id_of
+from deltacli.delta.rules.files.file_match import NESTED_IDS, MatchedPart, OtherId, id_of
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView
 from deltacli.delta.rules.mapping.fields import AREA
@@ -44,11 +44,11 @@ FIELD_ID_MISMATCH = AREA.rule(
 @AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
 def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
     """The ids beside the names, at every depth."""
-    mode = view.regime.mapping_mode
+    mode = view.config.mapping_mode
     if mode == "none":
         return
     found = match_of(view)
-    parts = [(part, wanted_id(part, view.regime.physical_name(part.field))) for part in found.parts]
+    parts = [(part, wanted_id(part, view.config.physical_name(part.field))) for part in found.parts]
     if mode == "id":
         without = [part for part, wanted in parts if wanted is not None and _lacks_id(part)]
         yield from _without_ids(view, without, has_any=any(part.file.file_id is not None for part in found.parts))
@@ -62,7 +62,7 @@ def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
         yield FIELD_ID_MISMATCH.at(place, _other_id(view, other), seen=_seen(other), expected=other.expected)
 
 
-def wanted_id(part: Part, physical_name: str) -> int | None:
+def wanted_id(part: MatchedPart, physical_name: str) -> int | None:
     """The field id that a file must have for a part; of elements, keys and values where the table names one."""
     if part.field_path is None:
         return id_of(part.field)
@@ -71,11 +71,11 @@ def wanted_id(part: Part, physical_name: str) -> int | None:
     return found if isinstance(found, int) and not isinstance(found, bool) else None
 
 
-def _lacks_id(part: Part) -> bool:
+def _lacks_id(part: MatchedPart) -> bool:
     return part.field_path is None and part.file.file_id is None
 
 
-def _without_ids(view: FileSchemaView, without: list[Part], *, has_any: bool) -> Iterator[Finding]:
+def _without_ids(view: FileSchemaView, without: list[MatchedPart], *, has_any: bool) -> Iterator[Finding]:
     if without and not has_any:
         message = f"no column has a field id in {view.shown_files}, and column mapping goes by ids"
         yield FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.rules.actions.replaced import replaces_all_files
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
@@ -104,7 +104,7 @@ class _Given:
 @AREA.check(MetadataView, MODE_CHANGE_ILLEGAL, MAX_ID_DECREASED)
 def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     """Compare the mode and the highest id with those before."""
-    before, after = view.previous, view.regime
+    before, after = view.previous, view.config
     if before is None or not _is_same_table(before, after) or view.raw is not after.raw_metadata:
         return
     old, new = before.mapping_mode, after.mapping_mode
@@ -118,8 +118,8 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
         yield from _decreased(view.place, before, after)
 
 
-def _decreased(place: Place, before: Regime, after: Regime) -> Iterator[Finding]:
-    was, now = (parse_integer(regime.properties, MAX_COLUMN_ID) for regime in (before, after))
+def _decreased(place: Place, before: TableConfiguration, after: TableConfiguration) -> Iterator[Finding]:
+    was, now = (parse_integer(config.properties, MAX_COLUMN_ID) for config in (before, after))
     if was is None or now is None or now >= was:
         return
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
@@ -131,17 +131,17 @@ def _decreased(place: Place, before: Regime, after: Regime) -> Iterator[Finding]
 @AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)
 def ids_and_names_are_given_once(view: MetadataView) -> Iterator[Finding]:
     """Compare ids and physical names with all that were given since the table, its files or its mapping began."""
-    regime = view.regime
-    if regime.schema is None or view.raw is not regime.raw_metadata:
+    config = view.config
+    if config.schema is None or view.raw is not config.raw_metadata:
         return
-    if regime.mapping_mode == "none":
+    if config.mapping_mode == "none":
         view.memory.pop(_GIVEN, None)
         return
     given: _Given = view.memory.setdefault(_GIVEN, _Given())
-    is_other_table = view.previous is not None and not _is_same_table(view.previous, regime)
+    is_other_table = view.previous is not None and not _is_same_table(view.previous, config)
     if is_other_table or (view.commit is not None and replaces_all_files(view.commit)):
         given = view.memory[_GIVEN] = _Given()
-    fields = mapped_fields(regime.schema)
+    fields = mapped_fields(config.schema)
     yield from _reused(view.place, fields, given)
     given.take(fields)
 
@@ -168,5 +168,5 @@ def _reused(place: Place, fields: Sequence[MappedField], given: _Given) -> Itera
                 yield PHYSICAL_PATH_REUSED.at(here, message, seen=path[-1], expected="a name that was never used")
 
 
-def _is_same_table(before: Regime, after: Regime) -> bool:
+def _is_same_table(before: TableConfiguration, after: TableConfiguration) -> bool:
     return before.metadata is not None and after.metadata is not None and before.metadata.id == after.metadata.id

@@ -48,13 +48,13 @@ STATS_KEY_LOGICAL = AREA.rule(
 @AREA.check(FilesView, PARTITION_KEY_LOGICAL)
 def partition_values_have_physical_names(view: FilesView) -> Iterator[Finding]:
     """Look for the logical names of partition columns among the keys of partition values."""
-    physical = view.regime.partition_columns
+    physical = view.config.partition_columns
     renamed = {
         column.name: name
         for name, column in physical.items()
         if column is not None and column.name != name and column.name not in physical
     }
-    if view.regime.mapping_mode == "none" or not renamed:
+    if view.config.mapping_mode == "none" or not renamed:
         return
     values = view.adds.column("partitionValues")
     for row, key in _rows_with_keys(values, list(renamed)):
@@ -82,12 +82,12 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
     """Look for logical names among the columns of statistics that the schema does not have; each name is reported once
     for files that share a regime.
     """
-    if view.regime.mapping_mode == "none" or view.regime.schema is None:
+    if view.config.mapping_mode == "none" or view.config.schema is None:
         return
     found = stats_of(view)
     for path, unknown in found.unknown.items():
         if found.schema.is_logical(path):
-            logical, physical = _names_of(path, view.regime.schema)
+            logical, physical = _names_of(path, view.config.schema)
             where = f" in {unknown.files:,} files" if unknown.files > 1 else ""
             message = f"the statistics of {logical} are kept under its logical name{where}"
             yield STATS_KEY_LOGICAL.at(view.place(unknown.row), message, seen=".".join(path), expected=physical)

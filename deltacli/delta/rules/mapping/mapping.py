@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.framework.views import MetadataView, ProtocolView
@@ -207,50 +207,50 @@ def mappings_are_complete(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(MetadataView, MODE_WITHOUT_PROTOCOL)
 def modes_have_their_protocol(view: MetadataView) -> Iterator[Finding]:
     """Report a metadata that turns mapping on where the protocol does not have it."""
-    yield from _ignored_mode(view.place, view.regime, view.previous)
+    yield from _ignored_mode(view.place, view.config, view.previous)
 
 
 @AREA.check(ProtocolView, MODE_WITHOUT_PROTOCOL)
 def protocols_keep_the_mapping(view: ProtocolView) -> Iterator[Finding]:
     """Report a protocol that loses column mapping while the metadata still asks for it."""
-    if view.regime.metadata_version != view.version:
-        yield from _ignored_mode(view.place, view.regime, view.previous)
+    if view.config.metadata_version != view.version:
+        yield from _ignored_mode(view.place, view.config, view.previous)
 
 
-def _ignored_mode(place: Place, regime: Regime, previous: Regime | None) -> Iterator[Finding]:
-    mode = _mode(regime)
-    if regime.protocol is None or not _is_ignored(regime) or (previous is not None and _is_ignored(previous)):
+def _ignored_mode(place: Place, config: TableConfiguration, previous: TableConfiguration | None) -> Iterator[Finding]:
+    mode = _mode(config)
+    if config.protocol is None or not _is_ignored(config) or (previous is not None and _is_ignored(previous)):
         return
     message = f"{MODE} is {mode}, but the protocol does not have column mapping"
-    seen = f"reader {regime.protocol.min_reader_version}, writer {regime.protocol.min_writer_version}"
+    seen = f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
     yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=MODE), message, seen=seen, expected="columnMapping")
 
 
-def _is_ignored(regime: Regime) -> bool:
-    return _mode(regime) in ("name", "id") and "columnMapping" not in regime.features
+def _is_ignored(config: TableConfiguration) -> bool:
+    return _mode(config) in ("name", "id") and "columnMapping" not in config.features
 
 
-def _mode(regime: Regime) -> str:
+def _mode(config: TableConfiguration) -> str:
     """The mode that the properties ask for, whether or not the protocol has column mapping."""
-    return str(regime.properties.get(MODE) or "none").lower()
+    return str(config.properties.get(MODE) or "none").lower()
 
 
 def _faults(view: MetadataView) -> Iterator[Finding]:
-    regime = view.regime
-    mode = _mode(regime)
+    config = view.config
+    mode = _mode(config)
     if mode not in MODES:
         place = view.place._replace(key=MODE)
         yield MODE_INVALID.at(place, f"{MODE} is {mode[:80]!r}", seen=mode, expected="none, name or id")
         return
-    if regime.schema is None:
+    if config.schema is None:
         return
-    fields = mapped_fields(regime.schema)
+    fields = mapped_fields(config.schema)
     if mode == "none":
         yield from _stray(view, fields)
-    elif "columnMapping" in regime.features:
+    elif "columnMapping" in config.features:
         yield from _field_faults(view, fields)
         yield from _counter_faults(view, fields)
-        if _is_on(regime, _NEEDS_NESTED_IDS):
+        if _is_on(config, _NEEDS_NESTED_IDS):
             yield from _nested_id_faults(view, fields)
 
 
@@ -273,7 +273,7 @@ def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator
         if one.physical_path is not None:
             paths[one.physical_path].append(shown_path(one.path))
     reported: set[object] = set()
-    has_plain_names = _is_on(view.regime, _NEEDS_PLAIN_NAMES)
+    has_plain_names = _is_on(view.config, _NEEDS_PLAIN_NAMES)
     for one in fields:
         place, column = _at(view, one), shown_path(one.path)
         if one.id is None:
@@ -307,7 +307,7 @@ def _is_below_twins(one: MappedField, paths: Mapping[tuple[str, ...], Sequence[s
 
 def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
     """Is the highest id known to the table that gives the next one?"""
-    properties, place = view.regime.properties, view.place._replace(key=MAX_COLUMN_ID)
+    properties, place = view.config.properties, view.place._replace(key=MAX_COLUMN_ID)
     if MAX_COLUMN_ID not in properties:
         yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is not there")
         return
@@ -343,10 +343,10 @@ def _nested_id_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iter
                 taken[found] = way
 
 
-def _is_on(regime: Regime, features: Sequence[str]) -> bool:
+def _is_on(config: TableConfiguration, features: Sequence[str]) -> bool:
     """True if one of the features is supported and its property is true."""
     return any(
-        name in regime.features and regime.is_on(f"delta.enable{name[:1].upper()}{name[1:]}") for name in features
+        name in config.features and config.is_on(f"delta.enable{name[:1].upper()}{name[1:]}") for name in features
     )
 
 

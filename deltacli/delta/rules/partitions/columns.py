@@ -48,9 +48,9 @@ class PartitionKeys:
     """The maps of a view, cut into keys and values. `expected` are the physical names of the partition columns."""
 
     def __init__(self, view: FilesView) -> None:
-        self._regime = view.regime
+        self._config = view.config
         self.maps = view.adds.column("partitionValues")
-        self.expected = list(view.regime.partition_columns)
+        self.expected = list(view.config.partition_columns)
         first, last = self.maps.offsets[0].as_py(), self.maps.offsets[len(self.maps)].as_py()
         self._keys = self.maps.keys.slice(first, last - first)
         self._items = self.maps.items.slice(first, last - first)
@@ -94,7 +94,7 @@ class PartitionKeys:
         return self._columns
 
     def _column(self, physical: str) -> PartitionColumn:
-        field = self._regime.partition_columns[physical]
+        field = self._config.partition_columns[physical]
         primitive = field is not None and isinstance(field.data_type, PrimitiveType)
         type_name = field.data_type.name if field and isinstance(field.data_type, PrimitiveType) and primitive else None
         name, is_nullable = (field.name, field.nullable) if field else (physical, True)

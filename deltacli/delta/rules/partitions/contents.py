@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_file_rows import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AnswersView
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 QUESTION = "partition_columns"
 _KNOBS = ("delta.enableMaterializePartitionColumnsFeature", "delta.writePartitionColumnsToParquet")
@@ -38,12 +38,12 @@ class PartitionDifference(NamedTuple):
     expected: str
 
 
-def are_materialised(regime: Regime) -> bool:
+def are_materialised(config: TableConfiguration) -> bool:
     """True if files must hold their partition values."""
-    if "materializePartitionColumns" in regime.features and any(map(regime.is_on, _KNOBS)):
+    if "materializePartitionColumns" in config.features and any(map(config.is_on, _KNOBS)):
         return True
     return any(
-        f"icebergCompatV{number}" in regime.features and regime.is_on(f"delta.enableIcebergCompatV{number}")
+        f"icebergCompatV{number}" in config.features and config.is_on(f"delta.enableIcebergCompatV{number}")
         for number in (1, 2, 3)
     )
 

@@ -14,7 +14,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.partitions import rows as rules
 from deltacli.delta.rules.partitions.columns import PartitionColumn, keys_of
-from deltacli.quantities import format_count
+from deltacli.units import format_count
 
 _FILE_NAME = "[^/]*$"
 _NUL = "\0"
@@ -25,7 +25,7 @@ _AFTER_SLASH = "0"
 @rules.AREA.check(FilesView, rules.DIR_MISMATCH)
 def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
     """A directory `column=value` that names another value than partitionValues has. Once for each directory."""
-    if view.regime.metadata is None or not view.regime.partition_columns:
+    if view.config.metadata is None or not view.config.partition_columns:
         return
     found = keys_of(view)
     columns = found.columns()

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT, Spelling, is_text, spelling_of, sure_spellings
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import FilesView, StateView
 from deltacli.delta.rules.partitions import directories as partition_directories
 from deltacli.delta.rules.partitions import rows as rules
 from deltacli.delta.rules.partitions.columns import PartitionColumn, PartitionKeys, keys_of
-from deltacli.quantities import format_count, format_size
+from deltacli.units import format_count, format_size
 
 AREA = rules.AREA
 __all__ = ["AREA", "partition_directories"]  # whose checks belong to this area
@@ -29,7 +29,7 @@ def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
     """Keys that are not the partition columns'. Logical names under column mapping are a matter of
     `mapping.partition-key-logical`.
     """
-    if view.regime.metadata is None:
+    if view.config.metadata is None:
         return
     found = keys_of(view)
     if not found.expected:
@@ -39,7 +39,7 @@ def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
             seen = ", ".join(found.names_of(rows[0]))
             yield rules.ON_UNPARTITIONED.at(view.place(rows[0]), text, seen=seen, expected="none")
         return
-    logical = _logical_names(view.regime)
+    logical = _logical_names(view.config)
     for row in found.irregular_rows():
         yield from _judge_keys(view, row, found, logical)
 
@@ -77,7 +77,7 @@ def _judge_keys(view: FilesView, row: int, found: PartitionKeys, logical: Mappin
 )
 def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
     """Values that do not parse under their column's type, or that engines read in different ways."""
-    if view.regime.metadata is None:
+    if view.config.metadata is None:
         return
     for column in keys_of(view).columns():
         if column.type_name is None:
@@ -167,7 +167,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
 def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
     """More than 100,000 directories of partitions, or more than 1,000 live files of less than 1 MB each on average."""
     files = view.live.num_rows
-    metadata = view.regime.metadata
+    metadata = view.config.metadata
     if metadata is None or not metadata.partition_columns or files <= MANY_FILES:
         return
     place = view.place()
@@ -184,10 +184,10 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
         yield rules.CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
 
 
-def _logical_names(regime: Regime) -> dict[str, str]:
+def _logical_names(config: TableConfiguration) -> dict[str, str]:
     """Logical name -> physical name of partition columns, where mapping makes them differ."""
     found = {}
-    for physical, column in regime.partition_columns.items():
+    for physical, column in config.partition_columns.items():
         if column is not None and column.name != physical:
             found[column.name] = physical
     return found

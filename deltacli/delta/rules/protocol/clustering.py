@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.views import RegimeView, StateView
+from deltacli.delta.rules.framework.views import StateView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 
@@ -105,7 +105,7 @@ def clustering_columns(view: StateView) -> Iterator[Finding]:
     """The domain of the newest state against its schema."""
     configuration = view.domains.get(DOMAIN)
     if configuration is None:
-        if FEATURE in view.regime.features:
+        if FEATURE in view.config.features:
             message = f"the table supports clustering, and no domain {DOMAIN} names its columns"
             yield DOMAIN_MISSING.at(view.place(DOMAIN), message)
         return
@@ -115,10 +115,10 @@ def clustering_columns(view: StateView) -> Iterator[Finding]:
         expected = '{"clusteringColumns":[["column"]]}'
         yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=configuration, expected=expected)
         return
-    if view.regime.schema is None:
+    if view.config.schema is None:
         return
     for path in paths:
-        yield from _judge(view, find_column(view.regime, view.regime.schema, path))
+        yield from _judge(view, find_column(view.config, view.config.schema, path))
 
 
 def _judge(view: StateView, column: ClusteringColumn) -> Iterator[Finding]:
@@ -136,21 +136,21 @@ def _judge(view: StateView, column: ClusteringColumn) -> Iterator[Finding]:
         yield TYPE.at(view.place(column.name), message, seen=simple_name(column.data_type))
 
 
-@AREA.check(RegimeView, PARTITIONED, VARIANT)
-def partition_columns(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, PARTITIONED, VARIANT)
+def partition_columns(view: TableConfigurationView) -> Iterator[Finding]:
     """Partition columns of clustered tables, and those that are variants, from where they began."""
     yield from fresh(view, "clustering.partitions", _partition_findings(view))
 
 
-def _partition_findings(view: RegimeView) -> Iterator[Finding]:
-    metadata = view.regime.metadata
+def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
+    metadata = view.config.metadata
     if metadata is None or not metadata.partition_columns:
         return
-    if FEATURE in view.regime.features:
+    if FEATURE in view.config.features:
         named = ", ".join(metadata.partition_columns)
         message = f"the table supports clustering and is partitioned by {named}"
         yield PARTITIONED.at(view.place, message, seen=named, expected="no partition columns")
-    for column in view.regime.partition_columns.values():
+    for column in view.config.partition_columns.values():
         if column is not None and column.data_type == PrimitiveType("variant"):
             message = f"the partition column {column.name} is of type variant"
             yield VARIANT.at(view.place._replace(key=column.name), message, seen="variant")
@@ -177,11 +177,11 @@ def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
     return found
 
 
-def find_column(regime: Regime, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:
+def find_column(config: TableConfiguration, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:
     """Look a path up by physical names, then by logical ones; one text may hold a whole path with points."""
     split = tuple(path[0].split(".")) if len(path) == 1 else path
     for names in dict.fromkeys((path, split)):
-        physical = _type_at(schema, names, regime.physical_name)
+        physical = _type_at(schema, names, config.physical_name)
         if physical is not None:
             return ClusteringColumn(path, physical, is_logical=False)
     for names in dict.fromkeys((path, split)):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name
 from deltacli.delta.protocol.protocol import (
@@ -16,7 +16,7 @@ from deltacli.delta.protocol.protocol import (
     Protocol,
 )
 from deltacli.delta.rules.framework.base import Finding, Place, Severity
-from deltacli.delta.rules.framework.views import CommitView, HistoryView, RegimeView
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableConfigurationView
 from deltacli.delta.rules.protocol import rows
 
 AREA = rows.AREA
@@ -53,21 +53,21 @@ def knows_features(protocol: Protocol) -> bool:
     )
 
 
-def _supported(regime: Regime) -> frozenset[str]:
+def _supported(config: TableConfiguration) -> frozenset[str]:
     """Stable names of the supported features."""
-    return frozenset(stable_name(name) for name in regime.features)
+    return frozenset(stable_name(name) for name in config.features)
 
 
-@AREA.check(RegimeView, rows.USED_NOT_SUPPORTED)
-def metadata_uses_unsupported_features(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, rows.USED_NOT_SUPPORTED)
+def metadata_uses_unsupported_features(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Supported Features; what each feature asks of the protocol."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None or not knows_features(protocol):
         return
-    supported = _supported(view.regime)
-    uses: Iterable[Use] = constraint_uses(view.regime.properties)
-    if view.regime.schema is not None:
-        uses = [*schema_uses(view.regime.schema), *uses]
+    supported = _supported(view.config)
+    uses: Iterable[Use] = constraint_uses(view.config.properties)
+    if view.config.schema is not None:
+        uses = [*schema_uses(view.config.schema), *uses]
     for use in uses:
         if use.feature not in supported and not use.is_judged_elsewhere:
             is_inert = use.feature in _INERT
@@ -80,17 +80,17 @@ def metadata_uses_unsupported_features(view: RegimeView) -> Iterator[Finding]:
             )
 
 
-@AREA.check(RegimeView, rows.PROPERTY_WITHOUT_FEATURE)
-def properties_turn_on_unsupported_features(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, rows.PROPERTY_WITHOUT_FEATURE)
+def properties_turn_on_unsupported_features(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Active Features."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None or not knows_features(protocol):
         return
-    supported = _supported(view.regime)
-    for use in property_uses(view.regime.properties):
+    supported = _supported(view.config)
+    for use in property_uses(view.config.properties):
         if use.feature in supported or use.is_judged_elsewhere:
             continue
-        if use.feature == "typeWidening" and _uses_in_schema(view.regime, "typeWidening"):
+        if use.feature == "typeWidening" and _uses_in_schema(view.config, "typeWidening"):
             continue  # `typewidening.not-supported` tells it
         message = f"{use.what}, and the protocol doesn't support {use.feature}"
         place = view.place._replace(key=use.key)
@@ -125,7 +125,7 @@ def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
 @AREA.check(HistoryView, rows.SUPPORTED_NOT_USED)
 def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     """Spec: Supported Features. Lists that only repeat what version numbers implied before say nothing."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None:
         return
     named = {*(protocol.reader_features or ()), *(protocol.writer_features or ())} & FEATURES.keys()
@@ -137,21 +137,21 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     unused = sorted(name for name in candidates if stable_name(name) not in used)
     if unused:
         message = f"the protocol lists {', '.join(unused)}, and no visible version uses {_it(unused)}"
-        place = view.regime.protocol_place or Place(LOG_DIRECTORY)
+        place = view.config.protocol_place or Place(LOG_DIRECTORY)
         yield rows.SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
 
 
 def _used_in_history(view: HistoryView) -> set[str]:
     """Stable names of the features that any visible version used, or that came with the numbers of an older one."""
     used: set[str] = set()
-    regimes = {id(regime): regime for commit in view.commits for regime in (commit.before, commit.after)}
-    for regime in (*regimes.values(), view.regime):
-        used.update(use.feature for use in property_uses(regime.properties))
-        used.update(use.feature for use in constraint_uses(regime.properties))
-        if regime.schema is not None:
-            used.update(use.feature for use in schema_uses(regime.schema))
-        if regime.protocol is not None and regime.protocol.min_writer_version < WRITER_FEATURES_VERSION:
-            used.update(regime.protocol.supported_features)
+    regimes = {id(config): config for commit in view.commits for config in (commit.before, commit.after)}
+    for config in (*regimes.values(), view.config):
+        used.update(use.feature for use in property_uses(config.properties))
+        used.update(use.feature for use in constraint_uses(config.properties))
+        if config.schema is not None:
+            used.update(use.feature for use in schema_uses(config.schema))
+        if config.protocol is not None and config.protocol.min_writer_version < WRITER_FEATURES_VERSION:
+            used.update(config.protocol.supported_features)
     for commit in view.commits:
         for placed in commit.of_kind("domainMetadata"):
             domain = placed.action.get("domain")
@@ -177,8 +177,8 @@ def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
         yield rows.OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
 
 
-def _uses_in_schema(regime: Regime, feature: str) -> bool:
-    return regime.schema is not None and any(use.feature == feature for use in schema_uses(regime.schema))
+def _uses_in_schema(config: TableConfiguration, feature: str) -> bool:
+    return config.schema is not None and any(use.feature == feature for use in schema_uses(config.schema))
 
 
 def shown(protocol: Protocol) -> str:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
-from deltacli.delta.rules.framework.views import FilesView, RegimeView, StorageView
+from deltacli.delta.rules.framework.views import FilesView, StorageView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 AREA = Area("iceberg")
 
@@ -107,33 +107,33 @@ _WRITER_COMPATIBILITIES = (
 )
 
 
-def active(regime: Regime, known: tuple[Compatibility, ...] = COMPATIBILITIES) -> list[Compatibility]:
+def active(config: TableConfiguration, known: tuple[Compatibility, ...] = COMPATIBILITIES) -> list[Compatibility]:
     """The versions that are supported and on."""
-    return [found for found in known if found.feature in regime.features and regime.is_on(found.enabled_by)]
+    return [found for found in known if found.feature in config.features and config.is_on(found.enabled_by)]
 
 
-@AREA.check(RegimeView, MAPPING_OFF, TYPE_NOT_ALLOWED, VERSIONS_CONFLICT)
-def compatibility(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, MAPPING_OFF, TYPE_NOT_ALLOWED, VERSIONS_CONFLICT)
+def compatibility(view: TableConfigurationView) -> Iterator[Finding]:
     """What compatibility asks of properties and schema, from where it is not met."""
-    yield from fresh(view, "iceberg.regime", _regime_findings(view))
+    yield from fresh(view, "iceberg.regime", _config_findings(view))
 
 
-def _regime_findings(view: RegimeView) -> Iterator[Finding]:
-    regime = view.regime
-    if regime.metadata is None:
+def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
+    config = view.config
+    if config.metadata is None:
         return
-    on = active(regime)
-    if on and regime.mapping_mode not in ("name", "id"):
+    on = active(config)
+    if on and config.mapping_mode not in ("name", "id"):
         message = f"{on[0].feature} is on, and column mapping is not"
         place = view.place._replace(key=on[0].enabled_by)
-        yield MAPPING_OFF.at(place, message, seen=regime.mapping_mode, expected="name or id")
+        yield MAPPING_OFF.at(place, message, seen=config.mapping_mode, expected="name or id")
     if len(on) > 1:
         names = ", ".join(found.feature for found in on)
         message = f"{len(on)} versions of Iceberg compatibility are on together: {names}"
         place = view.place._replace(key=on[-1].enabled_by)
         yield VERSIONS_CONFLICT.at(place, message, seen=names, expected="one of them")
-    for found in (*on, *active(regime, _WRITER_COMPATIBILITIES)):
-        for path, name in _types(regime.schema or StructType(()), ""):
+    for found in (*on, *active(config, _WRITER_COMPATIBILITIES)):
+        for path, name in _types(config.schema or StructType(()), ""):
             if name in found.refuses or (found.allows is not None and name not in found.allows):
                 message = f"column {path} is of type {name}, which {found.feature} does not allow"
                 yield TYPE_NOT_ALLOWED.at(view.place._replace(key=path), message, seen=name)
@@ -170,7 +170,7 @@ def _family(data_type: DataType) -> str:
 @AREA.check(FilesView, NUM_RECORDS)
 def files_without_count(view: FilesView) -> Iterator[Finding]:
     """Files added while compatibility is on; those of a checkpoint may be older, or have statistics in columns."""
-    on = active(view.regime)
+    on = active(view.config)
     if not on or view.versions is None or not view.num_records.null_count:
         return
     for row in pc.indices_nonzero(pc.is_null(view.num_records)):

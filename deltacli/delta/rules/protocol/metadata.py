@@ -6,13 +6,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from deltacli.delta.log.regime import Regime
 from deltacli.delta.log.state import Metadata
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, MetadataView
 from deltacli.delta.rules.protocol import metadata_rows as rows
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType, simple_name
-from deltacli.quantities import format_timestamp, plural
+from deltacli.units import format_timestamp, plural
 
 AREA = rows.AREA
 
@@ -42,7 +42,7 @@ def id_is_odd(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(MetadataView, rows.FORMAT_NOT_PARQUET)
 def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
     """Spec: Format Specification."""
-    metadata, before = view.regime.metadata, _before(view)
+    metadata, before = view.config.metadata, _before(view)
     if metadata is None:
         return
     if metadata.provider != "parquet" and (before is None or before.provider != metadata.provider):
@@ -57,7 +57,7 @@ def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(MetadataView, rows.CREATED_TIME)
 def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
     """Where the id changes with it, `metadata.id-changed` tells."""
-    metadata, before = view.regime.metadata, _before(view)
+    metadata, before = view.config.metadata, _before(view)
     if metadata is None:
         return
     found = metadata.created_time
@@ -75,7 +75,7 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
     """Spec: Schema Serialization Format (names differ in more than case)."""
     if not _is_news(view):
         return
-    metadata = view.regime.metadata
+    metadata = view.config.metadata
     columns = metadata.partition_columns if metadata else ()
     for name, count in Counter(name.casefold() for name in columns).items():
         if count > 1:
@@ -94,7 +94,7 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
 )
 def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Finding]:
     """Spec: Change Metadata; Partition Value Serialization. A variant is `variant.partition-or-cluster`."""
-    metadata, schema = view.regime.metadata, view.regime.schema
+    metadata, schema = view.config.metadata, view.config.schema
     if metadata is None or schema is None or not metadata.partition_columns or not _is_news(view):
         return
     columns = {field.name: field.data_type for field in schema.fields}
@@ -113,7 +113,7 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
 
 def _is_news(view: MetadataView) -> bool:
     """True if schema or partition columns differ from what the action before had, which was judged then."""
-    metadata, before = view.regime.metadata, _before(view)
+    metadata, before = view.config.metadata, _before(view)
     if metadata is None or before is None:
         return True
     return (before.partition_columns, before.schema_string) != (metadata.partition_columns, metadata.schema_string)
@@ -181,7 +181,7 @@ def _changed_partitioning(commit: CommitView, staying: int) -> Iterator[Finding]
     yield rows.PARTITIONING_CHANGED.at(place, message, seen=new, expected=old)
 
 
-def _partitioning(regime: Regime) -> tuple[str, ...] | None:
+def _partitioning(config: TableConfiguration) -> tuple[str, ...] | None:
     """None where the names in the files are not known: under mapping, the schema has them."""
-    is_known = regime.schema is not None or regime.mapping_mode == "none"
-    return tuple(regime.partition_columns) if regime.metadata is not None and is_known else None
+    is_known = config.schema is not None or config.mapping_mode == "none"
+    return tuple(config.partition_columns) if config.metadata is not None and is_known else None

@@ -19,7 +19,7 @@ from deltacli.delta.protocol.known_properties import (
 from deltacli.delta.protocol.properties import DELETED_FILE_RETENTION, parse_interval
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.clock import DAY_MS
-from deltacli.delta.rules.framework.views import ListingView, MetadataView, RegimeView
+from deltacli.delta.rules.framework.views import ListingView, MetadataView, TableConfigurationView
 from deltacli.delta.rules.protocol import property_rows as rows
 
 AREA = rows.AREA
@@ -41,7 +41,7 @@ def _fresh(view: MetadataView) -> Mapping[str, str]:
     raw = view.raw.get("configuration")
     unset = {key for key, value in raw.items() if value is None} if isinstance(raw, dict) else set()
     return {
-        key: value for key, value in view.regime.properties.items() if before.get(key) != value and key not in unset
+        key: value for key, value in view.config.properties.items() if before.get(key) != value and key not in unset
     }
 
 
@@ -133,7 +133,7 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
             yield rows.RETENTION_LONG.at(place, message, seen=value, expected="interval 365 days or less")
     if not told:
         return
-    shown = {key: view.regime.properties.get(key) or default for key, default in _DEFAULT_RETENTION.items()}
+    shown = {key: view.config.properties.get(key) or default for key, default in _DEFAULT_RETENTION.items()}
     log, files = (_length_ms(shown[key]) for key in (LOG_RETENTION, DELETED_FILE_RETENTION))
     if log is not None and files is not None and log < files:
         message = f"the log is kept for {shown[LOG_RETENTION]}, deleted files for {shown[DELETED_FILE_RETENTION]}"
@@ -145,9 +145,9 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(MetadataView, rows.STATS_BOTH_OFF)
 def checkpoints_get_no_statistics(view: MetadataView) -> Iterator[Finding]:
     """Spec: Checkpoint Format."""
-    if view.regime.metadata is None:
+    if view.config.metadata is None:
         return
-    now, before = view.regime.properties, view.previous.properties if view.previous else None
+    now, before = view.config.properties, view.previous.properties if view.previous else None
     if _are_both_off(now) and not (before is not None and _are_both_off(before)):
         message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false: checkpoints have no statistics"
         yield rows.STATS_BOTH_OFF.at(view.place._replace(key=WRITE_JSON), message, seen="false", expected="true")
@@ -156,11 +156,11 @@ def checkpoints_get_no_statistics(view: MetadataView) -> Iterator[Finding]:
 @AREA.check(ListingView, rows.STATS_STRUCT_UNSET)
 def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]:
     """A table with checkpoints that leaves their form to the engine that writes the next one."""
-    regime = view.regime
-    if view.newest_checkpoint is None or regime.metadata is None or WRITE_STRUCT in regime.properties:
+    config = view.config
+    if view.newest_checkpoint is None or config.metadata is None or WRITE_STRUCT in config.properties:
         return
     message = f"{WRITE_STRUCT} is not set: Delta-Spark takes it for true, others for false"
-    place = (regime.metadata_place or view.place())._replace(key=WRITE_STRUCT)
+    place = (config.metadata_place or view.place())._replace(key=WRITE_STRUCT)
     yield rows.STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
 
@@ -190,16 +190,16 @@ def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
         yield rows.LOG_CLEANUP_OFF.at(place, f"{cleanup} is false: old commits stay for ever", seen="false")
 
 
-@AREA.check(RegimeView, rows.CHECKPOINT_POLICY)
-def checkpoint_policy_is_odd(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, rows.CHECKPOINT_POLICY)
+def checkpoint_policy_is_odd(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: V2 Checkpoint Table Feature."""
-    policy = view.regime.properties.get("delta.checkpointPolicy")
+    policy = view.config.properties.get("delta.checkpointPolicy")
     place = view.place._replace(key="delta.checkpointPolicy")
     if policy is None or policy == "classic":
         return
     if policy != "v2":
         message = f"delta.checkpointPolicy is {policy!r}, neither classic nor v2"
         yield rows.CHECKPOINT_POLICY.at(place, message, seen=policy, expected="classic or v2")
-    elif view.regime.protocol is not None and "v2Checkpoint" not in view.regime.features:
+    elif view.config.protocol is not None and "v2Checkpoint" not in view.config.features:
         message = "delta.checkpointPolicy is v2, and the protocol doesn't support v2Checkpoint"
         yield rows.CHECKPOINT_POLICY.at(place, message, seen="v2", expected="the feature v2Checkpoint")

@@ -14,7 +14,7 @@ from deltacli.delta.protocol.protocol import (
     Protocol,
 )
 from deltacli.delta.rules.framework.base import Finding, Place, Severity
-from deltacli.delta.rules.framework.views import CommitView, HistoryView, ProtocolView, RegimeView
+from deltacli.delta.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 from deltacli.delta.rules.protocol import features as protocol_features
 from deltacli.delta.rules.protocol import rows
 
@@ -28,7 +28,7 @@ COLUMN_MAPPING_READER, COLUMN_MAPPING_WRITER = 2, 5
 @AREA.check(HistoryView, rows.MISSING)
 def no_protocol_is_known(view: HistoryView) -> Iterator[Finding]:
     """Only where all commits from 0 on could be read: elsewhere what is lost may have had it."""
-    if not view.commits or view.regime.protocol is not None or view.regime.raw_protocol is not None:
+    if not view.commits or view.config.protocol is not None or view.config.raw_protocol is not None:
         return
     versions = [commit.version for commit in view.commits]
     if versions != list(range(len(versions))) or len(versions) != len(view.listing.commits):
@@ -41,7 +41,7 @@ def no_protocol_is_known(view: HistoryView) -> Iterator[Finding]:
 @AREA.check(ProtocolView, rows.VERSION_OUT_OF_RANGE, rows.READER3_NEEDS_WRITER7, rows.LEGACY_ODDITY)
 def versions_make_no_sense(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Reader Version Requirements; Writer Version Requirements."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None:
         return
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
@@ -75,7 +75,7 @@ def keys_are_misspelt(view: ProtocolView) -> Iterator[Finding]:
 @AREA.check(ProtocolView, rows.READER_FEATURES_MISSING, rows.WRITER_FEATURES_MISSING, rows.FEATURES_ON_LEGACY)
 def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Table Features. In a checkpoint `checkpoint.features-null` tells this."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None or view.commit is None or not protocol_features.is_in_range(protocol):
         return
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
@@ -98,7 +98,7 @@ def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
 @AREA.check(ProtocolView, rows.READER_ONLY_FEATURE, rows.RW_FEATURE_NOT_IN_READER, rows.WRITER_FEATURE_IN_READER)
 def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Supported Features."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None or protocol.min_writer_version != WRITER_FEATURES_VERSION or protocol.writer_features is None:
         return
     of_readers, of_writers = set(protocol.reader_features or ()), set(protocol.writer_features)
@@ -133,7 +133,7 @@ def _readers_miss(name: str, protocol: Protocol) -> bool:
 @AREA.check(ProtocolView, rows.UNKNOWN_FEATURE, rows.PREVIEW_FEATURE, rows.DUPLICATE_FEATURE)
 def names_are_odd(view: ProtocolView) -> Iterator[Finding]:
     """Spec: Table Features; Valid Feature Names."""
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None:
         return
     lists = {"readerFeatures": protocol.reader_features or (), "writerFeatures": protocol.writer_features or ()}
@@ -170,14 +170,14 @@ def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
     """Spec: the sections of each feature. What catalogs need, `catalog.ict-missing` tells; what an active Iceberg
     compatibility needs of column mapping, `iceberg.mapping-off`.
     """
-    protocol = view.regime.protocol
+    protocol = view.config.protocol
     if protocol is None or not protocol_features.knows_features(protocol):
         return
-    supported = {stable_name(name) for name in view.regime.features}
-    for name in sorted(view.regime.features & FEATURES.keys()):
+    supported = {stable_name(name) for name in view.config.features}
+    for name in sorted(view.config.features & FEATURES.keys()):
         feature = FEATURES[name]
         place = view.place._replace(key=name)
-        is_active = feature.enabled_by is not None and view.regime.is_on(feature.enabled_by)
+        is_active = feature.enabled_by is not None and view.config.is_on(feature.enabled_by)
         for needed in feature.requires:
             is_judged_elsewhere = needed == "columnMapping" and name.startswith("icebergCompat") and is_active
             if needed not in supported and not is_judged_elsewhere:
@@ -188,12 +188,12 @@ def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
                 yield rows.EXCLUSIVE.at(place, message, seen=f"{name}, {other}", expected="one of the two")
 
 
-@AREA.check(RegimeView, rows.EXCLUSIVE)
-def active_features_exclude_each_other(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, rows.EXCLUSIVE)
+def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator[Finding]:
     """Spec: Writer Requirements for IcebergCompatV2."""
     iceberg, vectors = "delta.enableIcebergCompatV2", "delta.enableDeletionVectors"
-    are_supported = {"icebergCompatV2", "deletionVectors"} <= view.regime.features
-    if are_supported and view.regime.is_on(iceberg) and view.regime.is_on(vectors):
+    are_supported = {"icebergCompatV2", "deletionVectors"} <= view.config.features
+    if are_supported and view.config.is_on(iceberg) and view.config.is_on(vectors):
         message = f"{iceberg} forbids deletion vectors, and {vectors} is true"
         yield rows.EXCLUSIVE.at(view.place._replace(key=vectors), message, seen="true", expected="false")
 

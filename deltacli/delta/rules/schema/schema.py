@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_changes import AREA
 from deltacli.delta.rules.schema.schema_walk import (
     NotASchema,
-    Part,
+    TypePart,
     decimal_digits,
     decode,
     field_path,
@@ -259,7 +259,7 @@ def _faults(view: MetadataView) -> Iterator[Finding]:
         yield TOO_WIDE.at(view.place, message, seen=leaves, expected=f"at most {_WIDEST}")
 
 
-def _part_faults(view: MetadataView, part: Part) -> Iterator[Finding]:
+def _part_faults(view: MetadataView, part: TypePart) -> Iterator[Finding]:
     place, value = _at(view, part.path), part.value
     if part.is_too_deep:
         yield BAD_JSON.at(place, f"types are nested too deeply at {shown_path(part.path)}")
@@ -278,7 +278,7 @@ def _part_faults(view: MetadataView, part: Part) -> Iterator[Finding]:
         yield from _complex_faults(view, place, part, value)
 
 
-def _name_faults(place: Place, part: Part, name: str) -> Iterator[Finding]:
+def _name_faults(place: Place, part: TypePart, name: str) -> Iterator[Finding]:
     """What is wrong with the name of a primitive type."""
     column = shown_path(part.path)
     digits = decimal_digits(name)
@@ -300,7 +300,7 @@ def _name_faults(place: Place, part: Part, name: str) -> Iterator[Finding]:
             yield INTERVAL_NONCANONICAL.at(place, message, seen=name, expected=whole)
 
 
-def _complex_faults(view: MetadataView, place: Place, part: Part, value: Mapping[str, Any]) -> Iterator[Finding]:
+def _complex_faults(view: MetadataView, place: Place, part: TypePart, value: Mapping[str, Any]) -> Iterator[Finding]:
     """What is wrong with a struct, an array or a map itself, but not with what is in it."""
     column, kind = shown_path(part.path), value["type"]
     for key in _COMPLEX_KEYS[kind]:
@@ -327,7 +327,7 @@ def _key_faults(place: Place, column: str, value: Mapping[str, Any]) -> Iterator
         yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
 
 
-def _struct_faults(view: MetadataView, part: Part, value: Mapping[str, Any]) -> Iterator[Finding]:
+def _struct_faults(view: MetadataView, part: TypePart, value: Mapping[str, Any]) -> Iterator[Finding]:
     """What is wrong with the fields of a struct, their types apart."""
     place, column = _at(view, part.path), shown_path(part.path)
     if value.get("fields") is not None and not isinstance(value["fields"], list):
@@ -393,11 +393,11 @@ def _twin_faults(view: MetadataView, parent: str, fields: list[Any]) -> Iterator
 
 def _asks_for_mapping(view: MetadataView) -> bool:
     """True if the property asks for column mapping; that the protocol may not have it is another rule's fault."""
-    return str(view.regime.properties.get("delta.columnMapping.mode") or "none").lower() != "none"
+    return str(view.config.properties.get("delta.columnMapping.mode") or "none").lower() != "none"
 
 
 def _forbids_void(view: MetadataView) -> bool:
-    return "materializedVoidType" not in view.regime.features
+    return "materializedVoidType" not in view.config.features
 
 
 def _at(view: MetadataView, path: str) -> Place:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.replaced import replaces_all_files
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.framework.views import MetadataView
@@ -121,7 +121,7 @@ class Owner:
 )
 def schemas_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     """Compare a schema with the one before it, where files written under that one stay live."""
-    before, after = view.previous, view.regime
+    before, after = view.previous, view.config
     if before is None or before.schema is None or after.schema is None or before.schema == after.schema:
         return
     if view.raw is not after.raw_metadata or _is_another_table(before, after):
@@ -131,14 +131,14 @@ def schemas_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
     yield from _Comparison(view.place, before, after).structs(before.schema, after.schema, "")
 
 
-def _is_another_table(before: Regime, after: Regime) -> bool:
+def _is_another_table(before: TableConfiguration, after: TableConfiguration) -> bool:
     return before.metadata is None or after.metadata is None or before.metadata.id != after.metadata.id
 
 
 class _Comparison:
     """Two schemas and how their fields find each other: by id where both have column mapping, else by name."""
 
-    def __init__(self, place: Place, before: Regime, after: Regime) -> None:
+    def __init__(self, place: Place, before: TableConfiguration, after: TableConfiguration) -> None:
         self._place = place
         self._was_mapped = before.mapping_mode != "none"
         self._is_mapped = after.mapping_mode != "none"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from deltacli.delta.rules.framework.base import Finding
-from deltacli.delta.rules.framework.views import MetadataView, RegimeView
+from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.schema.types import MAX_DEPTH
 from deltacli.delta.schema.widening import canonical_name
 
@@ -47,7 +47,7 @@ _INTERVAL = re.compile(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", r
 _INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
 
 
-class Part(NamedTuple):
+class TypePart(NamedTuple):
     """A type within a schema: of the root, of a struct's field, or of an array's or a map's part."""
 
     path: str
@@ -91,11 +91,11 @@ def _decode(text: str) -> object:
         return NotASchema(f"it is not JSON: {str(fault)[:200]}")
 
 
-def walk_parts(root: object) -> Iterator[Part]:
+def walk_parts(root: object) -> Iterator[TypePart]:
     """Yield every type below and with `root`, parents first, in the order of the text. What has no type is passed over:
     who looks at its parent sees that.
     """
-    waiting = [(Part("", root, "root"), 0)]
+    waiting = [(TypePart("", root, "root"), 0)]
     while waiting:
         part, depth = waiting.pop()
         if depth > MAX_DEPTH:
@@ -105,7 +105,7 @@ def walk_parts(root: object) -> Iterator[Part]:
         waiting.extend((child, depth + 1) for child in reversed(list(_children(part))))
 
 
-def _children(part: Part) -> Iterator[Part]:
+def _children(part: TypePart) -> Iterator[TypePart]:
     value = part.value
     if not isinstance(value, dict):
         return
@@ -113,14 +113,14 @@ def _children(part: Part) -> Iterator[Part]:
         case "struct":
             for position, field in enumerate(fields_of(value)):
                 if isinstance(field, dict) and field.get("type") is not None:
-                    yield Part(field_path(part.path, field, position), field["type"], "field")
+                    yield TypePart(field_path(part.path, field, position), field["type"], "field")
         case "array":
             if value.get("elementType") is not None:
-                yield Part(joined(part.path, "element"), value["elementType"], "element")
+                yield TypePart(joined(part.path, "element"), value["elementType"], "element")
         case "map":
             for role in ("key", "value"):
                 if value.get(f"{role}Type") is not None:
-                    yield Part(joined(part.path, role), value[f"{role}Type"], role)
+                    yield TypePart(joined(part.path, role), value[f"{role}Type"], role)
 
 
 def fields_of(struct: Mapping[str, Any]) -> list[Any]:
@@ -197,7 +197,7 @@ def same_name(name: str) -> str:
 # -- findings over versions ------------------------------------------------------------------------------------------
 
 
-def fresh(view: MetadataView | RegimeView, name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
+def fresh(view: MetadataView | TableConfigurationView, name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     """The findings that the metadata before this one had not: a fault is reported where it begins, and again where it
     comes back.
     """

@@ -35,7 +35,7 @@ def clustering_columns_without_statistics(view: FilesView) -> Iterator[Finding]:
     if not columns or (view.versions is None and stats.null_count == len(stats)):
         return  # a checkpoint may hold its statistics in columns alone
     for column in columns:
-        found = find_column(view.regime, view.regime.schema, column) if view.regime.schema else None
+        found = find_column(view.config, view.config.schema, column) if view.config.schema else None
         if found is None or found.is_logical or found.data_type is None or not is_skippable(found.data_type):
             continue  # `clustering.bad-config` and `clustering.type` tell
         name = found.name

@@ -17,12 +17,12 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.footers.bounds import comparable_type
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import LiveAdds
-from deltacli.delta.rules.statistics.known import Known
+from deltacli.delta.rules.statistics.evidence import ColumnEvidence
 from deltacli.delta.rules.statistics.told import (
     BoundFault,
-    tell_bound,
-    tell_loose_bounds,
-    tell_nulls,
+    bound_findings,
+    loose_bound_findings,
+    null_findings,
 )
 from deltacli.delta.stats.columns import Leaf, StatsBlock, StatsColumns
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, ColumnPath, StatColumn, StatKind
@@ -65,7 +65,7 @@ class Comparison:
 
     live: LiveAdds
     stats: StatsColumns
-    known: Callable[[StatColumn, ColumnPath, StatsBlock], Known | None]
+    known: Callable[[StatColumn, ColumnPath, StatsBlock], ColumnEvidence | None]
 
     def findings(self) -> Iterator[Finding]:
         """Yield what is wrong, block by block."""
@@ -111,7 +111,7 @@ def _counts(leaf: Leaf | None, rows: int) -> Any:
 class _OneColumn:
     """One column of one block."""
 
-    def __init__(self, live: LiveAdds, block: StatsBlock, claim: Claim, known: Known) -> None:
+    def __init__(self, live: LiveAdds, block: StatsBlock, claim: Claim, known: ColumnEvidence) -> None:
         self._live, self._block, self._claim, self._known = live, block, claim, known
         self._column = claim.column
 
@@ -163,7 +163,7 @@ class _OneColumn:
         if fault is None and is_high and self._known.has_nan[index].as_py() and not math.isnan(claimed):
             fault = BoundFault.NAN
         if fault is not None:
-            yield tell_bound(self._live.place(row), self._column, fault, claimed, value, is_high=is_high)
+            yield bound_findings(self._live.place(row), self._column, fault, claimed, value, is_high=is_high)
 
     def _as_written(self, row: int) -> tuple[Any, Any]:
         """Both bounds exactly."""
@@ -191,7 +191,7 @@ class _OneColumn:
             given = zip((low, high), written, strict=True)
             which = tuple(mask[index].as_py() and bound is not None for mask, bound in given)
             if any(which) and not _is_disordered(self._column, *written):
-                yield tell_loose_bounds(self._live.place(row), self._column, which, written)
+                yield loose_bound_findings(self._live.place(row), self._column, which, written)
 
     def _is_loose(self, claimed: Any, limit: Any, *, is_high: bool = False) -> Any:
         """Where all values lie on the inner side of a bound, further than writers cut and round."""
@@ -236,7 +236,9 @@ class _OneColumn:
             seen = nulls[index].as_py()
             least, most = (part[index].as_py() for part in (known.nulls_least, known.nulls_most))
             loses = none[index].as_py() or every[index].as_py()
-            yield tell_nulls(self._live.place(self._block.row(index)), self._column, seen, (least, most), loses=loses)
+            yield null_findings(
+                self._live.place(self._block.row(index)), self._column, seen, (least, most), loses=loses
+            )
 
 
 # -- one value --------------------------------------------------------------------------------------------------------

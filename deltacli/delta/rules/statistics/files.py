@@ -11,7 +11,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import AnswersView, FootersView
 from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.rules.statistics.compared import Comparison
-from deltacli.delta.rules.statistics.known import Known, known_from_footers, known_from_rows
+from deltacli.delta.rules.statistics.evidence import ColumnEvidence, known_from_footers, known_from_rows
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.column_facts import ColumnFacts
 from deltacli.delta.stats.columns import StatsBlock, parse_stats
@@ -35,14 +35,14 @@ def statistics_against_rows(view: AnswersView) -> Iterator[Finding]:
     answers: list[Mapping[ColumnPath, ColumnFacts]] = [answer.get(STATISTICS) or {} for answer in view.answers]
     file_rows = [None if footer is None else footer.rows for footer in view.footers]
 
-    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> Known | None:
+    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
         rows = range(len(answers)) if block.rows is None else [block.row(index) for index in range(len(block.records))]
         facts = [answers[row].get(path) for row in rows]
         if not any(facts):
             return None
         return known_from_rows(column, facts, [file_rows[row] for row in rows])
 
-    yield from Comparison(view.live, parse_stats(view.live.adds.column("stats"), view.regime), known).findings()
+    yield from Comparison(view.live, parse_stats(view.live.adds.column("stats"), view.config), known).findings()
     yield from _of_unread(view)
 
 
@@ -53,16 +53,16 @@ def _of_unread(view: AnswersView) -> Iterator[Finding]:
             by_schema.setdefault(footer.schema, {})[row] = footer
     for key, footers in by_schema.items():
         live = view.live.take(list(footers))
-        yield from _of_footers(FootersView(live, list(footers.values()), view.schemas[key], view.regime))
+        yield from _of_footers(FootersView(live, list(footers.values()), view.schemas[key], view.config))
 
 
 def _of_footers(view: FootersView) -> Iterator[Finding]:
-    found: dict[ColumnPath, Known | None] = {}
+    found: dict[ColumnPath, ColumnEvidence | None] = {}
 
-    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> Known | None:
+    def known(column: StatColumn, path: ColumnPath, block: StatsBlock) -> ColumnEvidence | None:
         if path not in found:
             found[path] = known_from_footers(view, column, path)
         of_view = found[path]
         return None if of_view is None else of_view.align(block.rows)
 
-    yield from Comparison(view.live, parse_stats(view.adds.column("stats"), view.regime), known).findings()
+    yield from Comparison(view.live, parse_stats(view.adds.column("stats"), view.config), known).findings()

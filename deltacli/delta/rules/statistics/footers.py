@@ -9,7 +9,7 @@ from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import FootersView
 from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.record_counts import num_records_column
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 
 @rules.AREA.check(FootersView, rules.NUM_RECORDS_MISMATCH)

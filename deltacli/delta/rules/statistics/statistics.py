@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
 from deltacli.delta.rules.statistics import bounds as statistics_bounds
@@ -17,7 +17,7 @@ from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.stats.columns import Leaf, StatsBlock, stats_of
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.delta.stats.values import Z85
-from deltacli.quantities import format_count, plural
+from deltacli.units import format_count, plural
 
 AREA = rules.AREA
 __all__ = [
@@ -63,14 +63,14 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
             seen = block.records[index].as_py()
             text = f"the statistics count {seen} records"
             yield rules.NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
-        if not block.records.null_count or _has_iceberg(view.regime):
+        if not block.records.null_count or _has_iceberg(view.config):
             continue
         missing = pc.is_null(block.records)
         if view.rows_with_vectors:
             missing = pc.and_(missing, pc.is_null(block.align(view.adds.column("deletionVector"))))
         rows = [row for row in map(block.row, _rows(missing)) if row not in mistyped]
         if rows:
-            severity = Severity.WARNING if "clustering" in view.regime.features else None
+            severity = Severity.WARNING if "clustering" in view.config.features else None
             text = f"the statistics have no numRecords{_in_files(rows)}"
             yield rules.NUM_RECORDS_MISSING.at(view.place(rows[0]), text, expected="numRecords", severity=severity)
 
@@ -122,7 +122,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
         if column is None:
             continue
         is_interval = column.kind is StatKind.INTERVAL and part in BOUNDS
-        is_partition = column.is_partition and not _keeps_partition_columns(view.regime)
+        is_partition = column.is_partition and not _keeps_partition_columns(view.config)
         rule = rules.PARTITION_COLUMN if is_partition else rules.INTERVAL_BOUNDS if is_interval else None
         if rule is None or (rule.id, leaf.path) in told:
             continue
@@ -205,23 +205,23 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
     Under column mapping columns go and files stay: a checkpoint, or an add that comes again with a deletion vector,
     keeps the statistics of columns that are no more. Names that writers make up for columns are theirs as well.
     """
-    properties = view.regime.properties.values()
+    properties = view.config.properties.values()
     if path[0] in properties and path[0].startswith("_row-"):
         return True  # the columns in which row ids and commit versions are kept
-    if view.regime.mapping_mode == "none":
+    if view.config.mapping_mode == "none":
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
     return view.versions is None or is_again or path[-1].startswith("col-")
 
 
-def _keeps_partition_columns(regime: Regime) -> bool:
+def _keeps_partition_columns(config: TableConfiguration) -> bool:
     """True if data files hold the partition columns too, so that statistics of them are in order."""
-    return "materializePartitionColumns" in regime.features or _has_iceberg(regime)
+    return "materializePartitionColumns" in config.features or _has_iceberg(config)
 
 
-def _has_iceberg(regime: Regime) -> bool:
+def _has_iceberg(config: TableConfiguration) -> bool:
     return any(
-        f"icebergCompat{version}" in regime.features and regime.is_on(f"delta.enableIcebergCompat{version}")
+        f"icebergCompat{version}" in config.features and config.is_on(f"delta.enableIcebergCompat{version}")
         for version in _ICEBERG
     )
 

@@ -10,7 +10,7 @@ from deltacli.delta.rules.framework.base import Finding, Place, Severity
 from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.schema import StatColumn, StatKind
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 _LONGEST = 60
 _SECONDS_A_DAY = 86_400
@@ -26,7 +26,7 @@ class BoundFault(StrEnum):
     NAN = "NaN is left out"
 
 
-def tell_bound(
+def bound_findings(
     place: Place, column: StatColumn, fault: BoundFault, claimed: Any, value: Any, *, is_high: bool
 ) -> Finding:  # Any: values in the form of `comparable_type`
     """A bound that does not cover every row."""
@@ -56,7 +56,7 @@ def tell_bound(
     return rules.BOUNDS_NOT_COVERING.at(place, f"{message}: {effect}", seen=bound, expected=expected)
 
 
-def tell_loose_bounds(
+def loose_bound_findings(
     place: Place, column: StatColumn, which: tuple[bool, ...], claimed: tuple[Any, Any]
 ) -> Finding:  # Any: values in the form of `comparable_type`
     """Bounds that no row has, though they claim to be tight. `which`: of the minimum and the maximum."""
@@ -72,7 +72,7 @@ def tell_loose_bounds(
     return rules.BOUNDS_NOT_TIGHT.at(place, f"{message}: {effect}", seen=seen, expected="bounds that rows have")
 
 
-def tell_nulls(
+def null_findings(
     place: Place, column: StatColumn, seen: int, known: tuple[int | None, int | None], *, loses: bool
 ) -> Finding:
     """A count of nulls that is another. `known`: at least and at most so many are there; `loses`: rows, in filters."""

@@ -10,7 +10,7 @@ from deltacli.delta.protocol.features import TYPE_WIDENING as STABLE
 from deltacli.delta.protocol.features import TYPE_WIDENING_PREVIEW as PREVIEW
 from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
-from deltacli.delta.rules.framework.views import MetadataView, RegimeView
+from deltacli.delta.rules.framework.views import MetadataView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.readable_rows import BAD_ENTRY as BAD_ENTRY_ID
 from deltacli.delta.schema.readable_rows import NOT_ALLOWED, changed_fields
@@ -191,7 +191,7 @@ def entries(view: MetadataView) -> Iterator[Finding]:
 
 
 def _entry_findings(view: MetadataView) -> Iterator[Finding]:
-    for named in changed_fields(view.regime):
+    for named in changed_fields(view.config):
         place = view.place._replace(key=named.path)
         by_path: dict[str | None, list[TypeChange]] = {}
         broken: set[str | None] = set()
@@ -215,10 +215,10 @@ def _entry_findings(view: MetadataView) -> Iterator[Finding]:
 
 def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Finding:
     """A warning where the preview allowed the change: engines that know the preview read such files."""
-    is_of_preview = is_preview_change(entry, view.regime.features)
+    is_of_preview = is_preview_change(entry, view.config.features)
     if is_of_preview:
         reason = "which only the preview of type widening allowed"
-    elif must_refuse(entry, view.regime.features):
+    elif must_refuse(entry, view.config.features):
         reason = "which readers must refuse"
     else:
         reason = "which is not a supported change of type"
@@ -272,23 +272,23 @@ def _chain_findings(
 # -- entries and features --------------------------------------------------------------------------------------------
 
 
-@AREA.check(RegimeView, NOT_SUPPORTED, TABLE_VERSION, ICEBERG, NTZ_FEATURE, BOTH_FEATURES)
-def entries_and_features(view: RegimeView) -> Iterator[Finding]:
+@AREA.check(TableConfigurationView, NOT_SUPPORTED, TABLE_VERSION, ICEBERG, NTZ_FEATURE, BOTH_FEATURES)
+def entries_and_features(view: TableConfigurationView) -> Iterator[Finding]:
     """What the features of a table make of its type changes, from where it began."""
     yield from fresh(view, "widening.features", _feature_findings(view))
 
 
-def _feature_findings(view: RegimeView) -> Iterator[Finding]:
-    features = view.regime.features
-    if view.regime.protocol is None:
+def _feature_findings(view: TableConfigurationView) -> Iterator[Finding]:
+    features = view.config.features
+    if view.config.protocol is None:
         return
     if STABLE in features and PREVIEW in features:
-        place = view.regime.protocol_place or view.place
+        place = view.config.protocol_place or view.place
         yield BOTH_FEATURES.at(place, f"the protocol lists {STABLE} and {PREVIEW}", seen=f"{STABLE}, {PREVIEW}")
     iceberg = [name for name in _ICEBERG_FEATURES if name in features]
-    for named in changed_fields(view.regime):
+    for named in changed_fields(view.config):
         place = view.place._replace(key=named.path)
-        if not is_supported(view.regime.features):
+        if not is_supported(view.config.features):
             message = f"{named.path} has type changes, and the table does not support type widening"
             yield NOT_SUPPORTED.at(place, message, expected=STABLE)
             continue
@@ -304,9 +304,9 @@ def _feature_findings(view: RegimeView) -> Iterator[Finding]:
                 yield ICEBERG.at(place, message, seen=change)
 
 
-def _version_findings(view: RegimeView, named: NamedField, entry: TypeChange) -> Iterator[Finding]:
+def _version_findings(view: TableConfigurationView, named: NamedField, entry: TypeChange) -> Iterator[Finding]:
     """`tableVersion` belongs to the preview. With both features, entries of both kinds are to be expected."""
-    has_stable, has_preview = (name in view.regime.features for name in (STABLE, PREVIEW))
+    has_stable, has_preview = (name in view.config.features for name in (STABLE, PREVIEW))
     if has_preview in (has_stable, entry.has_table_version):
         return
     verb = "has a" if entry.has_table_version else "has no"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.files.data_types import is_final, match_of
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView
 from deltacli.delta.rules.widening.entries import AREA, changes_of
 from deltacli.delta.schema.readable_rows import changed_fields
-from deltacli.quantities import plural
+from deltacli.units import plural
 
 REMOVABLE = AREA.rule(
     "typewidening.removable",
@@ -33,8 +33,8 @@ _SPELLED_ANEW = frozenset({"date", "float"})
 @AREA.check(AllFootersView, REMOVABLE)
 def changes_that_nobody_needs(view: AllFootersView) -> Iterator[Finding]:
     """Every column with changes has its present type in all files."""
-    changed = changed_fields(view.regime)
-    if not changed or not view.complete or not view.schemas or _keeps_old_values(view.regime):
+    changed = changed_fields(view.config)
+    if not changed or not view.complete or not view.schemas or _keeps_old_values(view.config):
         return
     if all(_is_final(schema) for schema in view.schemas):
         files = plural(sum(schema.files for schema in view.schemas), "data file")
@@ -47,10 +47,10 @@ def _is_final(view: FileSchemaView) -> bool:
     return all(is_final(part) for part in match_of(view).parts if part.field.metadata.get("delta.typeChanges"))
 
 
-def _keeps_old_values(regime: Regime) -> bool:
+def _keeps_old_values(config: TableConfiguration) -> bool:
     """True if a partition column has changes that its values in the log may need."""
-    partitions = {column.name for column in regime.partition_columns.values() if column is not None}
+    partitions = {column.name for column in config.partition_columns.values() if column is not None}
     return any(
         named.path in partitions and any(entry.from_type in _SPELLED_ANEW for entry in changes_of(named))
-        for named in changed_fields(regime)
+        for named in changed_fields(config)
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.log.regime import Regime
+from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
 from deltacli.delta.rules.framework.views import MetadataView, StateView
 from deltacli.delta.rules.widening.entries import AREA, ENABLED, changes_of
@@ -71,10 +71,10 @@ _Identity = tuple[str, ...]
 @AREA.check(MetadataView, PROPERTY_MISSING)
 def widened_without_property(view: MetadataView) -> Iterator[Finding]:
     """A type that differs from the one before, by an allowed change that is recorded."""
-    regime, previous = view.regime, view.previous
-    if previous is None or previous.schema is None or not is_supported(regime.features) or regime.is_on(ENABLED):
+    config, previous = view.config, view.previous
+    if previous is None or previous.schema is None or not is_supported(config.features) or config.is_on(ENABLED):
         return
-    changed = changed_fields(regime)
+    changed = changed_fields(config)
     before = {named.identity: named for named in named_fields(previous.schema)}
     for named in changed:
         older = before.get(named.identity)
@@ -91,7 +91,7 @@ def _widened(view: MetadataView, older: NamedField, named: NamedField) -> Iterat
         if (path, canonical_name(name)) in recorded:
             where = f"{named.path}.{path}" if path else named.path
             message = f"{where} was widened from {was.name} to {name} while {ENABLED} is not true"
-            seen = view.regime.properties.get(ENABLED, "not set")
+            seen = view.config.properties.get(ENABLED, "not set")
             place = view.place._replace(key=named.path)
             yield PROPERTY_MISSING.at(place, message, seen=seen, expected="true")
 
@@ -100,14 +100,14 @@ def _widened(view: MetadataView, older: NamedField, named: NamedField) -> Iterat
 def remember_changes(view: MetadataView) -> Iterator[Finding]:
     """Remember which changes are recorded from when, and which went; the newest state tells whether that matters."""
     yield from ()
-    if view.regime.schema is None:
+    if view.config.schema is None:
         return
     known: dict[_Identity, list[_Recorded]] = view.memory.setdefault("widening.known", {})
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.setdefault("widening.lost", {})
-    now = {named.identity: changes_of(named) for named in changed_fields(view.regime)}
+    now = {named.identity: changes_of(named) for named in changed_fields(view.config)}
     if not known and not now:
         return
-    fields = {named.identity: named for named in named_fields(view.regime.schema)}
+    fields = {named.identity: named for named in named_fields(view.config.schema)}
     for identity in list(known):
         if identity not in fields:
             del known[identity]
@@ -132,7 +132,7 @@ def changes_that_files_need(view: StateView) -> Iterator[Finding]:
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.get("widening.lost", {})
     if not lost:
         return
-    present = _identities(view.regime)
+    present = _identities(view.config)
     oldest = pc.min_max(view.live.column("version"))["min"].as_py()
     for (identity, change), found in lost.items():
         if identity not in present or oldest is None or oldest >= found.recorded.version:
@@ -144,5 +144,5 @@ def changes_that_files_need(view: StateView) -> Iterator[Finding]:
         yield LOST_HISTORY.at(found.place, message, expected=f"{change.from_type} to {change.to_type}")
 
 
-def _identities(regime: Regime) -> frozenset[_Identity]:
-    return frozenset(named.identity for named in named_fields(regime.schema)) if regime.schema else frozenset()
+def _identities(config: TableConfiguration) -> frozenset[_Identity]:
+    return frozenset(named.identity for named in named_fields(config.schema)) if config.schema else frozenset()

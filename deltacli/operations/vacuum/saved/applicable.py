@@ -15,7 +15,7 @@ from deltacli.errors import FileMissing, Refused
 from deltacli.operations.log.log_files import digest, log_location
 from deltacli.operations.table.log import list_log
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.quantities import format_duration, format_ranges, format_timestamp
+from deltacli.units import format_duration, format_ranges, format_timestamp
 
 if TYPE_CHECKING:
     from deltacli.operations.table.table import Table

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from deltacli.operations.vacuum.plan import Amount, Kept, Mode, ProtectedTable, Reach, Refusal, VacuumPlan
+from deltacli.operations.vacuum.plan import Amount, Kept, Mode, ProtectedTable, Refusal, TimeTravelRange, VacuumPlan
 
 if TYPE_CHECKING:
     import pyarrow
@@ -122,10 +122,10 @@ def _read_protected(value: Any) -> ProtectedTable:  # Any: a JSON value
     return ProtectedTable(uri, table_id, version)
 
 
-def _read_reach(reach: Mapping[str, Any]) -> Reach:
+def _read_reach(reach: Mapping[str, Any]) -> TimeTravelRange:
     lost, kept = _find(reach, "lostFeed", list), _get({"keptVersions": [], **reach}, "keptVersions", list)
     _require(all(type(version) is int for version in kept), "keptVersions")
-    return Reach(
+    return TimeTravelRange(
         first_version=_find(reach, "firstVersion", int),
         first_ms=_find(reach, "firstMs", int),
         oldest_before=_find(reach, "oldestBefore", int),

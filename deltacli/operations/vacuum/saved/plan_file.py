@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 METADATA_KEY = b"deltacli.vacuum"
 _DIGEST = "sha256"
-_ROWS_A_GROUP = 100_000
+_ROWS_PER_GROUP = 100_000
 _NEVER_OURS = rb"^$|\x00|(?:^|/)(?:\.\.|_delta_log)(?:/|$)"
 """Paths that no plan holds: files of a log, and what lies outside the table."""
 
@@ -67,7 +67,7 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
             store_schema=False,
         ) as writer,
     ):
-        writer.write_table(rows, _ROWS_A_GROUP)
+        writer.write_table(rows, _ROWS_PER_GROUP)
         writer.add_key_value_metadata({METADATA_KEY: text})
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from deltacli.documents import dumps, envelope
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
-from deltacli.quantities import format_timestamp
 from deltacli.storage.replacement import replacement
+from deltacli.units import format_timestamp
 
 KIND = "deltacli.vacuum"
 

@@ -15,7 +15,7 @@ from deltacli.storage import link_targets
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.vacuum.candidates import Judge
+    from deltacli.operations.vacuum.candidates import CandidateClassifier
     from deltacli.storage import Storage
 
 _LONGEST = 1 << 20
@@ -28,7 +28,7 @@ _MOST_NAMES = 4_000_000
 """Of files by way of links, which may lead in circles: where there are more, these files stay."""
 
 
-def spare_linked(judge: Judge, walk: TableWalk | None, *, names_hidden: bool) -> pyarrow.Table:
+def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hidden: bool) -> pyarrow.Table:
     """Return the old files without those that the log needs by another name; the judge is told of these.
 
     `walk` has been over the whole table, None if nothing has; with `names_hidden` the log names files in hidden

@@ -10,7 +10,7 @@ from deltacli.delta.vacuum.names import HiddenNames, kind_of_directories
 from deltacli.errors import FileMissing, UsageError
 from deltacli.operations.vacuum.candidates import ListedFiles
 from deltacli.operations.vacuum.surroundings.other_tables import TELLING, kind_at
-from deltacli.storage import PathKind, Storage, Walked, link_targets
+from deltacli.storage import PathKind, Storage, WalkEntry, link_targets
 
 _FILES_A_BATCH = 131_072
 
@@ -98,7 +98,7 @@ class TableWalk:
             ) from None
 
 
-def links_in(walked: Walked) -> list[str]:
+def links_in(walked: WalkEntry) -> list[str]:
     """Whatever is neither a file nor a directory in a directory, by its path: links, and a few rarities."""
     below = f"{walked.directory}/" if walked.directory else ""
     return [below + name for name in walked.odd if name and not name.endswith("/")]
@@ -116,7 +116,7 @@ class _Held:
     def __len__(self) -> int:
         return len(self._paths)
 
-    def take(self, walked: Walked) -> None:
+    def take(self, walked: WalkEntry) -> None:
         prefix = f"{walked.directory}/" if walked.directory else ""
         if walked.sizes is not None or walked.directory.rpartition("/")[2] in TELLING:
             self._is_plain = False

@@ -1,0 +1,42 @@
+"""Changing a setting of a table in one commit: the plan, the consent, what was done, and what to run next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.terminal.interrupts import telling_commit
+from deltacli.cli.terminal.shell import quoted_table
+
+if TYPE_CHECKING:
+    from deltacli.operations.change.table_features import FeaturesOutcome
+    from deltacli.operations.change.table_properties import PropertiesOutcome
+
+    Outcome = FeaturesOutcome | PropertiesOutcome
+
+
+def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
+    """Write a plan that is not carried out; with `has_next` say how it would be."""
+    from deltacli.cli.render.settings import write_change
+
+    write_change(run, plan, is_done=False)
+    if has_next:
+        _say_next(run, "the same command without --dry-run")
+
+
+def carry_out(run: Run, table: str, what: str, plan: Outcome, change: Callable[[], Outcome], *, yes: bool) -> None:
+    """Ask, commit, and write what was done. Raises Refused where nobody said yes, and what `change` raises."""
+    from deltacli.cli.render.settings import write_change
+
+    require_confirmation(run, what, yes=yes, show_plan=lambda: write_change(run, plan, is_done=False))
+    with telling_commit():
+        outcome = change()
+    write_change(run, outcome, is_done=True)
+    _say_next(run, f"deltacli history {quoted_table(table)} --limit 1")
+
+
+def _say_next(run: Run, what: str) -> None:
+    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+        run.note(f"next: {what}")

@@ -1,0 +1,142 @@
+"""What a run of `validate` found, as every renderer needs it: tables, findings, counts, and where things lie."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from deltacli.cli.terminal.term import encoded
+from deltacli.delta.rules.framework.base import Finding, Level, Place, Rule, Severity
+from deltacli.errors import DeltacliError
+from deltacli.operations.validate.validate import Validation
+
+LEVEL_NAMES = {
+    Level.LOG: "log",
+    Level.CHECKPOINT: "log",
+    Level.LISTING: "storage",
+    Level.FOOTERS: "footers",
+    Level.DATA: "data",
+}
+"""Level of the catalogue -> the `--level` that looks there."""
+
+_RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
+_LOCAL = "file://"
+
+
+class Counts(NamedTuple):
+    """How many findings of each severity, and of how many rules."""
+
+    errors: int
+    warnings: int
+    infos: int
+    rules: int
+
+    @classmethod
+    def of(cls, findings: Iterable[Finding]) -> Counts:
+        """Count findings."""
+        by_severity = dict.fromkeys(Severity, 0)
+        rules = set()
+        for finding in findings:
+            by_severity[finding.severity] += 1
+            rules.add(finding.rule.id)
+        return cls(by_severity[Severity.ERROR], by_severity[Severity.WARNING], by_severity[Severity.INFO], len(rules))
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTable:
+    """One table: `findings` are those that a baseline does not accept, up to the limit; `suppressed` counts the rest of
+    each rule. `name` is the table as the user wrote it. `fails`: a finding reaches `--fail-on`, shown or not.
+    """
+
+    name: str
+    validation: Validation
+    findings: tuple[Finding, ...]
+    suppressed: Mapping[str, int]
+    accepted: int
+    fails: bool
+
+    @property
+    def counts(self) -> Counts:
+        return Counts.of(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """A whole run. `failures` are paths that could not be looked at. `stale` counts what a baseline accepts and is
+    there no more; None where there is no baseline.
+    """
+
+    level: str
+    fail_on: Severity
+    tables: tuple[CheckedTable, ...]
+    failures: tuple[tuple[str, DeltacliError], ...]
+    rules: tuple[Rule, ...]
+    """The rules that were checked, and any other that reported."""
+    stale: int | None = None
+
+    @property
+    def counts(self) -> Counts:
+        return Counts.of(finding for table in self.tables for finding in table.findings)
+
+    @property
+    def is_complete(self) -> bool:
+        """False where something was left out: findings above the limit, a path that could not be looked at."""
+        return not self.failures and not any(table.suppressed for table in self.tables)
+
+    @property
+    def accepted(self) -> int:
+        return sum(table.accepted for table in self.tables)
+
+
+def reaches(severity: Severity, limit: Severity) -> bool:
+    """True if a finding of this severity weighs at least as much as the limit."""
+    return _RANK[severity] >= _RANK[limit]
+
+
+def worst_first(finding: Finding) -> int:
+    """A key that sorts errors before warnings before observations."""
+    return -_RANK[finding.severity]
+
+
+def place_name(table: CheckedTable, place: Place) -> str:
+    """Where something lies, below the table as the user wrote it, so that an editor can jump there."""
+    if not place.path or _ABSOLUTE.match(place.path):
+        return place.path or table.name
+    return f"{table.name.rstrip('/')}/{place.path}"
+
+
+def working_path(table: CheckedTable, place: Place) -> str:
+    """Where something lies, for services that know a file by its path below the current directory; else absolute."""
+    uri = table.validation.table
+    if _ABSOLUTE.match(place.path):
+        uri, below = place.path, ""
+    else:
+        below = place.path
+    if uri.startswith("/"):
+        root = uri
+    elif uri.startswith(_LOCAL):
+        root = unquote(uri.removeprefix(_LOCAL), errors="surrogateescape")
+    else:
+        return f"{uri}/{below}" if below else uri
+    path = os.path.join(root, below) if below else root
+    relative = os.path.relpath(path)
+    return path if relative.split(os.sep)[0] == os.pardir else relative
+
+
+def working_uri(table: CheckedTable, place: Place) -> str:
+    """The same as a URI: relative to the current directory, or absolute."""
+    path = working_path(table, place)
+    if not path.startswith("/") and _ABSOLUTE.match(path):
+        return (
+            path if path in (place.path, table.validation.table) else f"{table.validation.table}/{_quoted(place.path)}"
+        )
+    return f"{_LOCAL}{_quoted(path)}" if path.startswith("/") else _quoted(path)
+
+
+def _quoted(path: str) -> str:
+    return quote(encoded(path))

@@ -1,0 +1,95 @@
+"""What is in force at a version: its protocol and its metadata together. Spec: Table Features; Column Mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.state import Metadata
+from deltacli.delta.protocol.properties import InCommitKeys, in_commit_keys, is_true
+from deltacli.delta.protocol.protocol import WRITER_FEATURES_VERSION, Protocol
+from deltacli.delta.schema.types import StructField, StructType
+
+if TYPE_CHECKING:
+    from deltacli.delta.rules.framework.base import Place
+
+
+@dataclass(frozen=True)
+class TableConfiguration:
+    """The protocol and the metadata in force. Parts that could not be read are None; the raw actions stay."""
+
+    protocol: Protocol | None = None
+    metadata: Metadata | None = None
+    schema: StructType | None = None
+    raw_protocol: Action | None = None
+    raw_metadata: Action | None = None
+    protocol_place: Place | None = None
+    metadata_place: Place | None = None
+    protocol_version: int = -1
+    """The version whose commit (or checkpoint) brought the protocol; -1: none did."""
+    metadata_version: int = -1
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """Every supported feature: listed, or implied by version numbers."""
+        return self.protocol.supported_features if self.protocol else frozenset()
+
+    @cached_property
+    def properties(self) -> Mapping[str, str]:
+        """The table properties; empty without a metadata."""
+        return self.metadata.configuration if self.metadata else {}
+
+    def is_on(self, key: str) -> bool:
+        """True if a boolean property is true (whether or not its feature is supported)."""
+        return is_true(self.properties, key)
+
+    def is_inert(self, feature: str) -> bool:
+        """True if the protocol does not support a feature of writers, so that column metadata of it has no effect.
+
+        Old writers left generated and identity columns in such tables. Spec: Generated Columns; Identity Columns.
+        """
+        if self.protocol is None or feature in self.features:
+            return False
+        needs_list = self.protocol.min_writer_version >= WRITER_FEATURES_VERSION
+        return not (needs_list and self.protocol.writer_features is None)
+
+    @cached_property
+    def mapping_mode(self) -> str:
+        """`delta.columnMapping.mode` where column mapping is supported, else `none`."""
+        mode = str(self.properties.get("delta.columnMapping.mode") or "none").lower()
+        return mode if "columnMapping" in self.features else "none"
+
+    @cached_property
+    def has_ict(self) -> bool:
+        """True if in-commit timestamps are supported and on."""
+        return self.in_commit_keys is not None
+
+    @cached_property
+    def in_commit_keys(self) -> InCommitKeys | None:
+        """The properties that in-commit timestamps go by; None where they are not supported or not on."""
+        return in_commit_keys(self.features, self.properties)
+
+    @cached_property
+    def columns(self) -> dict[str, StructField]:
+        """Top-level columns by the name under which files and statistics know them (physical under mapping)."""
+        fields = self.schema.fields if self.schema else ()
+        return {self.physical_name(column): column for column in fields}
+
+    def physical_name(self, column: StructField) -> str:
+        """The name by which files, statistics and partition values know a column or nested field."""
+        if self.mapping_mode == "none":
+            return column.name
+        return str(column.metadata.get("delta.columnMapping.physicalName") or column.name)
+
+    @cached_property
+    def partition_columns(self) -> dict[str, StructField | None]:
+        """Partition columns by physical name; None where the schema does not know one."""
+        by_name = {column.name: column for column in (self.schema.fields if self.schema else ())}
+        found: dict[str, StructField | None] = {}
+        for name in self.metadata.partition_columns if self.metadata else ():
+            column = by_name.get(name)
+            found[self.physical_name(column) if column else name] = column
+        return found

@@ -1,0 +1,52 @@
+"""Moving `_last_checkpoint` to a checkpoint that is proven. Spec: Last Checkpoint File."""
+
+from __future__ import annotations
+
+from deltacli.delta.checkpoint.hint import Hint, make_hint, read_hint
+from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY
+from deltacli.delta.log.segment import LogListing
+from deltacli.delta.schema.of_arrow import table_schema
+from deltacli.errors import FileMissing
+from deltacli.operations.checkpoint.files import WrittenCheckpoint
+from deltacli.operations.table.log import list_log
+from deltacli.storage import Storage
+
+
+def update_last_checkpoint(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
+    """Point the hint to a checkpoint unless it knows a newer one; return the version it names then, if it is this one.
+
+    A hint that names it already stays where another writer has made the checkpoint; one that names a newer checkpoint
+    which is not there is mended. Raises StorageFailed.
+    """
+    version = written.version
+    known, hinted = _newest(listing), _hinted(storage)
+    if hinted > max(known, version):  # of a checkpoint made since the log was listed, or of none
+        known = _newest(list_log(storage))
+    if known > version:
+        return None
+    if hinted == version and written.was_there:
+        return version
+    # A reader may open another checkpoint of the same version with the columns that the hint tells.
+    is_only = not any(found.version == version for found in listing.checkpoints)
+    data = make_hint(
+        version=version,
+        size=written.rows,
+        size_bytes=written.size_bytes,
+        adds=written.actions.get("add", 0),
+        parts=written.parts,
+        schema=table_schema(written.schema) if written.schema is not None and is_only else None,
+    )
+    storage.put(f"{LOG_DIRECTORY}/{HINT_NAME}", data)
+    return version
+
+
+def _newest(listing: LogListing) -> int:
+    return max((found.version for found in listing.checkpoints), default=-1)
+
+
+def _hinted(storage: Storage) -> int:
+    try:
+        hint = read_hint(storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
+    except FileMissing:
+        return -1
+    return hint.version if isinstance(hint, Hint) else -1

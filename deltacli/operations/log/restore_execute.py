@@ -1,0 +1,139 @@
+"""Carrying out a restore: each file is created once, compared where somebody was first, and read back at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import assert_never
+
+from deltacli.delta.log.log_path import HINT_NAME, LogFileKind, commit_name
+from deltacli.engine.base import Engine
+from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
+from deltacli.operations.log.backup_list import differing
+from deltacli.operations.log.log_files import Journal, at_once, digest, list_whole_log, log_location, versioned
+from deltacli.operations.log.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import Created, Existed, Storage, Unknown
+from deltacli.units import format_ranges
+
+_NAMED = 5
+
+
+def execute_restore(
+    plan: RestorePlan,
+    storage: Storage,
+    source: Storage,
+    engine: Engine,
+    *,
+    progress: Progress = SILENT,
+    journal: Journal | None = None,
+) -> None:
+    """Write what the plan names, in its order. Planning and running it again goes on where a run was cut.
+
+    Raises ConflictLost where another writer made a commit that the backup has, or between those that it has.
+    """
+    require_real_directories(storage, [item.file.name for item in plan.writes])
+    told = journal or Journal()
+    read = partial(_read, source)
+    contents = engine.run(read, plan.writes, at_once=at_once(source, (item.file.size_bytes for item in plan.writes)))
+    written: list[RestoreItem] = []
+    with progress.step("restoring", unit="files", total=len(plan.writes)) as step:
+        for item, data in zip(plan.writes, contents, strict=True):
+            if _write(plan, storage, item, data, written):
+                written.append(item)
+                told.written += 1
+            step.advance()
+    _verify(storage, written, engine, progress)
+    _require_alone(plan, storage)
+
+
+def _read(source: Storage, item: RestoreItem) -> bytes:
+    data = source.read(log_location(item.file.name))
+    if digest(data) != item.file.sha256:
+        raise Unreadable(
+            f"{item.file.name} of the backup was written again while it was read",
+            code="backup.damaged",
+            facts={"backup": source.uri},
+        )
+    return data
+
+
+def _write(plan: RestorePlan, storage: Storage, item: RestoreItem, data: bytes, written: Sequence[RestoreItem]) -> bool:
+    """Put one file in place; False where another writer's stays."""
+    path, modified_ms = log_location(item.file.name), item.file.modified_ms
+    if item.action is Action.REPLACE:
+        found = _digest_of(storage, path)
+        if found not in (item.seen_sha256, item.file.sha256):
+            return _give_way(plan, storage, item, written)
+        storage.put(path, data, modified_ms=modified_ms)
+        return True
+    match storage.put_if_absent(path, data, modified_ms=modified_ms):
+        case Created():
+            return True
+        case Existed():
+            return _digest_of(storage, path) == item.file.sha256 or _give_way(plan, storage, item, written)
+        case Unknown(cause):
+            found = _digest_of(storage, path)
+            if found is None:
+                raise StorageFailed(f"{path} may not have been written: {cause}")
+            return found == item.file.sha256 or _give_way(plan, storage, item, written)
+        case other:
+            assert_never(other)
+
+
+def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: Sequence[RestoreItem]) -> bool:
+    """Leave another writer's file as it is; of a commit, stop.
+
+    Where it is the commit right after those that were there, the one file that was put above it is taken back: the log
+    is then the other writer's, as if nothing had been begun.
+    """
+    if item.file.stored.path.kind is not LogFileKind.COMMIT:
+        return False
+    facts = {"commit": str(item.version), "restored before": f"{len(written)} files"}
+    if item.version == plan.claim and len(written) == 1:
+        above = log_location(written[0].file.name)
+        ours = _digest_of(storage, above) == written[0].file.sha256
+        outcomes = dict(storage.delete_many([above])) if ours else {}
+        facts["taken back"] = f"{written[0].file.name}: {type(outcomes.get(above)).__name__.lower()}"
+    raise ConflictLost(
+        f"another writer made commit {item.version} meanwhile: nothing more was restored",
+        code="restore.conflict",
+        facts=facts,
+        hint="deltacli history {table}",
+    )
+
+
+def _digest_of(storage: Storage, path: str) -> str | None:
+    try:
+        return digest(storage.read(path))
+    except FileMissing:
+        return None
+
+
+def _verify(storage: Storage, written: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
+    # A hint may have been moved on by another writer since.
+    expected = [item.file for item in written if item.file.name != HINT_NAME]
+    wrong = differing(storage, expected, engine, "verifying", progress)
+    if wrong:
+        raise StorageFailed(
+            f"{len(wrong)} of {len(written)} restored files are not what was written",
+            code="restore.copy-differs",
+            facts={"files": ", ".join(wrong[:_NAMED])},
+        )
+
+
+def _require_alone(plan: RestorePlan, storage: Storage) -> None:
+    """Raise ConflictLost where another writer put a commit between those of the backup."""
+    restored = [item.version for item in plan.writes if item.file.stored.path.kind is LogFileKind.COMMIT]
+    last = max(restored, default=-1)
+    if last <= plan.newest_before:
+        return
+    now = versioned((list_whole_log(storage) or {}).values()).commits
+    others = [v for v in now if plan.newest_before < v < last and commit_name(v) not in plan.listed.files]
+    if others:
+        raise ConflictLost(
+            f"another writer made commit {others[0]} while the log was restored around it",
+            code="restore.conflict",
+            facts={"its commits": format_ranges(others)},
+            hint="deltacli validate {table}",
+        )

@@ -1,0 +1,84 @@
+"""How far a table reaches back after a vacuum, and from where the next one may go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from deltacli.arrow import compute as pc
+from deltacli.delta.protocol.properties import is_true
+from deltacli.delta.vacuum.keys import is_among
+from deltacli.operations.table.time_travel import committed_at
+from deltacli.operations.vacuum.plan import TimeTravelRange
+
+if TYPE_CHECKING:
+    from deltacli.operations.vacuum.candidates import CandidateClassifier
+    from deltacli.operations.vacuum.planning import PlanContext
+
+_CHANGE_FEED = "delta.enableChangeDataFeed"
+
+
+def find_reach(setting: PlanContext, judge: CandidateClassifier, candidates: Any) -> TimeTravelRange:
+    """What time travel and change feeds still reach; `candidates` are hashes (Any: an int64 array).
+
+    A version is whole if every file that a later commit removed is still there. Where the listing was not that of the
+    whole table, only what this plan deletes counts.
+    """
+    removed = setting.references.removed
+    goes = pc.is_in(removed.hashes, value_set=candidates)
+    if setting.is_whole:
+        lost_before = pc.and_not(pc.invert(judge.removed_stays), goes)
+    else:
+        lost_before = pc.and_(goes, pc.invert(goes))
+    return reach_of(setting, _newest(removed.other, lost_before), _newest(removed.other, goes), candidates)
+
+
+def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None, candidates: Any) -> TimeTravelRange:
+    """The same from the newest versions that removed a file that is gone, and one that goes; Any: an int64 array."""
+    references = setting.references
+    oldest = min(references.listing.reconstructable, default=None)
+    if oldest is None:
+        return TimeTravelRange()
+    before = max(oldest, -1 if lost_before is None else lost_before)
+    first = max(before, -1 if lost_now is None else lost_now)
+    lost_changes = _newest(references.changes.other, pc.is_in(references.changes.hashes, value_set=candidates))
+    feed_end = max(-1 if lost_now is None else lost_now, -1 if lost_changes is None else lost_changes)
+    has_feed = is_true(setting.snapshot.properties, _CHANGE_FEED) or lost_changes is not None
+    first_commit = min(references.listing.commits, default=None)
+    return TimeTravelRange(
+        first_version=first,
+        first_ms=committed_at(setting.table, references.listing, first),
+        oldest_before=before,
+        lost_feed=(first_commit, feed_end)
+        if has_feed and first_commit is not None and feed_end >= first_commit
+        else None,
+        kept_versions=tuple(sorted({version for version in setting.request.keep_versions if version < first})),
+    )
+
+
+def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None:
+    """The newest version up to which nothing eligible stays after the plan: below every removal whose file stays
+    though it is not live. None where that is nothing.
+    """
+    import pyarrow as pa
+
+    references = setting.references
+    end = references.window.last_before
+    if end is None or references.unknown_vector is not None:
+        return None
+    changes = references.changes
+    changes_stay = pc.is_in(changes.hashes, value_set=pa.concat_arrays([judge.needed, *judge.young]))
+    live = pa.concat_arrays([references.live, references.live_written, references.live_vectors])
+    for source, stays in ((references.removed, judge.removed_stays), (changes, changes_stay)):
+        is_late = pc.and_(stays, pc.fill_null(pc.less_equal(source.other, end), False))
+        late = pc.filter(source.hashes, is_late)
+        if not len(late):
+            continue
+        versions = pc.filter(pc.filter(source.other, is_late), pc.invert(is_among(late, live)))
+        first = pc.min(versions).as_py()
+        end = end if first is None else min(end, first - 1)
+    return end if end >= 0 else None
+
+
+def _newest(versions: Any, mask: Any) -> int | None:  # Any: an int64 and a boolean array
+    found: int | None = pc.max(pc.filter(versions, mask)).as_py()
+    return found

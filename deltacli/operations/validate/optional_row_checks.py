@@ -1,0 +1,130 @@
+"""Questions that only some tables ask: about row ids, identity columns, and partition values that files hold.
+
+What they need of a file beside the table's columns is read with these, under names that no column has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.rules.actions import row_id_values, row_tracking
+from deltacli.delta.rules.expressions import identity_values
+from deltacli.delta.rules.partitions import contents as partition_contents
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import PrimitiveType, StructField
+from deltacli.work.file_facts import RowCheckFactory
+from deltacli.work.rows.data_files import ReadSpec
+from deltacli.work.rows.identity_values import IdentityLedger, identity_check
+from deltacli.work.rows.partition_contents import PartitionCheck
+from deltacli.work.rows.row_ids import RowIdCheck, RowIdLedger
+
+_ROW_ID_COLUMN = row_tracking.COLUMN_PROPERTIES[0]
+
+
+@dataclass
+class OptionalRowChecks:
+    """What is read for them, and the questions by name. What is learned of one file is held against all files before it
+    by `settle`, file after file.
+    """
+
+    wanted: ReadSpec
+    questions: dict[str, RowCheckFactory] = field(default_factory=dict)
+    row_ids: RowIdLedger = field(default_factory=RowIdLedger)
+    identities: IdentityLedger = field(default_factory=IdentityLedger)
+    too_far: list[str] = field(default_factory=list)
+    """Identity columns whose steps can't be counted."""
+
+    @classmethod
+    def make(cls, config: TableConfiguration, wanted: ReadSpec) -> OptionalRowChecks:
+        """Choose what to ask about the tables of a regime, whose columns are read as `wanted`."""
+        names = _FreeNames({column.name for column in wanted.columns})
+        partitions = _partition_columns(config, names) if partition_contents.are_materialised(config) else []
+        stored = _row_id_column(config, names)
+        beside = {second.name: _finds(config, physical, second.name) for _, physical, second in partitions}
+        if stored is not None:
+            beside[stored.name] = FileColumns("none", lambda _: str(config.properties[_ROW_ID_COLUMN]))
+        if beside:
+            more = (*(second for _, _, second in partitions), *([stored] if stored is not None else []))
+            columns = (*wanted.columns, *more)
+            schema = arrow_schema(columns)
+            wanted = replace(wanted, columns=columns, schema=schema, whole_schema=schema, beside=beside)
+        if stored is not None:
+            wanted = _with_row_numbers(wanted, names.take("row number"))
+        found = cls(wanted)
+        if partitions:
+            found.questions[partition_contents.QUESTION] = PartitionCheck(wanted, partitions)
+        if stored is not None:
+            found.questions[row_id_values.QUESTION] = RowIdCheck(wanted, stored)
+        if (identity := identity_check(config)) is not None:
+            found.questions[identity_values.QUESTION] = identity
+        found.too_far = [each.name for each in identity_values.identities(config) if not each.is_judged]
+        return found
+
+    def reconcile(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: what each question makes of a file
+        """The answers about the next file, in the light of those before."""
+        ledgers: dict[str, Callable[[Any], Any]] = {
+            row_id_values.QUESTION: self.row_ids.reconcile,
+            identity_values.QUESTION: self.identities.reconcile,
+        }
+        settled = {name: reconcile(answers[name]) for name, reconcile in ledgers.items() if name in answers}
+        return {**answers, **settled} if settled else answers
+
+    def not_checked(self) -> Iterator[str]:
+        """Say what took too much room."""
+        if self.row_ids.is_full:
+            yield "whether all row ids are different: they lie too far apart"
+        for name in self.too_far:
+            yield f"the values of the identity column {name}: its start or its step is 2^62 or more"
+        for name in self.identities.full:
+            yield f"whether all values of the identity column {name} are different: they lie too far apart"
+
+
+class _FreeNames:
+    """Names that no column has."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+
+    def take(self, name: str) -> str:
+        while name in self._taken:
+            name += "'"
+        self._taken.add(name)
+        return name
+
+
+def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tuple[StructField, str, StructField]]:
+    """Each partition column, its physical name, and what it is read as from files that hold it."""
+    return [
+        (
+            column,
+            physical,
+            StructField(names.take(f"{column.name} in the file"), column.data_type, True, column.metadata),
+        )
+        for physical, column in config.partition_columns.items()
+        if column is not None
+    ]
+
+
+def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
+    """What the column of row ids is read as; None where the table keeps none."""
+    if not row_tracking.is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
+        return None
+    return StructField(names.take("row id in the file"), PrimitiveType("long"), True, {})
+
+
+def _finds(config: TableConfiguration, physical_name: str, name: str) -> FileColumns:
+    """Finds a partition column in files as other columns are found."""
+    return FileColumns(
+        config.mapping_mode, lambda field: physical_name if field.name == name else config.physical_name(field)
+    )
+
+
+def _with_row_numbers(wanted: ReadSpec, name: str) -> ReadSpec:
+    import pyarrow as pa
+
+    schema = wanted.schema.append(pa.field(name, pa.int64()))
+    return replace(wanted, schema=schema, row_numbers=name)

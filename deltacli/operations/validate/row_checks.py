@@ -1,0 +1,160 @@
+"""What is asked of the rows of data files at level `data`, and how these are read for it.
+
+Rows are read as a scan reads them, but every column may be null: what must not be null is asked about, and refused by
+nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.rows.nulls import NullCounts, demands_of
+from deltacli.delta.rules.expressions.rows import CONDITIONS, NOT_EVALUATED_MEMORY, NULLS
+from deltacli.delta.rules.framework.file_views import FileFault, LiveAdds
+from deltacli.delta.rules.statistics.files import STATISTICS
+from deltacli.delta.schema.file_columns import FileColumns
+from deltacli.delta.schema.to_arrow import arrow_schema
+from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from deltacli.errors import DataUnreadable, FileMissing, PathExternal, StorageFailed, UsageError
+from deltacli.operations.read.scan import data_files
+from deltacli.operations.validate.optional_row_checks import OptionalRowChecks
+from deltacli.operations.validate.statistics_check import statistics_check
+from deltacli.work.file_facts import REFUSED, FileFacts, FooterFiles, OpenFileContext, RowCheck, RowCheckFactory, unread
+from deltacli.work.rows.data_files import DataFile, ReadSpec
+from deltacli.work.rows.row_conditions import StoredConditions
+
+
+class OnlyFooter(NamedTuple):
+    """A file whose rows can't be read, because its partition values can't."""
+
+    path: str
+
+
+AtHand = DataFile | FileFault | OnlyFooter | None
+
+
+@dataclass
+class RowChecks:
+    """The columns to read, and the questions by name."""
+
+    config: TableConfiguration
+    columns: tuple[StructField, ...]
+    """Those of the table."""
+    more: OptionalRowChecks
+    questions: dict[str, RowCheckFactory] = field(default_factory=dict)
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: what checks are told beside the answers
+
+    @property
+    def wanted(self) -> ReadSpec:
+        """What is read of every file: `columns`, and what some questions need beside them."""
+        return self.more.wanted
+
+    @classmethod
+    def make(cls, config: TableConfiguration) -> RowChecks:
+        """Choose what to ask about the tables of a regime. Raises what its schema raises where Arrow has no type."""
+        fields = config.schema.fields if config.schema else ()
+        columns = tuple(without_demands(column) for column in fields)
+        schema = arrow_schema(columns)
+        wanted = ReadSpec(columns, schema, schema, FileColumns(config.mapping_mode, config.physical_name))
+        more = OptionalRowChecks.make(config, wanted)
+        found = cls(config, columns, more, {STATISTICS: statistics_check(config), **more.questions})
+        found._ask_about_nulls()
+        found._ask_about_conditions()
+        return found
+
+    def _ask_about_nulls(self) -> None:
+        fields = self.config.schema.fields if self.config.schema else ()
+        stored = [field for field in fields if self.config.physical_name(field) not in self.config.partition_columns]
+        demands = demands_of(stored)
+        if not demands:
+            return
+
+        def begin(file: OpenFileContext) -> RowCheck | None:
+            columns = self.wanted.file_columns
+            there = [demand for demand in demands if _may_be_there(columns, file.stored, demand.above_lists)]
+            return NullCounts(there) if there else None
+
+        self.questions[NULLS] = begin
+
+    def _ask_about_conditions(self) -> None:
+        conditions = StoredConditions(self.config)
+        self.memory[NOT_EVALUATED_MEMORY] = conditions.not_evaluated
+        if not conditions.is_empty:
+            self.questions[CONDITIONS] = conditions.begin
+
+    def files(
+        self, live: LiveAdds, places: FooterFiles
+    ) -> Iterator[tuple[int, Mapping[str, Any], AtHand]]:  # Any: values of the columns
+        """Each file with its row and its add; a fault, or None for one that is not there, where it can't be read."""
+        adds = live.adds
+        for row in range(adds.num_rows):
+            one = adds.slice(row, 1)
+            add = one.to_pylist(maps_as_pydicts="lossy")[0]
+            yield row, add, self._data_file(one, add["path"], places)
+
+    def _data_file(self, one: Any, path: str, places: FooterFiles) -> AtHand:  # Any: a batch
+        if places.is_refused(path):
+            return REFUSED
+        try:
+            if places.place(path) is None:
+                return None
+            return data_files(one, self.config, self.columns)[0]
+        except DataUnreadable:
+            return OnlyFooter(path)  # its partition values are a matter of other rules
+        except FileMissing:
+            return FileFault("data.file-missing", f"{path} is not there", "no such file")
+        except PathExternal as refusal:
+            return places.refused(path, refusal)
+        except (StorageFailed, UsageError) as fault:
+            return unread(path, fault)
+
+    def settled(self, facts: FileFacts) -> FileFacts:
+        """What became of the next file, held against those before it."""
+        return facts._replace(answers=self.more.reconcile(facts.answers))
+
+
+def _may_be_there(columns: FileColumns, stored: Any, fields: tuple[StructField, ...]) -> bool:  # Any: an Arrow schema
+    """True if a file has a field, or something around it: where nothing is, other rules tell."""
+    return any(columns.leaf(stored, fields[:length]) is not None for length in range(len(fields), 0, -1))
+
+
+def repeated_name(fields: Sequence[StructField]) -> str | None:
+    """A name that two fields of one struct have, at any depth; None if there is none."""
+    seen: set[str] = set()
+    for column in fields:
+        if column.name in seen:
+            return column.name
+        seen.add(column.name)
+        if (found := _repeated_in(column.data_type)) is not None:
+            return found
+    return None
+
+
+def _repeated_in(kind: DataType) -> str | None:
+    match kind:
+        case StructType(fields):
+            return repeated_name(fields)
+        case ArrayType(element):
+            return _repeated_in(element)
+        case MapType(key, value):
+            return _repeated_in(key) or _repeated_in(value)
+    return None
+
+
+def without_demands(column: StructField) -> StructField:
+    """The same column, null wherever it likes."""
+    return StructField(column.name, _without_demands(column.data_type), True, column.metadata)
+
+
+def _without_demands(kind: DataType) -> DataType:
+    match kind:
+        case StructType(fields):
+            return StructType(tuple(without_demands(field) for field in fields))
+        case ArrayType(element):
+            return ArrayType(_without_demands(element), True)
+        case MapType(key, value):
+            return MapType(_without_demands(key), _without_demands(value), True)
+    return kind

@@ -1,0 +1,97 @@
+"""Damages of a table's files: missing, overwritten, left over, or of somebody else."""
+
+from __future__ import annotations
+
+from tests.rules.corruptions import damage
+from tests.rules.corruptions_log_files import DAY_MS, OldTable
+from tests.rules.table_builder import NOW_MS, TableBuilder
+
+WEEK_MS = 7 * DAY_MS
+
+
+class RecentTable(OldTable):
+    """Its tombstones are expired, its log is not."""
+
+    days = 20
+
+
+@damage("data.file-missing")
+def live_file_is_missing() -> TableBuilder:
+    table = TableBuilder()
+    table.drop(table.add(3)["path"])
+    return table
+
+
+# With the older commits gone there is nothing to compare the checkpoint with.
+@damage("data.file-missing", also=("checkpoint.replay-unavailable",))
+def live_file_of_the_checkpoint_is_missing() -> TableBuilder:
+    table = TableBuilder()
+    for version in (0, 1):
+        table.drop(f"_delta_log/{version:020d}.json")
+        table.drop(f"_delta_log/{version:020d}.crc")
+    table.drop(table.add(2)["path"])
+    return table
+
+
+@damage("data.size-mismatch")
+def live_file_lacks_a_byte() -> TableBuilder:
+    table = TableBuilder()
+    add = table.add(3)
+    table.put(add["path"], b"x" * (add["size"] - 1), modified_ms=table.time_of(3) - 1000)
+    return table
+
+
+@damage("data.modified-after-add")
+def live_file_is_newer_than_its_commit() -> TableBuilder:
+    table = TableBuilder()
+    table.touch(table.add(3)["path"], table.time_of(3) + 300_001)
+    return table
+
+
+@damage("data.orphan")
+def unknown_file_of_last_week() -> TableBuilder:
+    table = TableBuilder()
+    table.put("p=a/part-00099.parquet", b"PAR1", modified_ms=NOW_MS - WEEK_MS - 1)
+    return table
+
+
+@damage("data.orphan-young")
+def unknown_file_just_within_the_retention() -> TableBuilder:
+    table = TableBuilder()
+    table.put("p=a/part-00099.parquet", b"PAR1", modified_ms=NOW_MS - WEEK_MS)
+    return table
+
+
+@damage("data.expired-tombstone-present")
+def removed_file_outlives_its_tombstone() -> TableBuilder:
+    return RecentTable()
+
+
+# Such a file is exactly what a version before its removal lacks, and then older versions can't be read whole.
+@damage("data.file-missing-tombstoned", also=("history.time-travel-broken", "history.restore-risk"))
+def removed_file_is_gone_too_early() -> TableBuilder:
+    table = TableBuilder()
+    table.drop(table.action(2, "remove")["path"])
+    return table
+
+
+@damage("data.small-files")
+def hundred_small_files() -> TableBuilder:
+    table = TableBuilder()
+    table.commits[3] += [table.new_add("c", 100 + number, 3) for number in range(97)]
+    return table
+
+
+# That the path is absolute, and that another table may own the file, is said of each such file.
+@damage("data.unreachable", also=("data.shared-file", "path.absolute"))
+def live_file_on_another_store() -> TableBuilder:
+    table = TableBuilder()
+    table.add(3)["path"] = "s3://elsewhere/part-00001.parquet"
+    return table
+
+
+@damage("data.shared-file", also=("path.absolute",))
+def live_file_outside_the_table() -> TableBuilder:
+    table = TableBuilder()
+    table.add(3)["path"] = "file:///dev/null"
+    return table

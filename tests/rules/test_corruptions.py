@@ -1,0 +1,50 @@
+"""Each rule reports its own damage, alone; the undamaged table is silent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from deltacli.delta.rules.framework.base import Place
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.operations.validate.validate import Validation, validate_table
+from deltacli.storage import Allowed, open_storage
+from tests.rules.corruptions import DAMAGES, Damage, load_all
+from tests.rules.data_table import DataTable
+from tests.rules.table_builder import NOW_MS, TableBuilder
+
+load_all()
+
+
+def inspect(root: Path, level: str = "storage") -> Validation:
+    everywhere = Allowed(directories=("/",))
+    return validate_table(open_storage(str(root)), EmbeddedEngine(), level=level, now_ms=NOW_MS, allowed=everywhere)
+
+
+def rules_of(found: Validation) -> set[str]:
+    return {finding.rule.id for finding in found.findings}
+
+
+@pytest.mark.parametrize("make", [TableBuilder, DataTable])
+def test_the_undamaged_table_is_silent(make: type[TableBuilder], tmp_path: Path) -> None:
+    found = inspect(make().write(tmp_path / "t"), make.level)
+
+    assert [] == [(finding.rule.id, finding.message) for finding in found.findings]
+
+
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: f"{damage.rule}-{damage.name}")
+def test_a_damage_is_reported_and_nothing_else(damage: Damage, tmp_path: Path) -> None:
+    table = damage.make()
+    found = inspect(table.write(tmp_path / "t"), table.level)
+
+    shown = "\n".join(f"{f.severity} {f.rule.id} {f.place} {f.message}" for f in found.findings)
+    assert {damage.rule} | damage.also == rules_of(found), shown
+    assert [] == [finding.place for finding in found.findings if not is_consistent(finding.place)]
+
+
+def is_consistent(place: Place) -> bool:
+    """False for a place in a commit that gives the version of another one."""
+    commit = re.fullmatch(r"_delta_log/([0-9]{20})[.]json", place.path)
+    return commit is None or place.version in (int(commit[1]), None)
