@@ -72,7 +72,7 @@ def run_long(arguments: list[str]) -> int:
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     set_up(SPARK, "spark")
-    return run_pytest(["-m", "long or matrix"], arguments, place=None, **SPARK_READER)
+    return run_pytest(["-m", "(long or matrix) and not soak"], arguments, place=None, **SPARK_READER)
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,13 @@ DAY_MS = 86_400_000
 
 
 @given(st.integers(-62_135_596_800_000, 253_402_300_799_999))
-@examples(200)
+@examples(100)
 def test_a_written_time_reads_back(timestamp_ms: int) -> None:
     assert timestamp_ms == parse_timestamp(format_timestamp(timestamp_ms))
 
 
 @given(st.integers(0, 365_000 * DAY_MS))
-@examples(100)
+@examples(50)
 def test_a_written_duration_reads_back(duration_ms: int) -> None:
     assert duration_ms == parse_duration(format_duration(duration_ms), "--retention")
 
@@ -134,7 +134,7 @@ def test_ages_are_written_in_the_largest_unit(age_ms: int, text: str) -> None:
 
 
 @given(st.sets(st.integers(0, 40)))
-@examples(100)
+@examples(50)
 def test_ranges_hold_the_numbers_and_no_other(numbers: set[int]) -> None:
     runs = ranges_of(numbers)
 
@@ -148,7 +148,7 @@ def test_ranges_are_written_short() -> None:
 
 
 @given(st.sets(st.integers(0, 40)), st.integers(0, 20), st.integers(15, 45))
-@examples(100)
+@examples(50)
 def test_gaps_hold_the_numbers_that_are_missing(numbers: set[int], first: int, last: int) -> None:
     gaps = gaps_in(numbers, first, last)
 

@@ -69,7 +69,7 @@ def facts(footer: Footer) -> Any:
 
 
 @given(files())
-@examples(100)
+@examples(50)
 def test_a_footer_says_what_pyarrow_says(made: list[bytes]) -> None:
     reader = FooterReader(learn_after=0)
     for data in made:
@@ -95,7 +95,7 @@ def test_a_footer_says_what_pyarrow_says(made: list[bytes]) -> None:
 
 
 @given(files(), LEARNING)
-@examples(50)
+@examples(25)
 def test_a_known_shape_is_read_as_an_unknown_one(made: list[bytes], learn_after: int) -> None:
     remembering = FooterReader(learn_after=learn_after)
     for data in [*made, *made, *reversed(made), *made]:
@@ -126,7 +126,7 @@ def unknown(*, structs: int, lists: int) -> bytes:
 
 
 @given(files(), LEARNING, st.randoms(use_true_random=False))
-@examples(200)
+@examples(100)
 def test_bytes_that_are_no_footer_are_a_fault(made: list[bytes], learn_after: int, chance: random.Random) -> None:
     reader = FooterReader(learn_after=learn_after)
     for data in made:

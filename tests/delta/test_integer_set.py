@@ -26,7 +26,7 @@ def array(values: object) -> pa.Int64Array:
     return pa.array(values, pa.int64())
 
 
-@examples(100)
+@examples(50)
 @given(st.lists(VALUES, max_size=4))
 def test_what_comes_again_is_told(parts: list[list[int]]) -> None:
     known = IntegerSet(PLENTY)
@@ -41,7 +41,7 @@ def test_what_comes_again_is_told(parts: list[list[int]]) -> None:
         before |= set(values)
 
 
-@examples(50)
+@examples(25)
 @given(VALUES, RANGES)
 def test_ranges_and_other_sets_are_as_their_integers(values: list[int], run: range) -> None:
     some, others = IntegerSet(PLENTY), IntegerSet(PLENTY)

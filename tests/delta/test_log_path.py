@@ -69,7 +69,7 @@ def test_other_names_carry_no_version(name: str, kind: LogFileKind) -> None:
 
 
 @given(st.integers(0, MAX_VERSION))
-@examples(50)
+@examples(25)
 def test_a_commit_name_reads_back(version: int) -> None:
     assert LogPath(commit_name(version), LogFileKind.COMMIT, version, is_json=True) == parse_log_path(
         commit_name(version)
@@ -77,6 +77,6 @@ def test_a_commit_name_reads_back(version: int) -> None:
 
 
 @given(st.one_of(st.text(max_size=40), st.text("0123456789.", max_size=40).map(lambda text: f"{text}.json")))
-@examples(200)
+@examples(100)
 def test_any_name_is_understood_or_ignored(name: str) -> None:
     assert name == parse_log_path(name).name

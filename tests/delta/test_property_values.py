@@ -49,7 +49,7 @@ def test_a_value_is_written_in_its_normal_form_or_is_none(key: str, value: str, 
 
 
 @given(st.lists(terms(), min_size=1, max_size=3))
-@examples(200)
+@examples(100)
 def test_every_interval_is_written_for_every_engine_and_stays_as_long(parts: list[tuple[str, object]]) -> None:
     text = " ".join(part for part, _ in parts)
     written = normal_form("delta.logRetentionDuration", text)

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from deltacli.cli.commands.validate import EXIT_CODES
 from tests.cli.support import ROOT, make_sample
 
 
+@pytest.mark.long
 def test_each_exit_code_of_validate_is_what_the_page_says(tmp_path: Path) -> None:
     sample = make_sample(tmp_path / "sample")
     work = tmp_path / "work"

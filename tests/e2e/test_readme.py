@@ -8,6 +8,8 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.support import ROOT, deltacli, make_sample
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,6 +30,7 @@ def test_the_screen_is_what_the_commands_print(tmp_path: Path) -> None:
     assert [screen for _, screen in expected] == [re.sub(r"file:///.*/demo", "file:///…/demo", out) for out in printed]
 
 
+@pytest.mark.long
 def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
     make_sample(tmp_path / "tbl")
     make_sample(tmp_path / "lake" / "trips")

@@ -264,7 +264,7 @@ class Fateful(Rivals):
 
 
 @given(st.data())
-@examples(150)
+@examples(75)
 def test_whatever_happens_every_success_is_in_the_log_once_and_nothing_else_is(data: st.DataObject) -> None:
     inner = table_of_commits(2, data.draw(st.sampled_from([{}, STAMPED]))).in_memory()
     makes = {"count": count_up(), "domain": count_up_domain(), "say": say()}

@@ -76,6 +76,7 @@ def long_log(s3_server: S3Server) -> str:
     return f"s3://{bucket}/t"
 
 
+@pytest.mark.long
 def test_twenty_of_ten_thousand_commits_cost_twenty_reads_several_at_a_time(long_log: str, s3: S3Server) -> None:
     storage = RecordingStorage(open_storage(long_log), meet=16)
 
@@ -142,6 +143,7 @@ def test_nothing_there_is_no_table(s3: S3Server) -> None:
     assert (7, "storage.bucket-missing") == (no_bucket.code, no_bucket.error["code"])
 
 
+@pytest.mark.long
 def test_no_secret_is_printed_however_much_is_asked_for(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = s3.environment["AWS_SECRET_ACCESS_KEY"]
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://me:{secret}@127.0.0.1:1")
@@ -169,6 +171,7 @@ def contested(request: pytest.FixtureRequest, hinted: TableBuilder, tmp_path: Pa
     return open_storage(uri)
 
 
+@pytest.mark.long
 def test_of_processes_that_commit_one_version_one_wins_and_can_be_read_back(contested: Storage) -> None:
     context = multiprocessing.get_context("spawn")
     together, answers = context.Barrier(3, timeout=120), context.SimpleQueue()

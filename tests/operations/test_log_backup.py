@@ -196,6 +196,7 @@ def up_to(builder: TableBuilder, version: int) -> MemoryStorage:
 @pytest.mark.parametrize(
     "kind", [CheckpointKind.MULTI_PART, pytest.param(CheckpointKind.V2_PARQUET, marks=pytest.mark.soak)]
 )
+@pytest.mark.long
 def test_a_backup_that_was_cut_is_a_log_of_its_own_and_is_mended_by_the_next(
     kind: CheckpointKind, fault: Fault
 ) -> None:
@@ -226,6 +227,7 @@ def test_a_backup_that_was_cut_is_a_log_of_its_own_and_is_mended_by_the_next(
 
 
 @pytest.mark.parametrize("fault", list(Fault))
+@pytest.mark.long
 def test_a_cut_never_takes_the_backup_that_was_there(fault: Fault) -> None:
     older, newer = builder_of(commits=6), builder_of(commits=6).commits(3).checkpoint(8).hint(8)
     known = [*states_of(newer)]

@@ -95,6 +95,7 @@ def test_what_was_lost_comes_back_byte_for_byte(loss: str, kind: CheckpointKind)
         ("the beginning", CheckpointKind.MULTI_PART),
     ],
 )
+@pytest.mark.long
 def test_a_restore_that_was_cut_reads_as_before_as_after_or_not_at_all(
     loss: str, kind: CheckpointKind, fault: Fault
 ) -> None:

@@ -169,7 +169,8 @@ def row_sets(draw: st.DrawFn, rows: int) -> list[int]:
 
 
 @given(st.data())
-@examples(25)
+@examples(12)
+@pytest.mark.long
 def test_large_files_keep_the_rows_that_no_container_deletes(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

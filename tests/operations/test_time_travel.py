@@ -128,7 +128,8 @@ def test_a_newest_version_that_can_not_be_read_does_not_hide_older_ones(table_bu
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=8), st.integers(0, 60), st.integers(0, 3))
-@examples(60)
+@examples(30)
+@pytest.mark.long
 def test_time_travel_equals_a_look_at_every_version(steps: list[int], after_ms: int, first_kept: int) -> None:
     """
     The version found is the last whose own snapshot says a time at or before the moment.

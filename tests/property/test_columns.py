@@ -71,7 +71,7 @@ def sliced(values: list[Any], kind: Any) -> list[Any]:  # Any: pyarrow has no ty
 
 @given(st.lists(PATHS, max_size=8))
 @example(["%%325", "%25"])
-@examples(300)
+@examples(150)
 def test_decode_column_equals_decode(paths: list[str]) -> None:
     expected = [decode(path).encode("utf-8", "surrogateescape") for path in paths]
 
@@ -81,7 +81,7 @@ def test_decode_column_equals_decode(paths: list[str]) -> None:
 
 @given(st.lists(PATHS, max_size=8))
 @example(["%%325", "%25"])
-@examples(300)
+@examples(150)
 def test_canonical_column_equals_canonical(paths: list[str]) -> None:
     expected = [canonical(path).encode("utf-8", "surrogateescape") for path in paths]
 
@@ -94,7 +94,7 @@ def test_canonical_column_equals_canonical(paths: list[str]) -> None:
         PATHS | st.sampled_from(["./a", "x/../a", "x/..", "..", "../a", "a/./b", ".a", "a..", "x/.b/.."]), max_size=8
     )
 )
-@examples(150)
+@examples(75)
 def test_dots_in_a_column_are_those_of_each_path(paths: list[str]) -> None:
     resolved = [without_dots(path).encode("utf-8", "surrogateescape") for path in paths]
     names = [path.encode("utf-8", "surrogateescape") for path in paths]
@@ -108,7 +108,7 @@ def test_dots_in_a_column_are_those_of_each_path(paths: list[str]) -> None:
 
 
 @given(st.sampled_from(some.FILES), st.sampled_from(some.FILES), st.data())
-@examples(200)
+@examples(100)
 def test_canonical_tells_files_apart_and_spellings_together(first: str, second: str, data: st.DataObject) -> None:
     spelled = [canonical(data.draw(some.spellings(first))), canonical(data.draw(some.spellings(second)))]
     absolute = [canonical(data.draw(some.absolute_spellings(name))) for name in (first, second)]
@@ -124,7 +124,7 @@ def file_actions() -> st.SearchStrategy[dict[str, Any]]:
 
 @given(st.lists(file_actions(), max_size=8))
 @example([{"path": "a./"}, {"path": "./a/"}])
-@examples(150)
+@examples(75)
 def test_key_column_equals_file_key(actions: list[dict[str, Any]]) -> None:
     expected = [file_key(action).encode("utf-8", "surrogateescape") for action in actions]
     ids = pa.array([unique_id(action.get("deletionVector")) for action in actions], pa.string())
@@ -136,7 +136,7 @@ def test_key_column_equals_file_key(actions: list[dict[str, Any]]) -> None:
 @given(st.lists(file_actions(), max_size=6), st.lists(file_actions(), max_size=8))
 @example([{"path": "a/"}], [{"path": "a"}, {"path": "b"}])
 @example([{"path": ""}], [{"path": "a"}, {"path": ""}])
-@examples(200)
+@examples(100)
 def test_touched_files_are_those_whose_key_was_seen(seen: list[dict[str, Any]], rows: list[dict[str, Any]]) -> None:
     keys = {file_key(action) for action in seen}
     expected = [file_key(action) not in keys for action in rows]
@@ -208,7 +208,7 @@ def records_of(text: str | None) -> int | None:
 
 @given(st.lists(STATISTICS | st.none(), max_size=6))
 @example(["null"])
-@examples(300)
+@examples(150)
 def test_num_records_column_equals_parse_num_records(texts: list[str | None]) -> None:
     expected = [records_of(text) for text in texts]
 
@@ -219,7 +219,7 @@ def test_num_records_column_equals_parse_num_records(texts: list[str | None]) ->
 @given(st.lists(STATISTICS | BROKEN_STATISTICS | st.none(), max_size=6))
 @example(["{", '}{"numRecords":0,"x":1}'])
 @example(['{"x":[', '{}]}{"numRecords":0,"x":1}'])
-@examples(300)
+@examples(150)
 def test_num_records_column_of_broken_text_equals_parse_num_records(texts: list[str | None]) -> None:
     expected = [records_of(text) for text in texts]
 
@@ -239,7 +239,7 @@ VECTOR_TYPE = pa.struct(
 
 
 @given(st.lists(some.vectors(), max_size=8), st.booleans())
-@examples(150)
+@examples(75)
 def test_unique_id_column_equals_unique_id(vectors: list[dict[str, Any] | None], large_text: bool) -> None:
     expected = [unique_id(vector) for vector in vectors]
     kind = pa.struct(
@@ -336,7 +336,7 @@ def _nested(draw: st.DrawFn, depth: int) -> tuple[Any, st.SearchStrategy[Any], C
 
 
 @given(columns())
-@examples(400)
+@examples(200)
 def test_json_column_means_what_json_means(column: Column) -> None:
     """
     Null fields of structs are left out, null entries of maps and lists stay, and what is no JSON number is a string.
@@ -369,7 +369,7 @@ ROWS = {
 
 
 @given(st.data())
-@examples(600)
+@examples(300)
 def test_json_lines_hold_every_field_of_every_row_that_is_not_null(data: st.DataObject) -> None:
     """
     Whatever all rows share, and wherever texts in braces meet.

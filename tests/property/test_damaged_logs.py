@@ -83,7 +83,7 @@ def inspect(root: Path) -> Validation:
     return validate_table(open_storage(str(root)), EmbeddedEngine(), level="storage", now_ms=NOW_MS)
 
 
-@examples(60)
+@examples(30)
 @given(seed=st.integers(0, 2**32), change=st.sampled_from(CHANGES), times=st.integers(1, 3))
 def test_a_damaged_log_is_told(seed: int, change: Change, times: int) -> None:
     chance = random.Random(seed)

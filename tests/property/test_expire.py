@@ -63,7 +63,7 @@ def check(plan: ExpiryPlan, before: dict[int, object], storage: MemoryStorage, d
 
 
 @given(st.data())
-@examples(30)
+@examples(15)
 def test_every_kept_version_is_as_before_wherever_the_deletion_stops(data: st.DataObject) -> None:
     builder = data.draw(some.hinted(data.draw(some.checkpointed(data.draw(some.described_logs())))))
     storage = with_daily_commits(data.draw(some.littered(builder))).in_memory()

@@ -242,7 +242,7 @@ def is_refused(data: bytes, config: TableConfiguration) -> bool:
     return False
 
 
-@examples(200)
+@examples(100)
 @given(cases())
 def test_files_that_are_refused_have_an_error_and_no_others(case: tuple[TableConfiguration, Any]) -> None:
     config, schema = case
@@ -266,7 +266,7 @@ def nested_required_is_missing(found: Iterable[Finding], config: TableConfigurat
 
 
 @given(st.data())
-@examples(30)
+@examples(15)
 def test_no_file_of_a_healthy_table_has_an_error(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         table = data.draw(small_tables(Path(root)))

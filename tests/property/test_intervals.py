@@ -39,7 +39,7 @@ def terms(draw: st.DrawFn) -> tuple[str, Fraction]:
 
 
 @given(st.lists(terms(), min_size=1, max_size=3), st.booleans(), st.data())
-@examples(300)
+@examples(150)
 def test_units_add_up_whatever_the_case_and_the_blanks(
     parts: list[tuple[str, Fraction]], prefixed: bool, data: st.DataObject
 ) -> None:

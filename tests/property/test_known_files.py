@@ -92,7 +92,7 @@ def added_by(commit: CommitView) -> list[Action]:
 
 
 @given(st.data())
-@examples(60)
+@examples(30)
 def test_what_is_known_is_the_models_state_at_every_version(data: st.DataObject) -> None:
     builder = data.draw(some.described_logs())
     base = data.draw(st.integers(-1, builder.newest - 1))

@@ -154,7 +154,7 @@ def outcome(builder: TableBuilder, *, codes: bool = True) -> list[object]:
 @example([b"null"], b"\n", 4 << 20)
 @example([b'{"add":{"path":"a","size":1}}', b'{"commitInfo":{"inCommitTimestamp":5}}'], b"\n", 4 << 20)
 @example([ODD_SIZE, b'{"add":{"path":"a","size":1,"deletionVector":{"cardinality":3}}}'], b"\n", 61)
-@examples(40)
+@examples(20)
 def test_a_large_commit_is_read_or_refused_like_a_small_one(lines: list[bytes], end: bytes, block_bytes: int) -> None:
     data = b"\n".join([b"{}", *apart(lines)]) + end
     builder = TableBuilder().commit(*STAMPED, add("old", size=5)).commit(raw=data)
@@ -204,7 +204,7 @@ def test_keys_named_twice_in_a_large_commit_are_settled_like_in_a_small_one() ->
 
 
 @given(st.integers(1, 90), st.booleans())
-@examples(60)
+@examples(30)
 def test_blocks_may_end_anywhere(block_bytes: int, has_final_newline: bool) -> None:
     lines = [*birth(), add("é.parquet", size=1), add("b", size=2, records=3), remove("c"), txn("app", 7)]
     data = b"\n".join(json.dumps(line, ensure_ascii=False).encode() for line in lines) + (

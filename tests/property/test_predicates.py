@@ -40,14 +40,14 @@ def check_matches(seed: int) -> None:
 
 
 @given(SEEDS)
-@examples(40)
+@examples(20)
 def test_a_predicate_keeps_what_the_model_keeps(seed: int) -> None:
     check_matches(seed)
 
 
 @pytest.mark.soak
 @given(SEEDS)
-@settings(examples(40), max_examples=400)
+@settings(examples(20), max_examples=400)
 def test_ten_thousand_predicates_keep_what_the_model_keeps(seed: int) -> None:
     check_matches(seed)
 
@@ -122,13 +122,13 @@ def file_rows(maker: Maker, partitions: list[Leaf]) -> list[Row]:
 
 
 @given(SEEDS)
-@examples(40)
+@examples(20)
 def test_no_file_and_no_row_group_with_a_row_to_keep_is_left_out(seed: int) -> None:
     check_files(seed)
 
 
 @pytest.mark.soak
 @given(SEEDS)
-@settings(examples(40), max_examples=250)
+@settings(examples(20), max_examples=250)
 def test_nothing_is_left_out_for_minutes(seed: int) -> None:
     check_files(seed)

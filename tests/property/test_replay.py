@@ -52,20 +52,20 @@ def check_every_version(builder: TableBuilder) -> None:
 
 
 @given(some.any_logs())
-@examples(50)
+@examples(25)
 def test_every_version_is_the_models_or_refused(builder: TableBuilder) -> None:
     check_every_version(builder)
 
 
 @pytest.mark.soak
 @given(some.any_logs())
-@settings(examples(120), max_examples=1_500)
+@settings(examples(60), max_examples=1_500)
 def test_every_version_is_the_models_or_refused_for_minutes(builder: TableBuilder) -> None:
     check_every_version(builder)
 
 
 @given(st.data())
-@examples(30)
+@examples(15)
 def test_files_and_tombstones_are_listed_as_they_were_written(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
@@ -78,7 +78,7 @@ def test_files_and_tombstones_are_listed_as_they_were_written(data: st.DataObjec
 
 
 @given(st.data())
-@examples(30)
+@examples(15)
 def test_counting_without_paths_equals_counting_with_digests(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
@@ -101,7 +101,7 @@ def test_counting_without_paths_equals_counting_with_digests(data: st.DataObject
 
 @given(data=st.data())
 @pytest.mark.parametrize("kind", list(CheckpointKind))
-@examples(6)
+@examples(3)
 def test_a_checkpoint_changes_no_state(kind: CheckpointKind, data: st.DataObject) -> None:
     builder = data.draw(
         some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata))
@@ -122,7 +122,7 @@ def test_a_checkpoint_changes_no_state(kind: CheckpointKind, data: st.DataObject
 
 
 @given(st.data())
-@examples(20)
+@examples(10)
 def test_commits_that_a_checkpoint_covers_are_not_needed(data: st.DataObject) -> None:
     builder = data.draw(
         some.described_logs().filter(lambda built: bool(built.states[-1].protocol and built.states[-1].metadata))
@@ -142,7 +142,7 @@ def test_commits_that_a_checkpoint_covers_are_not_needed(data: st.DataObject) ->
 
 
 @given(st.data())
-@examples(20)
+@examples(10)
 def test_junk_in_the_log_changes_no_state(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     before = {version: state_document(open_built(builder), version) for version in sorted(builder.reconstructable())}
@@ -155,7 +155,7 @@ def test_junk_in_the_log_changes_no_state(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.sampled_from([13, 100, 1_000, 4 << 20]))
-@examples(16)
+@examples(8)
 def test_large_commits_give_what_small_commits_give(data: st.DataObject, block_bytes: int) -> None:
     """
     A threshold of one byte makes every commit large: the same answers, with keys named twice in one commit too.
@@ -175,7 +175,7 @@ def test_large_commits_give_what_small_commits_give(data: st.DataObject, block_b
 
 
 @given(st.data())
-@examples(20)
+@examples(10)
 def test_history_counts_what_each_commit_holds(data: st.DataObject) -> None:
     builder = data.draw(some.checkpointed(data.draw(some.described_logs())))
     table = open_built(builder)
@@ -197,7 +197,7 @@ def read_lines(builder: TableBuilder, version: int) -> list[str]:
 
 
 @given(st.lists(some.adds() | some.removes() | some.small_actions(), max_size=8), st.data())
-@examples(60)
+@examples(30)
 def test_the_writing_of_a_commit_does_not_matter(lines: list[dict[str, object]], data: st.DataObject) -> None:
     """
     CRLF, blank lines, no LF at the end, blanks between tokens, actions over several lines: one and the same commit.
@@ -214,7 +214,7 @@ def test_the_writing_of_a_commit_does_not_matter(lines: list[dict[str, object]],
 
 
 @given(st.sampled_from(some.FILES), st.data())
-@examples(150)
+@examples(75)
 def test_the_model_knows_all_spellings_of_a_file(name: str, data: st.DataObject) -> None:
     """
     The generator knows which file it spells; the model must find it, or the other properties would prove nothing.

@@ -64,7 +64,7 @@ def table(values: list[dict[str, Any]]) -> Any:
     return pa.Table.from_pylist(values, schema=SCHEMA)
 
 
-@examples(200)
+@examples(100)
 @given(st.lists(rows(), min_size=1, max_size=6), st.data())
 def test_any_value_that_changes_shows(values: list[dict[str, Any]], data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(values) - 1))
@@ -76,7 +76,7 @@ def test_any_value_that_changes_shows(values: list[dict[str, Any]], data: st.Dat
     assert digest_rows(before) != digest_rows(after)
 
 
-@examples(50)
+@examples(25)
 @given(st.lists(rows(), min_size=2, max_size=6), st.data())
 def test_the_order_of_rows_shows(values: list[dict[str, Any]], data: st.DataObject) -> None:
     others = data.draw(st.permutations(values))
@@ -85,7 +85,7 @@ def test_the_order_of_rows_shows(values: list[dict[str, Any]], data: st.DataObje
     assert digest_rows(table(values)) != digest_rows(table(others))
 
 
-@examples(100)
+@examples(50)
 @given(st.lists(rows(), max_size=8), st.data())
 def test_chunks_and_slices_do_not_show(values: list[dict[str, Any]], data: st.DataObject) -> None:
     whole = table(values)

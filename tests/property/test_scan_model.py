@@ -80,7 +80,7 @@ def check_every_range(table: SmallTable) -> None:
 
 
 @given(st.data())
-@examples(60)
+@examples(30)
 def test_every_version_reads_as_it_was_written(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_every_version(data.draw(small_tables(Path(root))))
@@ -88,14 +88,14 @@ def test_every_version_reads_as_it_was_written(data: st.DataObject) -> None:
 
 @pytest.mark.soak
 @given(st.data())
-@settings(examples(150), max_examples=500)
+@settings(examples(75), max_examples=500)
 def test_every_version_reads_as_it_was_written_for_minutes(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_every_version(data.draw(small_tables(Path(root), most=12)))
 
 
 @given(st.data())
-@examples(30)
+@examples(15)
 def test_changes_of_every_range_are_those_that_commits_made(data: st.DataObject) -> None:
     """
     Without change files an update is a delete and an insert, and so is a row that a rewrite carries over.
@@ -106,14 +106,14 @@ def test_changes_of_every_range_are_those_that_commits_made(data: st.DataObject)
 
 @pytest.mark.soak
 @given(st.data())
-@settings(examples(80), max_examples=160)
+@settings(examples(40), max_examples=160)
 def test_changes_of_every_range_are_those_that_commits_made_for_minutes(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_every_range(data.draw(small_tables(Path(root), most=8)))
 
 
 @given(st.data())
-@examples(80)
+@examples(40)
 def test_some_columns_in_any_order_are_those_of_the_whole(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         table = data.draw(small_tables(Path(root)))
@@ -132,7 +132,7 @@ def test_some_columns_in_any_order_are_those_of_the_whole(data: st.DataObject) -
 
 
 @given(st.data())
-@examples(40)
+@examples(20)
 def test_a_limit_gives_as_many_rows_of_the_whole(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
         table = data.draw(small_tables(Path(root), most=3))
@@ -171,7 +171,7 @@ def check_conditions(table: SmallTable, chooser: random.Random, count: int) -> N
 
 
 @given(st.data(), st.integers(0, 2**32 - 1))
-@examples(40)
+@examples(20)
 def test_a_condition_keeps_the_rows_that_it_is_true_of(data: st.DataObject, seed: int) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_conditions(data.draw(small_tables(Path(root))), random.Random(seed), 8)
@@ -179,7 +179,7 @@ def test_a_condition_keeps_the_rows_that_it_is_true_of(data: st.DataObject, seed
 
 @pytest.mark.soak
 @given(st.data(), st.integers(0, 2**32 - 1))
-@settings(examples(100), max_examples=150)
+@settings(examples(50), max_examples=150)
 def test_a_condition_keeps_the_rows_that_it_is_true_of_for_minutes(data: st.DataObject, seed: int) -> None:
     with tempfile.TemporaryDirectory() as root:
         check_conditions(data.draw(small_tables(Path(root))), random.Random(seed), 20)

@@ -20,7 +20,7 @@ LINES = st.lists(
 
 
 @given(st.lists(LINES, max_size=6), st.sampled_from([1, 20, 200, 1 << 20]), st.booleans())
-@examples(150)
+@examples(75)
 def test_digest_is_sha256_of_the_sorted_lines(batches: list[list[bytes]], run_bytes: int, sliced: bool) -> None:
     expected = hashlib.sha256(b"\n".join(sorted(line for lines in batches for line in lines))).hexdigest()
 
@@ -37,7 +37,7 @@ def test_digest_is_sha256_of_the_sorted_lines(batches: list[list[bytes]], run_by
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), max_size=30))
-@examples(50)
+@examples(25)
 def test_text_is_digested_as_utf8(lines: list[str]) -> None:
     expected = hashlib.sha256(b"\n".join(sorted(line.encode() for line in lines))).hexdigest()
 

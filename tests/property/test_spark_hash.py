@@ -37,7 +37,7 @@ def murmur(data: bytes) -> int:
     return state - (1 << 32) if state >> 31 else state
 
 
-@examples(100)
+@examples(50)
 @given(st.lists(st.text(max_size=40), max_size=20), st.integers(0, 3))
 def test_a_column_is_hashed_as_each_text_is(texts: list[str], offset: int) -> None:
     column = pa.array(texts, pa.string()).slice(min(offset, len(texts)))
@@ -51,7 +51,7 @@ def test_known_hashes(text: str) -> None:
     assert KNOWN[text] == murmur(text.encode())
 
 
-@examples(50)
+@examples(25)
 @given(st.lists(st.text(max_size=9), min_size=1, max_size=9), st.integers(1, 7))
 def test_a_part_is_the_positive_remainder(texts: list[str], parts: int) -> None:
     assert [murmur(text.encode()) % parts for text in texts] == parts_of(pa.array(texts), parts).to_pylist()

@@ -114,7 +114,7 @@ def test_histories_that_were_trouble_once_or_are_likely_to_be(
 
 
 @given(STARTS, histories(seasons=2))
-@examples(25)
+@examples(12)
 def test_a_vacuum_deletes_what_no_retained_version_needs_and_nothing_else(
     start: Start, steps: tuple[Step, ...]
 ) -> None:
@@ -124,7 +124,7 @@ def test_a_vacuum_deletes_what_no_retained_version_needs_and_nothing_else(
 
 @pytest.mark.soak
 @given(STARTS, histories(seasons=5))
-@examples(60)
+@examples(30)
 def test_the_same_of_long_histories(start: Start, steps: tuple[Step, ...]) -> None:
     with TemporaryDirectory() as directory:
         check_history(Path(directory) / "base", start, steps)

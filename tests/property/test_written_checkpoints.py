@@ -83,7 +83,7 @@ def is_kept(row: str, retention_ms: int) -> bool:
     return values[0] == "add" or (values[1]["deletionTimestamp"] or 0) > NOW_MS - retention_ms
 
 
-@examples(20)
+@examples(10)
 @given(tables())
 def test_the_newest_version_survives_in_its_checkpoint_alone(
     table: tuple[TableBuilder, int, int | None, dict[str, Any]],
@@ -121,7 +121,7 @@ def counted(lines: list[Action]) -> dict[str, int]:
     return found
 
 
-@examples(12)
+@examples(6)
 @given(strategies.described_logs(), st.data())
 def test_every_version_that_can_be_rebuilt_survives_in_its_checkpoint_alone(
     builder: TableBuilder, data: st.DataObject
@@ -176,7 +176,7 @@ def names(schema: dict[str, Any]) -> set[str]:
     return {field["name"] for field in schema["fields"]}
 
 
-@examples(15)
+@examples(7)
 @given(strategies.described_logs(max_commits=3), st.sampled_from(["struct", "both"]))
 def test_parsed_statistics_say_what_the_texts_say(builder: TableBuilder, stats: str) -> None:
     builder.commit(protocol(), metadata())

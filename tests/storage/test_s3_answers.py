@@ -153,6 +153,7 @@ def test_bytes_of_another_range_are_not_taken(span: str, s3: S3Server, bucket: s
     assert "storage.unexpected-answer" == raised.value.code
 
 
+@pytest.mark.long
 def test_answers_of_chance_are_answers_or_errors_of_ours(tmp_path: Path) -> None:
     """
     A short round of the fuzz target, with the same inputs each time.

@@ -77,6 +77,7 @@ def test_a_draft_that_is_given_up_leaves_nothing(place: Place) -> None:
 
 
 @pytest.mark.parametrize("rounds", ROUNDS)
+@pytest.mark.long
 def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place, rounds: int) -> None:
     storage, together, done = place.storage, Barrier(16, timeout=120), Event()
 
@@ -115,6 +116,7 @@ def test_of_sixteen_threads_one_creates_and_no_reader_sees_half(place: Place, ro
 
 @pytest.mark.parametrize("place", ["local", "s3"], indirect=True)
 @pytest.mark.parametrize("rounds", ROUNDS)
+@pytest.mark.long
 def test_of_eight_processes_one_creates_and_no_reader_sees_half(place: Place, rounds: int) -> None:
     with Race(place.storage.uri, racers=8, rounds=rounds) as race:
         found = race.run()

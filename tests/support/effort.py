@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 SHARE = 20
 """The gate runs one in so many cases of a matrix."""
 
-_MORE_EXAMPLES = 25
+_MORE_EXAMPLES = 50
 
 
 def is_soaking() -> bool:
@@ -49,7 +49,7 @@ def import_the_whole_product() -> None:
 
 
 def examples(count: int) -> settings:
-    """Settings of a property test that tries `count` examples in the gate."""
+    """Settings of a property test that tries `count` examples in the gate and 50 times as many in `dev.py soak`."""
     factor = _MORE_EXAMPLES if is_soaking() else 1
     # Building a table draws a lot of data.
     return settings(

@@ -85,6 +85,7 @@ def test_a_run_that_nobody_disturbs(tmp_path: Path) -> None:
 
 @either_way
 @pytest.mark.parametrize("first", ["put_if_absent", pytest.param("", marks=pytest.mark.soak)], ids=["START on", "all"])
+@pytest.mark.long
 def test_an_end_at_any_call(first: str, saved: bool, tmp_path: Path) -> None:
     """Not the process dies, but its store, which costs a hundredth. `first` is the verb to begin with."""
     data, info, verbs = undisturbed(tmp_path / "whole", saved)
@@ -123,5 +124,6 @@ def test_a_kill_at_any_call(saved: bool, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no signals that kill here")
+@pytest.mark.long
 def test_a_kill_around_what_is_created(tmp_path: Path) -> None:
     kills(tmp_path, True, ["put_if_absent", "put"])

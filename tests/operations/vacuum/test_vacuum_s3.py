@@ -96,6 +96,7 @@ def first(action: Callable[[S3Server], None]) -> Fault:
     return fault
 
 
+@pytest.mark.long
 def test_requests_are_few_and_a_plan_is_that_of_a_local_copy(s3: S3Server, uri: str, tmp_path: Path) -> None:
     table = table_at(uri)
     plan = plan_vacuum(table, vacuum_request())
@@ -124,6 +125,7 @@ def busy_once(server: S3Server, environ: dict[str, Any], start_response: Callabl
     return server.answer(environ, start_response)
 
 
+@pytest.mark.long
 def test_a_busy_store_is_asked_again_and_what_another_writer_adds_again_is_spared(
     s3: S3Server, uri: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,6 +158,7 @@ def test_a_busy_store_is_asked_again_and_what_another_writer_adds_again_is_spare
     assert ["RESTORE", "VACUUM START", "RESTORE", "VACUUM END"] == [line["commitInfo"]["operation"] for line in said]
 
 
+@pytest.mark.long
 def test_what_a_store_denies_is_told_and_goes_next_time(s3: S3Server, uri: str) -> None:
     s3.fail("POST", bucket_of(uri), says("403 FORBIDDEN", "AccessDenied", "no s3:DeleteObject"))
 
