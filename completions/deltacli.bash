@@ -17,7 +17,7 @@ vacuum;-;again;Delete files that no retained version needs.
 validate;-;again;Check tables against the rules of the protocol.
 widen-type;-;again;Give columns wider types without rewriting data, in one commit.
 '
-            options='--format;table json ndjson csv parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -44,7 +44,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --columns;TEXT;once;Only these columns, in this order.
 --where;TEXT;once;Only rows for which this condition is true.
 --limit;TEXT;once;Rows shown, 0 = all.
---format;table json ndjson csv parquet;once;Format of stdout.
+--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -76,7 +76,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 --force;-;once;Write it again where a complete one of this version and form is.
 --verify;-;once;Compare the checkpoints there are with the log; write nothing.
 --dry-run;-;once;Say what would be written, and write nothing.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -101,7 +101,7 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
             options='--commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -128,7 +128,7 @@ again;TEXT
             options='--limit;TEXT;once;Rows shown, 0 = all.
 --counts;-;once;Read the file actions too, and count them and their bytes.
 --columns;TEXT;once;Only these columns, in this order.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -156,7 +156,7 @@ crc;-;again;Write the version checksum that is missing, or compare the one there
 expire;-;again;Delete what of the log no kept version needs.
 restore;-;again;Put back what a backup has and the log of a table lacks.
 '
-            options='--format;table json ndjson csv parquet;once;Format of stdout.
+            options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -178,7 +178,7 @@ restore;-;again;Put back what a backup has and the log of a table lacks.
         'log backup ')
             commands=''
             options='--full;-;once;Compare every file by its digest, not by size and time.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -228,7 +228,7 @@ once;TEXT
             options='--from;TEXT;once;The first commit.
 --to;TEXT;once;The last commit.
 --dry-run;-;once;Say what would be written, and write nothing.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -252,7 +252,7 @@ once;TEXT
             commands=''
             options='--version;TEXT;once;The snapshot of this version.
 --dry-run;-;once;Compare only; write nothing.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -279,7 +279,7 @@ once;TEXT
 --allow-retention-below;TEXT;once;Names the table'\''s own retention, to keep less than that.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -304,7 +304,7 @@ once;TEXT
             options='--replace;-;once;Put the backup'\''s files in place of others: torn commits, say.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -331,7 +331,7 @@ once;TEXT
 --commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -361,7 +361,7 @@ again;TEXT
 --version;TEXT;once;The snapshot of this version.
 --timestamp;TEXT;once;The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --explain;-;once;List the files instead that would be read, and why others not.
---format;table json ndjson csv parquet;once;Format of stdout.
+--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -392,7 +392,7 @@ again;TEXT
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Rows shown, 0 = all.
 --columns;TEXT;once;Only these columns, in this order.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -435,7 +435,7 @@ again;TEXT
 --explain;TEXT;once;Say why one file is kept or goes; change nothing.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -471,7 +471,7 @@ again;TEXT
 --exit-zero;-;once;Exit 0 whatever is found.
 --brief;-;once;One line a finding in a table: no values, no fixes.
 --list-rules;-;once;List the rules instead; needs no TABLE.
---format;table json ndjson csv sarif junit github;once;Format of stdout.
+--format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.
@@ -500,7 +500,7 @@ again;TEXT
 --commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
 --dry-run;-;once;Show what would be done and change nothing; beats --yes.
 --yes;-;once;Do it without asking.
---format;table json ndjson csv;once;Format of stdout.
+--format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
 --output;FILE;once;Write the result there, atomically, instead of stdout.
 --now;TEXT;once;The clock, for reproducible runs.

@@ -12,8 +12,9 @@ import typer
 
 from deltacli import __version__
 from deltacli.cli.errors import report_details, report_error, wants_json
+from deltacli.cli.formats import AnyFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import CommonFormat, ReaderGoneError, with_shared_options
+from deltacli.cli.options.shared import ReaderGoneError, with_shared_options
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
@@ -74,7 +75,7 @@ def build_app(at: Path | None = None) -> typer.Typer:
             continue
         module = import_module(COMMANDS[name])
         groups[tuple(above)].command(last, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT)(
-            with_shared_options(getattr(module, last.replace("-", "_")), getattr(module, "FORMATS", CommonFormat))
+            with_shared_options(getattr(module, last.replace("-", "_")), getattr(module, "FORMATS", AnyFormat))
         )
     return app
 

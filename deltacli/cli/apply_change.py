@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import quoted_table
 
@@ -23,7 +23,7 @@ def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
 
     write_change(run, plan, is_done=False)
     if has_next:
-        _say_next(run, "the same command without --dry-run")
+        run.say_next("the same command without --dry-run")
 
 
 def carry_out(run: Run, table: str, what: str, plan: Outcome, change: Callable[[], Outcome], *, yes: bool) -> None:
@@ -34,9 +34,4 @@ def carry_out(run: Run, table: str, what: str, plan: Outcome, change: Callable[[
     with telling_commit():
         outcome = change()
     write_change(run, outcome, is_done=True)
-    _say_next(run, f"deltacli history {quoted_table(table)} --limit 1")
-
-
-def _say_next(run: Run, what: str) -> None:
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: {what}")
+    run.say_next(f"deltacli history {quoted_table(table)} --limit 1")

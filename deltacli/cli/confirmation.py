@@ -32,7 +32,7 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
             code="consent.missing",
             hint=again_with(invocation.arguments, "--yes"),
         )
-    is_for_eyes = run.format == "table" and run.output is None
+    is_for_eyes = run.format.is_for_eyes and run.output is None
     if is_for_eyes:
         show_plan()
     if not _ask(what):

@@ -6,12 +6,13 @@ import gc
 import os
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import OutputFormat, Run, require_target
+from deltacli.cli.options.shared import Run, require_target
 from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.storage.secrets import without_secrets
@@ -19,6 +20,7 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+    from deltacli.cli.results import Emit
     from deltacli.delta.rules.framework.base import Finding, Rule, Severity
     from deltacli.operations.table.discover import Target
     from deltacli.operations.validate.baseline import Baseline
@@ -145,15 +147,19 @@ class Checker:
             self._run.note(f"note: {name} is a file beside tables; it was passed over")
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
-        if self._run.format is OutputFormat.NDJSON:
-            self._write_as_it_goes(found.tables)
-        else:
-            self._check_all(found.tables)
-        report = self._checkup()
-        if self._run.format is not OutputFormat.NDJSON:
-            with self._run.sink() as sink:
-                _write(sink, self._run, report, brief=self._wanted.brief)
+        report = self._check_and_write(found.tables)
         self._keep_baseline(report)
+        return report
+
+    def _check_and_write(self, targets: Sequence[Target]) -> ValidationReport:
+        from deltacli.cli.render.validate.result import FindingsResult, LiveFindings
+
+        if self._run.format.is_streamed:
+            self._run.write(LiveFindings(partial(self._check_as_it_goes, targets)))
+            return self._report()
+        self._check_all(targets)
+        report = self._report()
+        self._run.write(FindingsResult(report, self._wanted.brief))
         return report
 
     @property
@@ -251,29 +257,21 @@ class Checker:
 
         return any(reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in found.suppressed)
 
-    def _write_as_it_goes(self, targets: Sequence[Target]) -> None:
-        """NDJSON: findings as they come, a summary after each table, then the end line."""
-        from deltacli.cli.render.json import end_line
-        from deltacli.cli.render.validate.findings import finding_line, summary_line
+    def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
+        """Give findings as they come, a summary after each table, and return whether that is all."""
+        from deltacli.cli.render.validate.result import finding_line, summary_line
 
-        with self._run.sink() as sink:
-            count = 0
+        for number, target in enumerate(targets, 1):
+            uri = target.storage.uri
 
-            def tell(finding: Finding) -> None:
-                nonlocal count
-                sink.write(finding_line(uri, finding))
-                sink.flush()
-                count += 1
+            def tell(finding: Finding, uri: str = uri) -> None:
+                emit(finding_line(uri, finding))
 
-            for number, target in enumerate(targets, 1):
-                uri = target.storage.uri
-                if self._check_or_fail(target, tell, is_last=number == len(targets)):
-                    sink.write(summary_line(self._tables[-1], self._wanted.level))
-                    sink.flush()
-                    count += 1
-            sink.write(end_line(count, complete=self._checkup().is_complete))
+            if self._check_or_fail(target, tell, is_last=number == len(targets)):
+                emit(summary_line(self._tables[-1], self._wanted.level))
+        return self._report().is_complete
 
-    def _checkup(self) -> ValidationReport:
+    def _report(self) -> ValidationReport:
         from deltacli.cli.render.validate.report import ValidationReport
 
         checked: dict[str, Rule] = {
@@ -340,30 +338,6 @@ def _read_baseline(name: str) -> Baseline:
             hint=f"deltacli validate {{table}} --write-baseline {quoted(name)}",
         ) from fault
     return read_baseline(data, name)
-
-
-def _write(sink: BinaryIO, run: Run, report: ValidationReport, *, brief: bool) -> None:
-    from deltacli.cli.render.validate import findings
-
-    match run.format:
-        case OutputFormat.JSON:
-            findings.write_json(sink, report, indent=run.terminal.is_terminal)
-        case OutputFormat.CSV:
-            findings.write_findings_csv(sink, report)
-        case OutputFormat.SARIF:
-            from deltacli.cli.render.validate.sarif import write_sarif
-
-            write_sarif(sink, report, indent=run.terminal.is_terminal)
-        case OutputFormat.JUNIT:
-            from deltacli.cli.render.validate.junit import write_junit
-
-            write_junit(sink, report)
-        case OutputFormat.GITHUB:
-            from deltacli.cli.render.validate.github import write_github
-
-            write_github(sink, report)
-        case _:
-            findings.write_text(sink, run.terminal, report, brief=brief)
 
 
 def failure_code(failures: Sequence[tuple[str, DeltacliError]]) -> int:

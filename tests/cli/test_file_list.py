@@ -9,12 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from deltacli.cli.render.columns import exact, write_csv, write_table
-from deltacli.cli.render.csv import csv_block
+from deltacli.cli.formats import FORMATS
+from deltacli.cli.formats.csv import CsvForm, csv_block
+from deltacli.cli.render.columns import exact, write_table
 from deltacli.cli.render.data import file_list
-from deltacli.cli.render.data.file_list import FileListing, write_file_listing
+from deltacli.cli.render.data.file_list import FileListing, FilesResult
+from deltacli.cli.results import RowGrid
 from deltacli.operations.table.version import Snapshot
-from tests.cli.test_rows import PIPE, make_run
+from tests.cli.test_rows import PIPE
 from tests.support.actions import add, deletion_vector, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
@@ -41,7 +43,7 @@ def make_snapshot(count: int) -> Snapshot:
 
 def listed(form: str, snapshot: Snapshot, listing: FileListing = BOTH, *, limit: int = 0) -> bytes:
     sink = io.BytesIO()
-    write_file_listing(sink, make_run(form), snapshot, listing, limit=limit)
+    FORMATS[form].write(sink, FilesResult(snapshot, listing, limit), PIPE)
     return sink.getvalue()
 
 
@@ -63,7 +65,8 @@ def test_lists_of_files_are_written_in_columns_with_the_text_of_rows(
     names = ("type", *file_list._fields_of(BOTH.kinds))
     expected = io.BytesIO()
     if form == "csv":
-        write_csv(expected, [file_list._exact_column(name) for name in names], row_by_row(snapshot))
+        grid = RowGrid([file_list._exact_column(name) for name in names], row_by_row(snapshot))
+        expected.writelines(grid.written(CsvForm()))
     else:
         write_table(expected, PIPE, file_list._screen_columns(BOTH), row_by_row(snapshot))
     monkeypatch.setattr(file_list, "_rows", None)

@@ -12,7 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from deltacli import open_table
-from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.formats import NDJSON
+from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal import progress as progress_module
 from deltacli.cli.terminal.progress import JsonPainter, LinePainter, LiveProgress, StepState, describe
 from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
@@ -274,7 +275,7 @@ def test_the_line_ends_when_the_result_flows_into_a_pipe_unless_it_was_asked_for
     progress = line_on(paper, Watch())
     read, write = os.pipe()
     run = Run(
-        format=OutputFormat.NDJSON,
+        format=NDJSON,
         output=None,
         clock=fixed_clock(0),
         storage_options={},

@@ -17,13 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.formats import FORMATS, parquet
 from deltacli.cli.render import pieces as render_pieces
-from deltacli.cli.render.data import parquet
-from deltacli.cli.render.data.rows import Rows, Written, write_rows
+from deltacli.cli.render.data.rows import Rows, RowsResult, Written
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Terminal
-from deltacli.clock import fixed_clock
 from deltacli.errors import Unreadable, UsageError
 
 PIPE = Terminal(is_terminal=False, width=None, colour=False)
@@ -49,23 +47,12 @@ def batch(items: list[dict[str, Any]] | None = None) -> Any:  # Any: RecordBatch
     return pa.RecordBatch.from_pylist(TABLE if items is None else items, SCHEMA)
 
 
-def make_run(form: str, terminal: Terminal = PIPE) -> Run:
-    return Run(
-        format=OutputFormat(form),
-        output=None,
-        clock=fixed_clock(0),
-        storage_options={},
-        terminal=terminal,
-        quiet=False,
-        verbosity=0,
-    )
-
-
 def write(form: str, *batches: Any, limit: int = 0, terminal: Terminal = PIPE) -> tuple[bytes, Written]:  # Any: batches
     sink = io.BytesIO()
     found = Rows("deltacli.read", "row", "file:///t", {"version": 7}, batches[0].schema, iter(batches))
-    written = write_rows(sink, make_run(form, terminal), found, limit=limit)
-    return sink.getvalue(), written
+    result = RowsResult(found, limit)
+    FORMATS[form].write(sink, result, terminal)
+    return sink.getvalue(), result.written
 
 
 def test_ndjson_holds_every_row_and_ends() -> None:
@@ -147,8 +134,8 @@ def test_rows_are_the_same_in_whatever_pieces_they_are_written(
 ) -> None:
     many = [batch().slice(1), batch(), batch(TABLE * 5).slice(2, 9)]
     whole = {form: write(form, *many) for form in ("ndjson", "json", "csv")}
-    monkeypatch.setattr(render_pieces, "_ROWS_A_PIECE", pieces[0])
-    monkeypatch.setattr(render_pieces, "_BYTES_A_PIECE", pieces[1])
+    monkeypatch.setattr(render_pieces, "_ROWS_PER_PIECE", pieces[0])
+    monkeypatch.setattr(render_pieces, "_BYTES_PER_PIECE", pieces[1])
 
     for form in ("ndjson", "csv"):
         assert whole[form] == write(form, *many)
@@ -199,8 +186,8 @@ def test_parquet_of_no_rows_has_the_schema() -> None:
 
 @pytest.mark.parametrize(("most_rows", "most_bytes"), [(5, 1 << 20), (1 << 20, 400)])
 def test_row_groups_are_bounded(most_rows: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet, "_ROWS_A_GROUP", most_rows)
-    monkeypatch.setattr(parquet, "_BYTES_A_GROUP", most_bytes)
+    monkeypatch.setattr(parquet, "_ROWS_PER_GROUP", most_rows)
+    monkeypatch.setattr(parquet, "_BYTES_PER_GROUP", most_bytes)
     batches = [batch(TABLE[:1])] * 7 + [batch(TABLE * 10)]
 
     out, _ = write("parquet", *batches)
@@ -285,9 +272,10 @@ def test_the_columns_of_a_change_stay_longest() -> None:
     )
     sink = io.BytesIO()
     shown = Rows("deltacli.changes", "change", "t", {}, found.schema, [found], first=("_type", "_version"))
-    written = write_rows(sink, make_run("table", Terminal(True, 30, False)), shown, limit=0)
+    result = RowsResult(shown, 0)
+    FORMATS["table"].write(sink, result, Terminal(True, 30, False))
 
-    assert ["b"] == list(written.left_out)
+    assert ["b"] == list(result.written.left_out)
     assert ["a             _type   _version", "xxxxxxxxxxx…  insert         7"] == sink.getvalue().decode().splitlines()
 
 

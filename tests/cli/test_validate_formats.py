@@ -7,7 +7,6 @@ import io
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,11 +14,10 @@ from xml.etree import ElementTree
 import pytest
 from jsonschema import Draft7Validator
 
-from deltacli.cli.render.validate.findings import write_findings_csv, write_json, write_text
-from deltacli.cli.render.validate.github import write_github
-from deltacli.cli.render.validate.junit import write_junit
+from deltacli.cli.formats import FORMATS
+from deltacli.cli.render.validate.findings import write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, place_name, working_path, working_uri
-from deltacli.cli.render.validate.sarif import write_sarif
+from deltacli.cli.render.validate.result import FindingsResult
 from deltacli.cli.terminal.term import CONTROL, Terminal
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Rule, Severity
 from deltacli.errors import NotATable
@@ -29,6 +27,7 @@ from tests.cli.test_documents import validate as assert_valid
 
 SARIF = Draft7Validator(json.loads((ROOT / "tests/support/sarif/sarif-schema-2.1.0.json").read_text(encoding="utf-8")))
 PIPE = Terminal(is_terminal=False, width=None, colour=False)
+SCREEN = Terminal(is_terminal=True, width=80, colour=False)
 TRICKS = "\x9b31m\x7f\u202e\u2066\u061c\u2028"
 NASTY = f"100%: a,b\r\n::error::x\x1b[31m \x00 ]]> <&\"' {TRICKS} \ud800 é"
 COMMAND = re.compile(r"::(error|warning|notice) ((?:\w+=[^,:\r\n]*,?)+)::([^\r\n]*)")
@@ -70,9 +69,9 @@ def nasty() -> ValidationReport:
     )
 
 
-def written(write: Callable[..., None], report: ValidationReport, **options: Any) -> bytes:
+def written(form: str, report: ValidationReport, terminal: Terminal = PIPE) -> bytes:
     sink = io.BytesIO()
-    write(sink, report, **options)
+    FORMATS[form].write(sink, FindingsResult(report, brief=False), terminal)
     return sink.getvalue()
 
 
@@ -122,7 +121,7 @@ def test_a_finding_in_json_says_everything(bad: Path) -> None:
 
 
 def test_hostile_documents_match_their_schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = json.loads(written(write_json, nasty(), indent=False))
+    document = json.loads(written("json", nasty()))
 
     document["failures"][0]["message"] = "x"
     assert_valid(document, "deltacli.validate")
@@ -134,7 +133,7 @@ def test_csv_has_a_row_a_finding(bad: Path) -> None:
 
     assert {"commit.bad-json": "1", "log.gap": ""} == {row["rule"]: row["line"] for row in rows}
     assert all(row["mend"] and row["table"] == f"file://{bad}" for row in rows)
-    assert 3 == len(list(csv.reader(io.StringIO(written(write_findings_csv, nasty()).decode(errors="replace"))))) - 1
+    assert 3 == len(list(csv.reader(io.StringIO(written("csv", nasty()).decode(errors="replace"))))) - 1
 
 
 def test_text_shows_control_characters_as_escapes() -> None:
@@ -189,7 +188,7 @@ def test_a_fingerprint_stays_when_the_line_changes_and_differs_where_anything_el
         QUIET.at(place, "message", seen=1),
     ]
 
-    document = json.loads(written(write_sarif, make_checkup(make_table(*findings)), indent=False))
+    document = json.loads(written("sarif", make_checkup(make_table(*findings))))
 
     prints = [item["partialFingerprints"]["deltacliFinding/v1"] for item in document["runs"][0]["results"]]
     assert prints[0] == prints[1]
@@ -197,7 +196,7 @@ def test_a_fingerprint_stays_when_the_line_changes_and_differs_where_anything_el
 
 
 def test_hostile_sarif_matches_the_schema() -> None:
-    document = json.loads(written(write_sarif, nasty(), indent=True))
+    document = json.loads(written("sarif", nasty(), SCREEN))
 
     assert [] == [fault.message for fault in SARIF.iter_errors(document)]
     uris = [
@@ -208,7 +207,7 @@ def test_hostile_sarif_matches_the_schema() -> None:
 
 
 def test_damaged_sarif_is_refused_by_the_schema() -> None:
-    document = json.loads(written(write_sarif, nasty(), indent=False))
+    document = json.loads(written("sarif", nasty()))
     del document["runs"][0]["results"][0]["message"]
 
     assert [] != list(SARIF.iter_errors(document))
@@ -249,7 +248,7 @@ def test_fail_on_decides_which_cases_fail(bad: Path) -> None:
 
 
 def test_hostile_junit_is_xml() -> None:
-    root = ElementTree.fromstring(written(write_junit, nasty()))
+    root = ElementTree.fromstring(written("junit", nasty()))
 
     (case, silent) = root[0].findall("testcase")
     failure = case.find("failure")
@@ -284,7 +283,7 @@ def test_github_gets_an_annotation_a_finding(bad: Path) -> None:
 
 
 def test_no_text_ends_a_workflow_command() -> None:
-    lines = written(write_github, nasty()).decode().split("\n")[:-1]
+    lines = written("github", nasty()).decode().split("\n")[:-1]
     found = [COMMAND.fullmatch(line) for line in lines]
 
     assert 6 == len(lines)  # three findings, those not shown, what was not checked, and a path without a table
@@ -300,7 +299,7 @@ def test_no_text_ends_a_workflow_command() -> None:
 def test_a_percent_sign_is_no_escape() -> None:
     finding = RULE.at(Place("100%2C"), "100%0A")
 
-    (line, *_) = written(write_github, make_checkup(make_table(finding))).decode().splitlines()
+    (line, *_) = written("github", make_checkup(make_table(finding))).decode().splitlines()
 
     assert line.startswith("::error file=lake/t/100%252C,title=area.what-is-wrong::100%250A%0Afix: ")
 
@@ -338,15 +337,13 @@ def test_places_are_written_for_editors_and_for_services(
 
 
 @pytest.mark.parametrize(
-    ("write", "options"),
-    [(write_github, {}), (write_junit, {}), (write_sarif, {"indent": False}), (write_sarif, {"indent": True})],
+    ("form", "terminal"),
+    [("github", PIPE), ("junit", PIPE), ("sarif", PIPE), ("sarif", SCREEN), ("markdown", PIPE)],
 )
-def test_control_characters_and_line_ends_of_names_do_not_reach_a_pipe(
-    write: Callable[..., None], options: dict[str, bool]
-) -> None:
+def test_control_characters_and_line_ends_of_names_do_not_reach_a_pipe(form: str, terminal: Terminal) -> None:
     table = make_table(RULE.at(Place(NASTY, key=NASTY), NASTY, seen=NASTY, expected=NASTY), name=f"./{NASTY}")
 
-    text = written(write, make_checkup(table), **options).decode()
+    text = written(form, make_checkup(table), terminal).decode()
 
     assert not CONTROL.search(text.replace("\n", ""))
     assert not any(line.lstrip().startswith("::error::x") for line in text.split("\n"))
@@ -357,7 +354,7 @@ def test_sarif_keeps_what_a_name_was() -> None:
     finding = rule.at(Place("x"), "message", seen=TRICKS)
     table = CheckedTable("t", Validation("file:///t", 3, "log", (finding,), {}, ()), (finding,), {}, 0, fails=True)
 
-    text = written(write_sarif, ValidationReport("log", Severity.ERROR, (table,), (), (rule,)), indent=False).decode()
+    text = written("sarif", ValidationReport("log", Severity.ERROR, (table,), (), (rule,))).decode()
 
     document = json.loads(text)
     assert not CONTROL.search(text[:-1])

@@ -206,7 +206,7 @@ def test_file_actions_are_inline_or_in_sidecars() -> None:
 
 def test_tags_count_what_is_there() -> None:
     tags = {"sidecarNumActions": "3", "sidecarSizeInBytes": "10", "numOfAddFiles": "2"}
-    fields: dict[str, Any] = {"rows": {SIDECAR: 3}, "file_sizes": {SIDECAR: 10}, "counts": {"add": 2}, "regime": V2}
+    fields: dict[str, Any] = {"rows": {SIDECAR: 3}, "file_sizes": {SIDECAR: 10}, "counts": {"add": 2}, "config": V2}
 
     assert [] == told(opened(about(**tags), sidecar(), **fields))
     assert [] == told(opened(about(other="1"), sidecar(), **fields))
@@ -230,14 +230,14 @@ def test_tags_count_what_is_there() -> None:
     ],
 )
 def test_sidecars_lie_in_their_directory(path: str, is_inside: bool) -> None:
-    fields: dict[str, Any] = {"file_sizes": {SIDECAR: 10}, "regime": V2}
+    fields: dict[str, Any] = {"file_sizes": {SIDECAR: 10}, "config": V2}
 
     assert [("path-outside", path, "s.parquet")] * (not is_inside) == told(opened(about(), sidecar(path), **fields))
 
 
 def test_sidecars_have_the_size_that_is_told() -> None:
     def of_size(size: object, **fields: Any) -> list[tuple[str, str | None, str | None]]:
-        others: dict[str, Any] = {"regime": V2, "file_sizes": {SIDECAR: 10}} | fields
+        others: dict[str, Any] = {"config": V2, "file_sizes": {SIDECAR: 10}} | fields
         return told(opened(about(), sidecar(sizeInBytes=size), **others))
 
     assert [] == of_size(10)
@@ -246,7 +246,7 @@ def test_sidecars_have_the_size_that_is_told() -> None:
     assert [("size-mismatch", "10", "9")] == of_size(9)
     assert [("size-mismatch", "10", "11")] == of_size(11)
     tree = {
-        "regime": config_of(features("adaptiveMetadata")),
+        "config": config_of(features("adaptiveMetadata")),
         "schemas": {PATH: pa.schema([("contentRoot", pa.null())])},
     }
     assert [] == of_size(9, **tree)

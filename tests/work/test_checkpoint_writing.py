@@ -33,7 +33,7 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
 
     def encode_slowly(encoder: FileEncoder, rows: pa.Table) -> None:
         writing.set()
-        while not events and "land" not in callers(main_thread()):
+        while not events and "wait_idle" not in callers(main_thread()):
             pass  # nobody waits yet for what is written
         encode(encoder, rows)
         events.append("written")

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.formats import RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, RowFormat, Run, TableArgument
+from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
 
 if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime
@@ -65,7 +66,7 @@ def changes(
       deltacli changes ./tbl --from 2026-01-03 --to 2026-01-04 --format ndjson
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
     """
-    from deltacli.cli.render.data.rows import Rows, write_rows
+    from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
     from deltacli.operations.read.changes import read_range
     from deltacli.operations.table.table import Table
@@ -87,11 +88,11 @@ def changes(
         "columns": [{"name": column.name, "type": type_json(column.data_type)} for column in found.columns],
     }
     rows = Rows("deltacli.changes", "change", opened.uri, about, found.schema, found, first=_CHANGE)
-    with run.sink() as sink:
-        written = write_rows(sink, run, rows, limit=most)
+    result = RowsResult(rows, most)
+    run.write(result)
     for note in found.notes:
         run.note(f"note: {note}")
-    note_what_is_missing(run, written, most)
+    note_what_is_missing(run, result.written, most)
 
 
 def _parse_end(option: str, text: str) -> int | VersionTime:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.shared import OutputFormat, Run, TableArgument, VersionOption
-from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.options.shared import Run, TableArgument, VersionOption
+from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import UsageError
@@ -190,18 +190,12 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
     if result.plan is not plan:  # the checkpoint it was rebuilt from turned out corrupt
         _note(run, result.plan)
     content = result.as_json()
-    write_outcome(
-        run,
-        "checkpoint",
-        opened.uri,
-        content,
-        lambda: checkpoint_sections(result),
-        rows=content["files"],
-        columns=("path", "sizeBytes", "rows"),
+    columns = ("path", "sizeBytes", "rows")
+    run.write(
+        Outcome("checkpoint", opened.uri, content, lambda: checkpoint_sections(result), content["files"], columns)
     )
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        again = f"deltacli checkpoint {quoted_table(table)}"
-        run.note(f"next: {again}" if dry_run else f"next: {again} --verify --version {result.version}")
+    again = f"deltacli checkpoint {quoted_table(table)}"
+    run.say_next(again if dry_run else f"{again} --verify --version {result.version}")
 
 
 def _note(run: Run, plan: CheckpointPlan) -> None:
@@ -214,12 +208,11 @@ def _note(run: Run, plan: CheckpointPlan) -> None:
 
 
 def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
-    from deltacli.cli.render.checkpoint import write_verifications
+    from deltacli.cli.render.checkpoint import verifications
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 
     found = list(verify_checkpoints(opened, version=version))
-    with run.sink() as sink:
-        write_verifications(sink, run, opened.uri, found)
+    run.write(verifications(opened.uri, found))
     if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in found):
         run.note(f"next: deltacli validate {quoted_table(table)}")
         raise typer.Exit(1)

@@ -57,12 +57,11 @@ def features(
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("nothing is changed: --commit-metadata, --dry-run and --yes go with add")
-        from deltacli.cli.render.settings import write_features
+        from deltacli.cli.render.settings import features_result
         from deltacli.operations.change.table_features import list_features
 
         snapshot = opened.snapshot()
-        with run.sink() as sink:
-            write_features(sink, run, opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot))
+        run.write(features_result(opened.uri, snapshot.version, snapshot.protocol, list_features(snapshot)))
         return
     added_keys = parse_commit_metadata(commit_metadata or [])
     _add(run, opened, table, names or [], added_keys, dry_run=dry_run, yes=yes)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, OutputFormat, Run, TableArgument
-from deltacli.cli.render.columns import Column, choose, unknown_column, usual, write_csv, write_table
-from deltacli.cli.render.json import envelope, write_document, write_lines
+from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
+from deltacli.cli.render.columns import Column, choose, unknown_column, usual, write_table
+from deltacli.cli.render.json import envelope
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
@@ -54,27 +55,40 @@ def history(
     found = read_history(
         run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts, progress=run.progress
     )
-    with run.sink() as sink:
-        match run.format:
-            case OutputFormat.JSON:
-                document = envelope("deltacli.history", found.table, complete=found.is_complete)
-                if columns:
-                    document["columns"] = [column.name for column in chosen]
-                document |= {
-                    "gaps": [list(gap) for gap in found.gaps],
-                    "items": _items(found, chosen if columns else None),
-                }
-                write_document(sink, document, indent=run.terminal.is_terminal)
-            case OutputFormat.NDJSON:
-                write_lines(sink, _items(found, chosen if columns else None), kind="commit", complete=found.is_complete)
-            case OutputFormat.CSV:
-                write_csv(sink, [column for column in chosen if column.in_pipe or columns], map(_Line, found.items))
-            case OutputFormat.TABLE:
-                shown = chosen if columns else usual(available, run.terminal)
-                rows = list(_lines(found))
-                write_table(sink, run.terminal, shown, rows, note=lambda line: line.gap, keep_empty=bool(columns))
+    run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
     _note_absent(run, found, others)
     _say_what_next(run, table, found)
+
+
+@dataclass
+class HistoryResult(Result):
+    """The commits of a table; `is_chosen`: the user named the columns."""
+
+    found: History
+    columns: Sequence[Column[_Line]]
+    is_chosen: bool
+    lists: bool = True
+
+    def document(self) -> Document:
+        fields = envelope("deltacli.history", self.found.table, complete=self.found.is_complete)
+        if self.is_chosen:
+            fields["columns"] = [column.name for column in self.columns]
+        return Document(fields | {"gaps": [list(gap) for gap in self.found.gaps], "items": self._items()})
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, self._items(), "commit")
+        return self.found.is_complete
+
+    def grid(self) -> Grid:
+        return RowGrid(self.columns, map(_Line, self.found.items), self.is_chosen)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        shown = self.columns if self.is_chosen else usual(self.columns, terminal)
+        rows = list(_lines(self.found))
+        write_table(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
+
+    def _items(self) -> list[dict[str, Any]]:
+        return _items(self.found, self.columns if self.is_chosen else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +335,7 @@ def _say_what_next(run: Run, table: str, found: History) -> None:
     if not found.is_complete:
         command = again_without_limit(invocation.arguments)
         run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: {command}")
-    elif run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+    elif run.is_on_screen:
         if not found.items:
             run.note("the log holds checkpoints only, no commits")
         if found.newest_readable is None:

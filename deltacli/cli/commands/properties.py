@@ -65,12 +65,11 @@ def properties(
     if change is None:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("nothing is changed: --force, --commit-metadata, --dry-run and --yes go with set or unset")
-        from deltacli.cli.render.settings import write_properties
+        from deltacli.cli.render.settings import properties_result
         from deltacli.operations.change.table_properties import show_properties
 
         snapshot = opened.snapshot()
-        with run.sink() as sink:
-            write_properties(sink, run, opened.uri, snapshot.version, show_properties(snapshot))
+        run.write(properties_result(opened.uri, snapshot.version, show_properties(snapshot)))
         return
     edits = _edits(change, items or [], force=force, commit_metadata=parse_commit_metadata(commit_metadata or []))
     _change(run, opened, table, change, edits, dry_run=dry_run, yes=yes)

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
 from deltacli.cli.options.shared import (
     ColumnsOption,
     LimitOption,
-    RowFormat,
     Run,
     TableArgument,
     TimestampOption,
@@ -49,7 +49,7 @@ def read(
       deltacli read ./tbl --format parquet --output tbl.parquet
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
-    from deltacli.cli.render.data.rows import Rows, write_rows
+    from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
     from deltacli.delta.schema.types import type_json
     from deltacli.operations.table.table import Table
 
@@ -64,14 +64,13 @@ def read(
     # One more row than is shown: whether there are more is known by that.
     scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
     note_findings(run, found, at_ms)
-    with run.sink() as sink:
-        if explain:
-            from deltacli.cli.render.data.scan_files import write_scan_files
+    if explain:
+        from deltacli.cli.render.data.scan_files import ScanResult
 
-            written = write_scan_files(sink, run, opened.uri, scan, limit=most)
-        else:
-            types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
-            about = {"version": scan.version, "columns": types}
-            rows = Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan)
-            written = write_rows(sink, run, rows, limit=most)
-    note_what_is_missing(run, written, most)
+        result: FramedResult = ScanResult(opened.uri, scan, most)
+    else:
+        types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
+        about = {"version": scan.version, "columns": types}
+        result = RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan), most)
+    run.write(result)
+    note_what_is_missing(run, result.written, most)

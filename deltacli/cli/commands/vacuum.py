@@ -11,7 +11,6 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import (
     CommitMetadataOption,
     DryRunOption,
-    OutputFormat,
     Run,
     TableArgument,
     YesOption,
@@ -172,7 +171,7 @@ class _VacuumCommand:
         if self.dry_run:
             self._show_dry(plan, _ADD)
             if plan.files or plan.directories:
-                self._say_next("the same command with --yes in place of --dry-run")
+                self.run.say_next("the same command with --yes in place of --dry-run")
             return
         if self._is_due(plan, _ADD):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
@@ -186,7 +185,7 @@ class _VacuumCommand:
         plan = self._plan(request)
         save_plan(with_past(self.table, plan), path)
         self._show_dry(plan, _ADD)
-        if self.run.format is OutputFormat.TABLE:
+        if self.run.format.is_for_eyes:
             self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
 
     def apply(self, path: str) -> None:
@@ -236,21 +235,15 @@ class _VacuumCommand:
 
     def explain(self, request: VacuumRequest, path: str) -> None:
         """Say why one file is kept or goes."""
-        from deltacli.cli.render.outcome import write_outcome
         from deltacli.cli.render.vacuum.explained import explanation_sections
+        from deltacli.cli.results import Outcome
         from deltacli.operations.vacuum.explain import explain_file
 
         found = explain_file(self.table, request, path)
         content = found.as_json()
-        write_outcome(
-            self.run,
-            "vacuum-explain",
-            self.table.uri,
-            content,
-            lambda: explanation_sections(self.table.uri, found),
-            rows=content["commits"],
-            columns=("version", "timestampMs", "action", "operation", "detail"),
-        )
+        columns = ("version", "timestampMs", "action", "operation", "detail")
+        uri, rows = self.table.uri, content["commits"]
+        self.run.write(Outcome("vacuum-explain", uri, content, lambda: explanation_sections(uri, found), rows, columns))
 
     def _plan(self, request: VacuumRequest) -> VacuumPlan:
         from deltacli.operations.vacuum.planning import plan_vacuum
@@ -306,7 +299,7 @@ class _VacuumCommand:
 
         self._show(plan, outcome, dry_run=False)
         require_done(outcome, again=again(invocation.arguments))
-        self._say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
+        self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
     def _show_dry(self, plan: VacuumPlan, way_out: str) -> None:
         """Show a plan that is not executed. Raises Refused where a guard forbids it; `way_out` becomes the hint."""
@@ -315,14 +308,9 @@ class _VacuumCommand:
             raise _refused(plan, way_out)
 
     def _show(self, plan: VacuumPlan, outcome: VacuumOutcome | None, *, dry_run: bool) -> None:
-        from deltacli.cli.render.vacuum.formats import write_vacuum
+        from deltacli.cli.render.vacuum.formats import VacuumResult
 
-        with self.run.sink() as sink:
-            write_vacuum(sink, self.run, plan, outcome, dry_run=dry_run, with_files=self.with_files)
-
-    def _say_next(self, what: str) -> None:
-        if self.run.terminal.is_terminal and self.run.format is OutputFormat.TABLE:
-            self.run.note(f"next: {what}")
+        self.run.write(VacuumResult(plan, outcome, dry_run, self.with_files))
 
 
 def _refused(plan: VacuumPlan, way_out: str) -> Refused:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import FindingFormat, OutputFormat, Run
+from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.shell import again_with, quoted, quoted_table
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
@@ -199,11 +200,10 @@ def validate(
 
 
 def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
-    from deltacli.cli.render.validate.rules import require_list_format, write_rules
+    from deltacli.cli.render.validate.rules import RulesResult, require_list_format
 
     require_list_format(run.format)
-    with run.sink() as sink:
-        write_rules(sink, run.terminal, run.format, rules)
+    run.write(RulesResult(rules))
 
 
 def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zero: bool) -> int:
@@ -267,7 +267,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
 
 
 def _say_what_changed(run: Run, sentence: str | None) -> None:
-    if sentence is not None and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
+    if sentence is not None and run.is_on_screen:
         run.note(f"note: {sentence}")
 
 
@@ -340,9 +340,9 @@ def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) 
     from deltacli.cli.render.validate.report import worst_first
     from deltacli.operations.validate.findings import OWN_RULES
 
-    if run.format in (OutputFormat.SARIF, OutputFormat.JUNIT, OutputFormat.GITHUB):
+    if run.format.content is Content.FINDINGS:
         run.note(f"note: {summary_sentence(report)}")
-    if not run.terminal.is_terminal or run.format is not OutputFormat.TABLE:
+    if not run.is_on_screen:
         return
     findings = [finding for table in report.tables for finding in table.findings]
     found = [finding.rule.id for finding in sorted(findings, key=worst_first)]

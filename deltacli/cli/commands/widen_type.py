@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, OutputFormat, Run, TableArgument, YesOption
-from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import EXIT_FINDINGS
@@ -93,8 +93,8 @@ def widen_type(
             raise refusal_error(planned.refusals)
         if check and not planned.plan.is_noop:
             raise typer.Exit(EXIT_FINDINGS)
-        if dry_run and not planned.plan.is_noop and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-            run.note("next: the same command with --yes in place of --dry-run")
+        if dry_run and not planned.plan.is_noop:
+            run.say_next("the same command with --yes in place of --dry-run")
         return
     due = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in planned.plan.due)
     what = f"widen {plural(len(planned.plan.due), 'column')} of {opened.uri}: {due}"
@@ -106,20 +106,13 @@ def widen_type(
 
 def _finish(run: Run, table: str, outcome: WideningOutcome) -> None:
     _write(run, outcome, dry_run=False)
-    if outcome.committed_version is not None and run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: deltacli checkpoint {quoted_table(table)}")
+    if outcome.committed_version is not None:
+        run.say_next(f"deltacli checkpoint {quoted_table(table)}")
 
 
 def _write(run: Run, outcome: WideningOutcome, *, dry_run: bool) -> None:
     from deltacli.cli.render.widening import widening_sections
 
     content = outcome.as_json(dry_run=dry_run)
-    write_outcome(
-        run,
-        "widen-type",
-        outcome.table.uri,
-        content,
-        lambda: widening_sections(outcome, dry_run=dry_run),
-        rows=content["changes"],
-        columns=_CSV,
-    )
+    uri, rows = outcome.table.uri, content["changes"]
+    run.write(Outcome("widen-type", uri, content, lambda: widening_sections(outcome, dry_run=dry_run), rows, _CSV))

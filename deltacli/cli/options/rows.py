@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.formats import PARQUET
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.errors import UsageError
 
@@ -26,7 +27,7 @@ WhereOption = Annotated[
 
 def require_file(run: Run) -> None:
     """Raise UsageError where Parquet would be written to nowhere, or to a terminal."""
-    if run.format is OutputFormat.PARQUET and (run.output is None or run.terminal.is_terminal):
+    if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
         raise UsageError(
             "--format parquet needs a file to be written to",
             code="usage.output",

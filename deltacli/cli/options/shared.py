@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Optional, get_type_h
 
 import typer
 
+from deltacli.cli.formats import FORMATS, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
     one_of,
@@ -33,53 +34,10 @@ from deltacli.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from deltacli.cli.options.stores import Stores
+    from deltacli.cli.results import Result
     from deltacli.storage import Allowed, Storage
 
 DEFAULT_LIMIT = 20
-
-
-class OutputFormat(StrEnum):
-    """Every format of stdout."""
-
-    TABLE = "table"
-    JSON = "json"
-    NDJSON = "ndjson"
-    CSV = "csv"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    GITHUB = "github"
-    PARQUET = "parquet"
-
-
-class CommonFormat(StrEnum):
-    """The formats of every command."""
-
-    TABLE = "table"
-    JSON = "json"
-    NDJSON = "ndjson"
-    CSV = "csv"
-
-
-class FindingFormat(StrEnum):
-    """The formats of a command that has findings to tell."""
-
-    TABLE = "table"
-    JSON = "json"
-    NDJSON = "ndjson"
-    CSV = "csv"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    GITHUB = "github"
-
-
-class RowFormat(StrEnum):
-    """The formats of a command that gives rows of a table."""
-
-    TABLE = "table"
-    JSON = "json"
-    NDJSON = "ndjson"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 class ColourChoice(StrEnum):
@@ -164,7 +122,7 @@ def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotatio
 
 
 _SHARED: Mapping[str, Any] = {  # Any: annotations
-    **_format_options(CommonFormat),
+    **_format_options(AnyFormat),
     "output": Annotated[
         str | None,
         typer.Option(
@@ -280,7 +238,7 @@ class ReaderGoneError(Exception):
 class Run:
     """What the shared options of one invocation come to."""
 
-    format: OutputFormat
+    format: Format
     output: str | None
     clock: Clock
     storage_options: Mapping[str, str]
@@ -306,6 +264,21 @@ class Run:
         from deltacli.work.rows.table_files import read_prefixes
 
         return read_prefixes(self.allow_external)
+
+    @property
+    def is_on_screen(self) -> bool:
+        """True where a person looks at the result on a terminal, and is told what to run next."""
+        return self.terminal.is_terminal and self.format is TABLE
+
+    def write(self, result: Result) -> None:
+        """Write a result in the run's format where it goes."""
+        with self.sink() as sink:
+            self.format.write(sink, result, self.terminal)
+
+    def say_next(self, command: str) -> None:
+        """Name the next command below a result on a terminal."""
+        if self.is_on_screen:
+            self.note(f"next: {command}")
 
     def note(self, text: str) -> None:
         """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
@@ -338,7 +311,7 @@ class Run:
             self._stores.append(Stores(self.storage_options, self.allowed, self.retry_budget_ms, note))
         return self._stores[0].open(uri, writes=writes)
 
-    def sink(self, *, content: OutputFormat | None = None) -> AbstractContextManager[BinaryIO]:
+    def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
         """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps.
 
         `content` is what is written where that is not the run's format.
@@ -357,10 +330,10 @@ class Run:
             if wanted < 0:
                 raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
             return wanted
-        return DEFAULT_LIMIT if self.terminal.is_terminal and self.format is OutputFormat.TABLE else 0
+        return DEFAULT_LIMIT if self.is_on_screen else 0
 
 
-def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = CommonFormat) -> Callable[..., None]:
+def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = AnyFormat) -> Callable[..., None]:
     """Give a command, whose first parameter is `run`, the shared options after its own; it writes `formats`."""
     hints = get_type_hints(command, include_extras=True)
     own = [
@@ -390,7 +363,7 @@ def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = C
 
 def make_run(
     *,
-    formats: type[StrEnum] = CommonFormat,
+    formats: type[StrEnum] = AnyFormat,
     output_format: StrEnum | None,
     as_json: bool,
     output: str | None,
@@ -418,7 +391,7 @@ def make_run(
     if as_json and "json" not in list(formats):
         raise UsageError("--json: this command has one format of its own", hint="leave --json out")
     wished = _wished_format(formats, output_format, settings, configuration, as_json=as_json)
-    chosen = OutputFormat(wished if wished in list(formats) else "table")
+    chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
     colours = colour or one_of(ColourChoice, settings.get("color"), f"color {configuration}") or ColourChoice.AUTO
     shows = (
         progress
@@ -426,7 +399,7 @@ def make_run(
         or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
         or ProgressChoice.AUTO
     )
-    logs = log_format or (LogFormat.JSON if wished in ("json", "ndjson") else LogFormat.TEXT)
+    logs = log_format or (LogFormat.JSON if wished in FORMATS and FORMATS[wished].errors_are_json else LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, verbose
     if output is not None:
         require_target(output, "--output")
@@ -458,7 +431,7 @@ def _wished_format(
 ) -> str:  # Any: TOML values
     """The format that was asked for, which need not be one of the command's. Raises UsageError."""
     # A default for every command means nothing to one that has no choice; errors keep to it all the same.
-    defaults = OutputFormat if len(formats) == 1 else formats
+    defaults = EveryFormat if len(formats) == 1 else formats
     return str(
         "json"
         if as_json

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
-from deltacli.cli.options.shared import OutputFormat, Run
-from deltacli.cli.render.columns import Column, write_csv, write_table
-from deltacli.cli.render.json import dumps, envelope, write_document, write_lines
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import dumps, envelope
 from deltacli.cli.render.state import Section
+from deltacli.cli.results import Listing
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -81,27 +81,17 @@ def _hint(result: CheckpointResult) -> str:
     return f"_last_checkpoint names version {result.hint_version}"
 
 
-def write_verifications(sink: BinaryIO, run: Run, uri: str, found: Sequence[Verification]) -> None:
-    """Write what became of each checkpoint."""
-    match run.format:
-        case OutputFormat.JSON:
-            document = envelope("deltacli.checkpoint-verification", uri, complete=True)
-            document["checkpoints"] = [one.as_json() for one in found]
-            write_document(sink, document, indent=run.terminal.is_terminal)
-        case OutputFormat.NDJSON:
-            write_lines(sink, (one.as_json() for one in found), kind="verification")
-        case _:
-            columns: list[Column[Verification]] = [
-                Column("version", lambda one: one.checkpoint.version, right=True, priority=1),
-                Column("file", lambda one: one.checkpoint.files[0].name, priority=2, keep_end=True),
-                Column("files", lambda one: len(one.checkpoint.files), right=True),
-                Column("verdict", lambda one: one.verdict.value, priority=1),
-                Column("details", _details, priority=3),
-            ]
-            if run.format is OutputFormat.CSV:
-                write_csv(sink, columns, found)
-            else:
-                write_table(sink, run.terminal, columns, found)
+def verifications(uri: str, found: Sequence[Verification]) -> Listing[Verification]:
+    """Return what became of each checkpoint."""
+    columns: list[Column[Verification]] = [
+        Column("version", lambda one: one.checkpoint.version, right=True, priority=1),
+        Column("file", lambda one: one.checkpoint.files[0].name, priority=2, keep_end=True),
+        Column("files", lambda one: len(one.checkpoint.files), right=True),
+        Column("verdict", lambda one: one.verdict.value, priority=1),
+        Column("details", _details, priority=3),
+    ]
+    fields = envelope("deltacli.checkpoint-verification", uri, complete=True)
+    return Listing(fields, "verification", [one.as_json() for one in found], columns, found, items_name="checkpoints")
 
 
 def _details(one: Verification) -> str:

@@ -1,10 +1,8 @@
-"""Columns of a result, and the two ways to write rows of them: for an eye and for a program."""
+"""Columns of a result, and rows of them for the eye."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Generic, TypeVar
 
@@ -97,20 +95,6 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
         code="usage.column",
         facts={"columns": ", ".join(known)},
     )
-
-
-def write_csv(sink: BinaryIO, columns: Sequence[Column[Row]], rows: Iterable[Row]) -> None:
-    """Write RFC 4180 CSV with a header line; LF line ends."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([column.name for column in columns])
-    for row in rows:
-        writer.writerow([exact(column.value(row)) for column in columns])
-        if buffer.tell() > 1 << 16:
-            sink.write(encoded(buffer.getvalue()))
-            buffer.seek(0)
-            buffer.truncate()
-    sink.write(encoded(buffer.getvalue()))
 
 
 def write_table(

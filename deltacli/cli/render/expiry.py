@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.options.shared import OutputFormat, Run
-from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.render.state import Section
+from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.units import format_duration, format_moment, format_ranges, format_size, plural
 
@@ -16,29 +17,25 @@ if TYPE_CHECKING:
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
 
 
-def write_expiry(sink: BinaryIO, run: Run, plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> None:
-    """Write the plan with its outcome; NDJSON and CSV name every file."""
+def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> Listing[ExpiredFile]:
+    """Return the plan with its outcome; lines and columns name every file."""
     content = plan.as_json() | {"deleted": outcome.as_json() if outcome else _NOTHING, "dryRun": dry_run}
-    match run.format:
-        case OutputFormat.JSON:
-            document = envelope("deltacli.log-expire", plan.table, complete=True) | content
-            document["items"] = [_item(file) for file in plan.files]
-            write_document(sink, document, indent=run.terminal.is_terminal)
-        case OutputFormat.NDJSON:
-            whole = {"type": "log-expire", "table": plan.table, **content}
-            write_lines(sink, [*map(_item, plan.files), whole], kind="candidate")
-        case OutputFormat.CSV:
-            from deltacli.cli.render.columns import Column, write_csv
-
-            columns: list[Column[ExpiredFile]] = [
-                Column("path", lambda file: file.path),
-                Column("sizeBytes", lambda file: file.size_bytes),
-                Column("modificationTimeMs", lambda file: file.modified_ms),
-                Column("reason", lambda file: file.reason.value),
-            ]
-            write_csv(sink, columns, plan.files)
-        case _:
-            write_sections(sink, run.terminal, _sections(plan, outcome))
+    columns: list[Column[ExpiredFile]] = [
+        Column("path", lambda file: file.path),
+        Column("sizeBytes", lambda file: file.size_bytes),
+        Column("modificationTimeMs", lambda file: file.modified_ms),
+        Column("reason", lambda file: file.reason.value),
+    ]
+    return Listing(
+        envelope("deltacli.log-expire", plan.table, complete=True) | content,
+        "candidate",
+        [_item(file) for file in plan.files],
+        columns,
+        plan.files,
+        last={"type": "log-expire", "table": plan.table, **content},
+        said=lambda _: _sections(plan, outcome),
+        lists=False,
+    )
 
 
 def _item(file: ExpiredFile) -> dict[str, Any]:

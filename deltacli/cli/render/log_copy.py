@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from deltacli.cli.options.shared import OutputFormat
-from deltacli.cli.render.columns import Column, write_csv
-from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.render.state import Section
+from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.units import format_moment, format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.shared import Run
     from deltacli.operations.log.backup_list import BackupList
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_files import LogAmount
@@ -23,30 +22,25 @@ _LISTED = 10
 _FIELDS = ("action", "name", "sizeBytes", "sha256", "modificationTimeMs")
 
 
-def write_backup(sink: BinaryIO, run: Run, result: BackupResult) -> None:
-    """Write what a backup did."""
-    if run.format is not OutputFormat.TABLE:
-        _write_data(sink, run, "log-backup", result.plan.table, result.as_json(), result.items())
-        return
-    missing = _amount(result.as_json()["missing"])
+def backup_result(result: BackupResult) -> Listing[dict[str, Any]]:
+    """Return what a backup did."""
+    fields, plan = result.as_json(), result.plan
+    missing = _amount(fields["missing"])
     sections = [
-        Section("table", [result.plan.table]),
-        Section("backup", [_backup(result.plan.backup, result.listed)]),
-        Section("copied", [_amount(result.as_json()["copied"])]),
-        Section("unchanged", [_amount(result.as_json()["unchanged"])]),
-        Section("kept", [f"{missing}, no longer in the log"] if result.plan.missing else []),
-        Section("holds", [_amount(result.as_json()["files"])]),
+        Section("table", [plan.table]),
+        Section("backup", [_backup(plan.backup, result.listed)]),
+        Section("copied", [_amount(fields["copied"])]),
+        Section("unchanged", [_amount(fields["unchanged"])]),
+        Section("kept", [f"{missing}, no longer in the log"] if plan.missing else []),
+        Section("holds", [_amount(fields["files"])]),
     ]
-    write_sections(sink, run.terminal, [section for section in sections if section.lines])
+    return _listing("log-backup", plan.table, fields, result.items(), sections)
 
 
-def write_restore(sink: BinaryIO, run: Run, plan: RestorePlan, *, dry_run: bool) -> None:
-    """Write what a restore does: what it would, or what it did."""
+def restore_result(plan: RestorePlan, *, dry_run: bool) -> Listing[dict[str, Any]]:
+    """Return what a restore would do, or did."""
     from deltacli.operations.log.log_restore import Action
 
-    if run.format is not OutputFormat.TABLE:
-        _write_data(sink, run, "log-restore", plan.table, plan.as_json(dry_run=dry_run), plan.items())
-        return
     add, replace = ("would add", "would replace") if dry_run else ("added", "replaced")
     kept = plan.amount(Action.KEEP)
     sections = [
@@ -58,22 +52,22 @@ def write_restore(sink: BinaryIO, run: Run, plan: RestorePlan, *, dry_run: bool)
         Section("unchanged", [_text(plan.unchanged)]),
         Section("only in log", [_text(plan.only_in_log)] if plan.only_in_log.files else []),
     ]
-    write_sections(sink, run.terminal, [section for section in sections if section.lines])
+    return _listing("log-restore", plan.table, plan.as_json(dry_run=dry_run), plan.items(), sections)
 
 
-def _write_data(
-    sink: BinaryIO, run: Run, kind: str, table: str, fields: Mapping[str, Any], items: list[dict[str, Any]]
-) -> None:
-    match run.format:
-        case OutputFormat.JSON:
-            document = {**envelope(f"deltacli.{kind}", table, complete=True), **fields, "items": items}
-            write_document(sink, document, indent=run.terminal.is_terminal)
-        case OutputFormat.NDJSON:
-            summary = {"type": kind, "table": table, **fields}
-            write_lines(sink, [*items, summary], kind="file")
-        case _:
-            columns: list[Column[dict[str, Any]]] = [Column(name, _getter(name)) for name in _FIELDS]
-            write_csv(sink, columns, items)
+def _listing(
+    kind: str, table: str, fields: Mapping[str, Any], items: list[dict[str, Any]], sections: Sequence[Section]
+) -> Listing[dict[str, Any]]:
+    return Listing(
+        envelope(f"deltacli.{kind}", table, complete=True) | dict(fields),
+        "file",
+        items,
+        [Column(name, _getter(name)) for name in _FIELDS],
+        items,
+        last={"type": kind, "table": table, **fields},
+        said=lambda _: [section for section in sections if section.lines],
+        lists=False,
+    )
 
 
 def _getter(name: str) -> Any:  # Any: Callable[[dict[str, Any]], object]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
 
@@ -69,3 +73,38 @@ def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:
         Column("nullable", lambda row: row[2]),
         Column("partition", lambda row: row[3]),
     ]
+
+
+@dataclass
+class SchemaResult(Result):
+    """The schema of a snapshot. A schema that cannot be parsed is refused in every format."""
+
+    found: Snapshot
+    lists: bool = True
+
+    def document(self) -> Document:
+        fields = envelope("deltacli.schema", self.found.table.uri, complete=True)
+        partitions = list(self.found.metadata.partition_columns)
+        return Document(
+            fields | {"version": self.found.version, "partitionColumns": partitions, "schema": self._stored()}
+        )
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, map(_field_line, self._stored()["fields"]), "field")
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid(schema_columns(), schema_rows(self.found))
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        sink.write(("\n".join(schema_tree(self.found, terminal)) + "\n").encode("utf-8", "surrogateescape"))
+
+    def _stored(self) -> dict[str, Any]:  # Any: JSON values
+        _ = self.found.schema
+        schema: dict[str, Any] = json.loads(self.found.metadata.schema_string or '{"type":"struct","fields":[]}')
+        return schema
+
+
+def _field_line(field: dict[str, Any]) -> dict[str, Any]:  # Any: JSON values
+    """Return a field as a line: its `type` is what the line is, so the column's own is `dataType`."""
+    return {"dataType" if name == "type" else name: value for name, value in field.items()}

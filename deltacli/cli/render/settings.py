@@ -5,72 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.options.shared import OutputFormat, Run
-from deltacli.cli.render.columns import Column, write_csv, write_table
-from deltacli.cli.render.json import envelope, write_document, write_lines
-from deltacli.cli.render.outcome import write_outcome
+from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.json import envelope
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.results import Listing, Outcome
+from deltacli.cli.terminal.term import Style, Terminal
 
 if TYPE_CHECKING:
+    from deltacli.cli.options.shared import Run
     from deltacli.delta.protocol.feature_changes import ShownFeature
     from deltacli.delta.protocol.protocol import Protocol
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 
 
-def write_properties(sink: BinaryIO, run: Run, uri: str, version: int, found: Sequence[ShownProperty]) -> None:
-    """Write the properties of a table."""
-    match run.format:
-        case OutputFormat.JSON:
-            document = envelope("deltacli.properties", uri, complete=True) | {"version": version}
-            document["properties"] = [one.as_json() for one in found]
-            write_document(sink, document, indent=run.terminal.is_terminal)
-        case OutputFormat.NDJSON:
-            write_lines(sink, (one.as_json() for one in found), kind="property")
-        case _:
-            columns: list[Column[ShownProperty]] = [
-                Column("key", lambda one: one.key, priority=1),
-                Column("value", lambda one: one.value, priority=1, style=_style),
-                Column("known", lambda one: one.is_known, on_screen=False),
-                Column("valid", lambda one: one.is_valid, on_screen=False),
-                Column("default", lambda one: one.default, priority=4),
-                Column("meaning", _meaning, priority=3),
-            ]
-            if run.format is OutputFormat.CSV:
-                write_csv(sink, columns, found)
-            elif found:
-                shown = [column for column in columns if column.on_screen or not run.terminal.is_terminal]
-                write_table(sink, run.terminal, shown, found)
-            else:
-                write_sections(sink, run.terminal, [Section("properties", ["none"])])
+def properties_result(uri: str, version: int, found: Sequence[ShownProperty]) -> Listing[ShownProperty]:
+    """Return the properties of a table."""
+    columns: list[Column[ShownProperty]] = [
+        Column("key", lambda one: one.key, priority=1),
+        Column("value", lambda one: one.value, priority=1, style=_style),
+        Column("known", lambda one: one.is_known, on_screen=False),
+        Column("valid", lambda one: one.is_valid, on_screen=False),
+        Column("default", lambda one: one.default, priority=4),
+        Column("meaning", _meaning, priority=3),
+    ]
+    fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
+    items = [one.as_json() for one in found]
+    said = [] if found else [Section("properties", ["none"])]
+    return Listing(fields, "property", items, columns, found, items_name="properties", said=lambda _: said)
 
 
-def write_features(
-    sink: BinaryIO, run: Run, uri: str, version: int, protocol: Protocol, found: Sequence[ShownFeature]
-) -> None:
-    """Write the protocol of a table and its features."""
-    match run.format:
-        case OutputFormat.JSON:
-            document = envelope("deltacli.features", uri, complete=True) | {"version": version}
-            document |= {"protocol": protocol.as_json(), "features": [one.as_json() for one in found]}
-            write_document(sink, document, indent=run.terminal.is_terminal)
-        case OutputFormat.NDJSON:
-            write_lines(sink, (one.as_json() for one in found), kind="feature")
-        case _:
-            columns: list[Column[ShownFeature]] = [
-                Column("name", lambda one: one.name, priority=1),
-                Column("kind", lambda one: one.kind, priority=2),
-                Column("listed", lambda one: one.is_listed, priority=4),
-                Column("active", lambda one: one.is_active, priority=1),
-                Column("because", lambda one: one.because, priority=3),
-            ]
-            if run.format is OutputFormat.CSV:
-                write_csv(sink, columns, found)
-                return
-            write_sections(sink, run.terminal, [Section("protocol", [_protocol(protocol.as_json())])])
-            if found:
-                write_table(sink, run.terminal, columns, found)
+class FeaturesResult(Listing["ShownFeature"]):
+    """The protocol of a table and its features."""
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_sections(sink, terminal, self.sections(terminal))
+        if self.rows:
+            write_table(sink, terminal, self.columns, self.rows)
+
+
+def features_result(uri: str, version: int, protocol: Protocol, found: Sequence[ShownFeature]) -> FeaturesResult:
+    """Return the protocol of a table and its features."""
+    columns: list[Column[ShownFeature]] = [
+        Column("name", lambda one: one.name, priority=1),
+        Column("kind", lambda one: one.kind, priority=2),
+        Column("listed", lambda one: one.is_listed, priority=4),
+        Column("active", lambda one: one.is_active, priority=1),
+        Column("because", lambda one: one.because, priority=3),
+    ]
+    fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
+    items = [one.as_json() for one in found]
+    said = [Section("protocol", [_protocol(protocol.as_json())])]
+    return FeaturesResult(fields, "feature", items, columns, found, items_name="features", said=lambda _: said)
 
 
 def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_done: bool) -> None:
@@ -79,17 +65,16 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
 
     content = outcome.as_json()
     is_of_properties = isinstance(outcome, PropertiesOutcome)
-    write_outcome(
-        run,
-        "properties" if is_of_properties else "features",
-        outcome.table,
-        content,
-        lambda: _sections(outcome.table, content, is_done=is_done),
-        rows=(
-            {name: change.get(name) for name in ("key", "before", "after", "feature", "neededBy")}
-            for change in content["changes"]
-        ),
-        columns=("key", "before", "after") if is_of_properties else ("feature", "neededBy"),
+    columns = ("key", "before", "after") if is_of_properties else ("feature", "neededBy")
+    run.write(
+        Outcome(
+            "properties" if is_of_properties else "features",
+            outcome.table,
+            content,
+            lambda: _sections(outcome.table, content, is_done=is_done),
+            [{name: change.get(name) for name in columns} for change in content["changes"]],
+            columns,
+        )
     )
 
 

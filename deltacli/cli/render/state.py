@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import envelope
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
 from deltacli.units import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 _LISTED = 10
+_COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +166,45 @@ def _rebuilt(snapshot: Snapshot) -> str:
         first, last = segment.commits[0].version, segment.commits[-1].version
         parts.append(f"commit {first}" if first == last else f"commits {first} to {last}")
     return " and ".join(parts)
+
+
+@dataclass
+class SnapshotResult(Result):
+    """The state of a table at a version; `only_counts`: its numbers alone."""
+
+    summary: SnapshotSummary
+    only_counts: bool
+
+    def document(self) -> Document:
+        return Document(envelope("deltacli.snapshot", self._uri, complete=True) | self._content())
+
+    def lines(self, emit: Emit) -> bool:
+        emit(line_of({"table": self._uri, **self._content()}, "snapshot"))
+        return True
+
+    def grid(self) -> Grid:
+        """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
+        columns: list[Column[tuple[str, object]]] = [
+            Column("field", lambda row: row[0]),
+            Column("value", lambda row: row[1]),
+        ]
+        return RowGrid(columns, _flatten({"table": self._uri, **self._content()}, ""))
+
+    def sections(self, terminal: Terminal) -> Sequence[Section]:
+        return state_sections(self.summary, terminal, only_counts=self.only_counts)
+
+    @property
+    def _uri(self) -> str:
+        return self.summary.snapshot.table.uri
+
+    def _content(self) -> dict[str, Any]:  # Any: JSON values
+        content = self.summary.as_json()
+        return {name: content[name] for name in _COUNTS} if self.only_counts else content
+
+
+def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
+    for name, item in value.items():
+        if isinstance(item, dict) and name not in ("configuration", "options"):
+            yield from _flatten(item, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", item

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import BinaryIO
 
+from deltacli.cli.formats import Cleaning, Format
 from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front
 from deltacli.cli.terminal.term import CONTROL, PagerQuitError, cells, close_live_line, escaped_json
 
@@ -142,16 +143,16 @@ def _screen_rows(text: bytes, width: int) -> int:
     return rows - 1 if not lines[-1] else rows
 
 
-def open_screen(format_: str, *, is_paged: bool) -> Screen:
+def open_screen(format_: Format, *, is_paged: bool) -> Screen:
     """Return stdout as a screen; paged where the user may press keys."""
     size = shutil.get_terminal_size((80, 24))
-    wants_pager = is_paged and format_ in ("table", "json") and sys.stdin.isatty()
+    wants_pager = is_paged and format_.is_paged and sys.stdin.isatty()
     return Screen(
         sys.stdout.buffer,
         rows=size.lines - 1,
         width=max(size.columns, 1),
         pager=choose_pager(os.environ) if wants_pager else None,
-        clean={"table": None, "csv": _escape_for_eyes}.get(format_, escaped_json),
+        clean=_CLEANERS[format_.cleaning],
     )
 
 
@@ -159,3 +160,10 @@ def _escape_for_eyes(text: str) -> str:
     return CONTROL.sub(
         lambda match: match[0] if match[0] == "\n" else match[0].encode("unicode_escape").decode("ascii"), text
     )
+
+
+_CLEANERS: Mapping[Cleaning, Callable[[str], str] | None] = {
+    Cleaning.NONE: None,
+    Cleaning.JSON: escaped_json,
+    Cleaning.TEXT: _escape_for_eyes,
+}

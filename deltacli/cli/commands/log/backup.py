@@ -6,13 +6,12 @@ from typing import Annotated
 
 import typer
 
-from deltacli.cli.options.shared import CommonFormat, OutputFormat, Run, TableArgument
+from deltacli.cli.options.shared import Run, TableArgument
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.units import plural
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
-FORMATS = CommonFormat
 
 DestinationArgument = Annotated[
     str, typer.Argument(metavar="DEST", help="The directory of the backup: a path or URI.", show_default=False)
@@ -42,7 +41,7 @@ def backup(
       deltacli log backup s3://lake/events s3://safe/events --full
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
-    from deltacli.cli.render.log_copy import write_backup
+    from deltacli.cli.render.log_copy import backup_result
     from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.log.log_backup import execute_backup, plan_backup
     from deltacli.operations.log.log_files import Journal
@@ -57,11 +56,5 @@ def backup(
     except Interrupted as interruption:
         interruption.outcome = f"{plural(journal.written, 'file')} copied; the same command goes on from there"
         raise
-    with run.sink() as sink:
-        write_backup(sink, run, result)
-    _say_what_next(run, table, dest)
-
-
-def _say_what_next(run: Run, table: str, dest: str) -> None:
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run")
+    run.write(backup_result(result))
+    run.say_next(f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deltacli.cli.options.shared import OutputFormat, Run, TableArgument
+from deltacli.cli.formats import JSON
+from deltacli.cli.options.shared import Run, TableArgument
 from deltacli.errors import UsageError
 from deltacli.units import plural
 
@@ -66,7 +67,7 @@ def cat(
     found = find_actions(run.open(table), version, checkpoint=checkpoint)
     if kinds is not None and (unknown := kinds.unknown):
         run.note(f"note: {', '.join(unknown)}: no action that deltacli knows; written where it stands in the log")
-    with run.sink(content=OutputFormat.JSON) as sink:
+    with run.sink(content=JSON) as sink:
         told = read_raw(found, kinds.all if kinds else None, sink.write, progress=run.progress)
     _say_what_was_left_out(run, told)
 

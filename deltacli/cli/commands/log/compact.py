@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.options.shared import Run, TableArgument
-from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.render.state import Section
+from deltacli.cli.results import Outcome
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
@@ -44,9 +44,7 @@ def compact(
     found = compact_log(opened, first, last, dry_run=dry_run)
     content = found.as_json()
     columns = ("path", "sizeBytes")
-    write_outcome(
-        run, "log-compact", opened.uri, content, lambda: _sections(opened.uri, found), rows=[content], columns=columns
-    )
+    run.write(Outcome("log-compact", opened.uri, content, lambda: _sections(opened.uri, found), [content], columns))
 
 
 def _sections(uri: str, found: Compaction) -> list[Section]:

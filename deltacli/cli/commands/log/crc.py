@@ -8,8 +8,8 @@ import typer
 
 from deltacli.cli.options.shared import Run, TableArgument, VersionOption
 from deltacli.cli.render.json import dumps
-from deltacli.cli.render.outcome import write_outcome
 from deltacli.cli.render.state import Section
+from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import UsageError
 
@@ -47,9 +47,7 @@ def crc(
     report = check_or_write_checksum(opened, version, dry_run=dry_run)
     content = report.as_json()
     columns = ("version", "path", "status", "differences")
-    write_outcome(
-        run, "log-crc", opened.uri, content, lambda: _sections(opened.uri, report), rows=[content], columns=columns
-    )
+    run.write(Outcome("log-crc", opened.uri, content, lambda: _sections(opened.uri, report), [content], columns))
     if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
         run.note(f"next: deltacli validate {quoted_table(table)} --select 'crc.*'")
         raise typer.Exit(1)

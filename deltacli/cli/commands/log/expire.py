@@ -9,7 +9,7 @@ import typer
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_versions
-from deltacli.cli.options.shared import DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.options.shared import DryRunOption, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, quoted_table
 from deltacli.units import format_size, parse_duration, plural
@@ -113,19 +113,17 @@ def expire(
         raise
     _show(run, plan, outcome, dry_run=False)
     require_done(outcome, again=again(invocation.arguments))
-    if run.terminal.is_terminal and run.format is OutputFormat.TABLE:
-        run.note(f"next: deltacli validate {quoted_table(table)}")
+    run.say_next(f"deltacli validate {quoted_table(table)}")
 
 
 def _show(run: Run, plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: bool) -> None:
-    from deltacli.cli.render.expiry import write_expiry
+    from deltacli.cli.render.expiry import expiry_result
 
-    with run.sink() as sink:
-        write_expiry(sink, run, plan, outcome, dry_run=dry_run)
+    run.write(expiry_result(plan, outcome, dry_run=dry_run))
 
 
 def _say_what_next(run: Run, table: str, plan: ExpiryPlan) -> None:
-    if run.format is not OutputFormat.TABLE:
+    if not run.format.is_for_eyes:
         return
     name = quoted_table(table)
     if plan.offered_checkpoint is not None:

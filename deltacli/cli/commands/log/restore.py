@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.confirmation import require_confirmation
-from deltacli.cli.options.shared import CommonFormat, DryRunOption, OutputFormat, Run, TableArgument, YesOption
+from deltacli.cli.options.shared import DryRunOption, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.units import format_size, plural
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from deltacli.operations.log.log_restore import RestorePlan
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
-FORMATS = CommonFormat
 
 SourceArgument = Annotated[
     str, typer.Argument(metavar="SRC", help="The directory of the backup: a path or URI.", show_default=False)
@@ -48,7 +47,7 @@ def restore(
       deltacli log restore ./tbl /backups/tbl --yes
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
-    from deltacli.cli.render.log_copy import write_restore
+    from deltacli.cli.render.log_copy import restore_result
     from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.log.log_files import Journal
     from deltacli.operations.log.log_restore import plan_restore
@@ -58,8 +57,7 @@ def restore(
     plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
 
     def show(*, as_done: bool) -> None:
-        with run.sink() as sink:
-            write_restore(sink, run, plan, dry_run=not as_done)
+        run.write(restore_result(plan, dry_run=not as_done))
 
     if dry_run or not plan.writes:
         show(as_done=not dry_run)
@@ -90,9 +88,7 @@ def _what(plan: RestorePlan) -> str:
 
 def _say_what_next(run: Run, table: str, plan: RestorePlan, *, was_done: bool) -> None:
     """End with the command that shows whether all is well."""
-    if not run.terminal.is_terminal or run.format is not OutputFormat.TABLE:
-        return
     if was_done:
-        run.note(f"next: deltacli validate {quoted_table(table)}")
+        run.say_next(f"deltacli validate {quoted_table(table)}")
     elif plan.writes:
-        run.note("next: the same command without --dry-run")
+        run.say_next("the same command without --dry-run")

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, unknown_column, write_table
-from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.render.json import EncodedItems, envelope
+from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.errors import UsageError
 from deltacli.units import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.options.shared import Run
     from deltacli.operations.table.version import Snapshot
 
 
@@ -49,35 +49,54 @@ class FileListing:
         return cls(kinds, tuple(spelled[name.lower()] for name in wanted))
 
 
-def write_file_listing(sink: BinaryIO, run: Run, snapshot: Snapshot, listing: FileListing, *, limit: int) -> bool:
-    """Write the listing in the run's format and return whether `limit` cut it."""
-    from deltacli.cli.options.shared import OutputFormat
+class FilesResult(Result):
+    """The files of a snapshot, `limit` of them (0: all)."""
 
-    cutter = _Cutter(limit)
-    batches = cutter.cut(_batches(snapshot, listing))
+    lists = True
 
-    def blocks(encode: Encode) -> Iterator[EncodedItems]:
-        return _blocks(snapshot, listing, batches if limit else None, encode)
+    def __init__(self, snapshot: Snapshot, listing: FileListing, limit: int) -> None:
+        self._snapshot, self._listing, self._limit = snapshot, listing, limit
+        self._cutter = _Cutter(limit)
 
-    match run.format:
-        case OutputFormat.NDJSON:
-            write_encoded_lines(sink, blocks(partial(_json_block, end="}\n")), was_cut=lambda: cutter.was_cut)
-        case OutputFormat.JSON:
-            document = envelope("deltacli.files", snapshot.table.uri, complete=True) | {"version": snapshot.version}
-            if listing.columns is not None:
-                document["columns"] = list(listing.columns)
-            items = blocks(partial(_json_block, end="},\n"))
-            write_document_with_items(sink, document, items, was_cut=lambda: cutter.was_cut)
-        case OutputFormat.CSV:
-            from deltacli.cli.render.csv import csv_header
+    @property
+    def was_cut(self) -> bool:
+        """True where there were more files than the limit, once they are written."""
+        return self._cutter.was_cut
 
-            names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
-            sink.write(csv_header(names))
-            for block in blocks(partial(_csv_block, names)):
-                sink.write(block.data)
-        case OutputFormat.TABLE:
-            _write_table(sink, run, listing, batches)
-    return cutter.was_cut
+    def document(self) -> Document:
+        fields = envelope("deltacli.files", self._snapshot.table.uri, complete=True)
+        fields["version"] = self._snapshot.version
+        if self._listing.columns is not None:
+            fields["columns"] = list(self._listing.columns)
+        return Document(fields, self._blocks(partial(_json_block, end="},\n")), self._end)
+
+    def lines(self, emit: Emit) -> bool:
+        for block in self._blocks(partial(_json_block, end="}\n")):
+            emit(block)
+        return not self.was_cut
+
+    def grid(self) -> Grid:
+        listing = self._listing
+        names = listing.columns if listing.columns is not None else ("type", *_fields_of(listing.kinds))
+        return BatchGrid(names, lambda form: self._blocks(partial(_grid_block, form, names)))
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Write rows for a terminal, or in columns into a pipe."""
+        columns = _screen_columns(self._listing)
+        if terminal.width is None and not terminal.colour:
+            texts = (_texts(columns, kind, batch) for kind, batch in self._batches())
+            write_aligned(sink, columns, texts, keep_empty=False)
+        else:
+            _write_screens(sink, terminal, columns, self._batches())
+
+    def _batches(self) -> Iterator[tuple[str, Any]]:  # Any: RecordBatch
+        return self._cutter.cut(_batches(self._snapshot, self._listing))
+
+    def _blocks(self, encode: Encode) -> Iterator[EncodedItems]:
+        return _blocks(self._snapshot, self._listing, self._batches() if self._limit else None, encode)
+
+    def _end(self) -> dict[str, Any]:  # Any: JSON values
+        return {"complete": not self.was_cut}
 
 
 def _fields_of(kinds: Sequence[str]) -> dict[str, None]:
@@ -148,11 +167,9 @@ def _json_block(kind: str, batch: Any, *, end: str) -> EncodedItems:  # Any: Rec
     return block_of(json_lines(batch, f'{{"type":"{kind}"', end))
 
 
-def _csv_block(names: Sequence[str], kind: str, batch: Any) -> EncodedItems:  # Any: RecordBatch
-    """Encode a batch in columns, one line per row."""
-    from deltacli.cli.render.csv import csv_block
-
-    return csv_block([_values(kind, batch, name) for name in names], batch.num_rows)
+def _grid_block(form: RowForm, names: Sequence[str], kind: str, batch: Any) -> EncodedItems:  # Any: RecordBatch
+    """Encode a batch in columns, one row of a form per row."""
+    return form.block([_values(kind, batch, name) for name in names], batch.num_rows)
 
 
 def _values(kind: str, batch: Any, name: str) -> Any:  # Any: RecordBatch; an Arrow array
@@ -238,16 +255,6 @@ def _deleted(row: dict[str, Any]) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _write_table(sink: BinaryIO, run: Run, listing: FileListing, batches: Iterator[tuple[str, Any]]) -> None:
-    """Write rows for a terminal, or in columns into a pipe."""
-    columns = _screen_columns(listing)
-    if run.terminal.width is None and not run.terminal.colour:
-        texts = (_texts(columns, kind, batch) for kind, batch in batches)
-        write_aligned(sink, columns, texts, keep_empty=False)
-    else:
-        _write_screens(sink, run, columns, batches)
-
-
 def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any: RecordBatches
     import pyarrow as pa
 
@@ -258,7 +265,7 @@ def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any
 
 
 def _write_screens(
-    sink: BinaryIO, run: Run, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
+    sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
 ) -> None:
     """Write rows in screens of a thousand, each aligned by itself, the heading once."""
     held: list[dict[str, Any]] = []
@@ -267,7 +274,7 @@ def _write_screens(
         for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
             held += _rows(kind, batch.slice(start, ROWS_PER_SCREEN))
             if len(held) >= ROWS_PER_SCREEN:
-                write_table(sink, run.terminal, columns, held, heading=first)
+                write_table(sink, terminal, columns, held, heading=first)
                 held, first = [], False
     if held or first:
-        write_table(sink, run.terminal, columns, held, heading=first)
+        write_table(sink, terminal, columns, held, heading=first)

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
 from deltacli.cli.render.columns import Column, write_table
-from deltacli.cli.render.json import EncodedItems, envelope, write_document_with_items, write_encoded_lines
+from deltacli.cli.render.json import EncodedItems, envelope
 from deltacli.cli.render.pieces import block_of, pieces
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.results import Document, Emit, Grid, Result, grid_of
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.errors import Unreadable
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from deltacli.cli.options.shared import Run
 
 NULL = "null"
 _NEVER_CUT = 1 << 20
@@ -49,32 +48,52 @@ class Written:
     left_out: dict[str, None] = field(default_factory=dict)
 
 
-def write_rows(sink: BinaryIO, run: Run, rows: Rows, *, limit: int) -> Written:
-    """Write rows in the run's format, `limit` of them (0: all); to know of a cut, one more must be there."""
-    from deltacli.cli.options.shared import OutputFormat
+class FramedResult(Result):
+    """A result that can be written as Parquet."""
 
-    written = Written()
-    batches = _begun(_sound(cut(rows.batches, limit, written)))
-    match run.format:
-        case OutputFormat.NDJSON:
-            opening = f'{{"type":"{rows.line}","{rows.line}":{{'
-            blocks = json_blocks(batches, opening=opening, closing="}}\n")
-            write_encoded_lines(sink, blocks, was_cut=lambda: written.was_cut)
-        case OutputFormat.JSON:
-            document = envelope(rows.kind, rows.table, complete=True) | dict(rows.about)
-            blocks = json_blocks(batches, opening="{", closing="},\n")
-            write_document_with_items(sink, document, blocks, was_cut=lambda: written.was_cut)
-        case OutputFormat.CSV:
-            from deltacli.cli.render.csv import write_csv_columns
+    written: Written
 
-            write_csv_columns(sink, rows.schema.names, batches)
-        case OutputFormat.PARQUET:
-            from deltacli.cli.render.data.parquet import write_parquet
+    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+        """Return the rows in Arrow columns and their schema."""
+        raise NotImplementedError
 
-            write_parquet(sink, rows.schema, batches)
-        case _:
-            _write_table(sink, run, rows, batches, written)
-    return written
+
+class RowsResult(FramedResult):
+    """Rows of a table, `limit` of them (0: all); to know of a cut, one more must be there."""
+
+    lists = True
+
+    def __init__(self, rows: Rows, limit: int) -> None:
+        self.written = Written()
+        self._rows = rows
+        self._batches = _begun(_sound(cut(rows.batches, limit, self.written)))
+
+    def document(self) -> Document:
+        fields = envelope(self._rows.kind, self._rows.table, complete=True) | dict(self._rows.about)
+        return Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
+
+    def lines(self, emit: Emit) -> bool:
+        line = self._rows.line
+        for block in json_blocks(self._batches, opening=f'{{"type":"{line}","{line}":{{', closing="}}\n"):
+            emit(block)
+        return not self.written.was_cut
+
+    def grid(self) -> Grid:
+        return grid_of(self._rows.schema.names, self._batches, null=NULL)
+
+    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+        return self._rows.schema, self._batches
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Write rows in screens of a thousand, each aligned by itself, into a pipe a column at a time."""
+        columns = _screen_columns(self._rows)
+        if terminal.width is None and not terminal.colour:
+            write_aligned(sink, columns, map(_texts, pieces(self._batches)), keep_empty=True)
+        else:
+            _write_screens(sink, terminal, columns, self._batches, self.written)
+
+    def _end(self) -> dict[str, Any]:  # Any: JSON values
+        return {"complete": not self.written.was_cut}
 
 
 def json_blocks(batches: Iterable[pyarrow.RecordBatch], *, opening: str, closing: str) -> Iterator[EncodedItems]:
@@ -126,17 +145,6 @@ def _begun(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBat
     return batches if first is None else chain([first], batches)
 
 
-def _write_table(
-    sink: BinaryIO, run: Run, rows: Rows, batches: Iterable[pyarrow.RecordBatch], written: Written
-) -> None:
-    """Write rows in screens of a thousand, each aligned by itself, into a pipe a column at a time."""
-    columns = _screen_columns(rows)
-    if run.terminal.width is None and not run.terminal.colour:
-        write_aligned(sink, columns, map(_texts, pieces(batches)), keep_empty=True)
-    else:
-        _write_screens(sink, run, columns, batches, written)
-
-
 def _texts(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
     """Return the values of rows as texts, null as the word."""
     import pyarrow as pa
@@ -151,7 +159,7 @@ def _texts(batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
 
 def _write_screens(
     sink: BinaryIO,
-    run: Run,
+    terminal: Terminal,
     columns: Sequence[Column[tuple[str | None, ...]]],
     batches: Iterable[pyarrow.RecordBatch],
     written: Written,
@@ -161,7 +169,7 @@ def _write_screens(
     heading = True
 
     def show(held: Sequence[tuple[str | None, ...]]) -> None:
-        shown = set(write_table(sink, run.terminal, columns, held, heading=heading, keep_empty=True))
+        shown = set(write_table(sink, terminal, columns, held, heading=heading, keep_empty=True))
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 
     held: list[tuple[str | None, ...]] = []
@@ -172,7 +180,7 @@ def _write_screens(
             held += zip(*texts, strict=True) if texts else [()] * part.num_rows
             if len(held) >= ROWS_PER_SCREEN:
                 show(held)
-                held, heading = [], run.terminal.is_terminal
+                held, heading = [], terminal.is_terminal
     if held or heading:
         show(held)
 

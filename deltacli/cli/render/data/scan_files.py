@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
 from deltacli.cli.render.columns import Column, write_table
-from deltacli.cli.render.data.rows import Written, cut, json_blocks
-from deltacli.cli.render.json import dumps, end_line, envelope, write_document_with_items
+from deltacli.cli.render.data.rows import FramedResult, Written, cut, json_blocks
+from deltacli.cli.render.json import envelope
 from deltacli.cli.render.state import Section, write_sections
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.results import Document, Emit, Grid, grid_of, line_of
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.options.shared import Run
     from deltacli.operations.read.scan import Scan
 
 _NAMES = ("path", "sizeBytes", "records", "kept", "reason")
@@ -76,44 +76,50 @@ class Totals:
         return {"kept": asdict(self.kept), "skipped": skipped}
 
 
-def write_scan_files(sink: BinaryIO, run: Run, uri: str, scan: Scan, *, limit: int) -> Written:
-    """Write the files of a scan in the run's format, `limit` of them (0: all), and the totals of all of them."""
-    from deltacli.cli.options.shared import OutputFormat
+class ScanResult(FramedResult):
+    """The files of a scan, `limit` of them (0: all), and the totals of all of them."""
 
-    written, totals = Written(), Totals()
-    counted = totals.counted(scan.files())
-    batches = cut(counted, limit, written)
-    match run.format:
-        case OutputFormat.NDJSON:
-            count = 0
-            for block in json_blocks(batches, opening='{"type":"file",', closing="}\n"):
-                sink.write(block.data)
-                count += block.count
-            _drain(counted)
-            line = {"type": "scan", "table": uri, "version": scan.version, **totals.as_json()}
-            sink.write(dumps(line) + b"\n" + end_line(count + 1, complete=not written.was_cut))
-        case OutputFormat.JSON:
-            document = envelope("deltacli.scan-files", uri, complete=True) | {"version": scan.version}
-            blocks = json_blocks(batches, opening="{", closing="},\n")
+    lists = True
 
-            def after() -> dict[str, Any]:  # Any: JSON values
-                _drain(counted)
-                return totals.as_json()
+    def __init__(self, uri: str, scan: Scan, limit: int) -> None:
+        self.written, self._totals = Written(), Totals()
+        self._uri, self._version = uri, scan.version
+        self._counted = self._totals.counted(scan.files())
+        self._batches = cut(self._counted, limit, self.written)
 
-            write_document_with_items(sink, document, blocks, was_cut=lambda: written.was_cut, after=after)
-        case OutputFormat.CSV:
-            from deltacli.cli.render.csv import write_csv_columns
+    def document(self) -> Document:
+        fields = envelope("deltacli.scan-files", self._uri, complete=True) | {"version": self._version}
+        return Document(fields, json_blocks(self._batches, opening="{", closing="},\n"), self._end)
 
-            write_csv_columns(sink, _NAMES, batches)
-        case OutputFormat.PARQUET:
-            from deltacli.cli.render.data.parquet import write_parquet
+    def lines(self, emit: Emit) -> bool:
+        for block in json_blocks(self._batches, opening='{"type":"file",', closing="}\n"):
+            emit(block)
+        emit(line_of({"table": self._uri, "version": self._version, **self._all()}, "scan"))
+        return not self.written.was_cut
 
-            write_parquet(sink, _schema(), batches)
-        case _:
-            shown = list(batches)  # the totals come first; in columns a million files are 100 MB
-            _drain(counted)
-            _write_screens(sink, run, uri, scan.version, totals, shown)
-    return written
+    def grid(self) -> Grid:
+        return grid_of(_NAMES, self._batches)
+
+    def frames(self) -> tuple[pyarrow.Schema, Iterable[pyarrow.RecordBatch]]:
+        return _schema(), self._batches
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        """Return the totals, which come first: the files are held, in columns a million of them are 100 MB."""
+        shown = list(self._batches)
+        _drain(self._counted)
+        self._batches = iter(shown)
+        return _totals(self._uri, self._version, self._totals)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_sections(sink, terminal, self.sections(terminal))
+        _write_screens(sink, terminal, list(self._batches))
+
+    def _all(self) -> dict[str, Any]:  # Any: JSON values
+        _drain(self._counted)
+        return self._totals.as_json()
+
+    def _end(self) -> dict[str, Any]:  # Any: JSON values
+        return {"complete": not self.written.was_cut, **self._all()}
 
 
 def _drain(batches: Iterator[pyarrow.RecordBatch]) -> None:
@@ -128,19 +134,19 @@ def _schema() -> pyarrow.Schema:
     return pa.schema(zip(_NAMES, (pa.string(), pa.int64(), pa.int64(), pa.bool_(), pa.string()), strict=True))
 
 
-def _write_screens(
-    sink: BinaryIO, run: Run, uri: str, version: int, totals: Totals, batches: Sequence[pyarrow.RecordBatch]
-) -> None:
+def _totals(uri: str, version: int, totals: Totals) -> list[Section]:
     skipped = (("by partition", totals.by_partition), ("by statistics", totals.by_statistics))
-    sections = [
+    return [
         Section("table", [uri]),
         Section("version", [str(version)]),
         Section("read", [totals.kept.sentence()]),
         *(Section(f"skipped {how}", [amount.sentence()]) for how, amount in skipped),
     ]
-    write_sections(sink, run.terminal, sections)
+
+
+def _write_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pyarrow.RecordBatch]) -> None:
     columns = _columns()
-    if run.terminal.width is None and not run.terminal.colour:
+    if terminal.width is None and not terminal.colour:
         if batches:
             sink.write(b"\n")
             write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
@@ -151,7 +157,7 @@ def _write_screens(
             rows = batch.slice(start, ROWS_PER_SCREEN).to_pylist()
             if heading:
                 sink.write(b"\n")
-            write_table(sink, run.terminal, columns, rows, heading=heading, keep_empty=True)
+            write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True)
             heading = False
 
 

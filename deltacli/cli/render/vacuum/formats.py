@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.options.shared import OutputFormat, Run
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
-from deltacli.cli.render.columns import Column, write_csv, write_table
-from deltacli.cli.render.json import (
-    EncodedItems,
-    dumps,
-    end_line,
-    envelope,
-    write_document,
-    write_document_with_items,
-)
-from deltacli.cli.terminal.term import Style
+from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.json import EncodedItems, dumps, envelope
+from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm, line_of
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.units import format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.cli.render.state import Section
     from deltacli.operations.vacuum.plan import VacuumPlan
 
 _NAMES = ("path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion")
@@ -32,42 +27,41 @@ _ROWS_PER_PIECE = 32_768
 Row = dict[str, Any]  # Any: values of a candidate
 
 
-def write_vacuum(
-    sink: BinaryIO,
-    run: Run,
-    plan: VacuumPlan,
-    outcome: VacuumOutcome | None,
-    *,
-    dry_run: bool,
-    with_files: bool,
-) -> None:
-    """Write the plan with its outcome; NDJSON and CSV name every candidate, the others where that is asked for."""
+@dataclass
+class VacuumResult(Result):
+    """The plan with its outcome. Lines and columns name every candidate, the others where that is asked for."""
 
-    def content() -> dict[str, Any]:  # Any: JSON values
-        return plan.as_json() | (outcome or VacuumOutcome()).as_json() | {"dryRun": dry_run}
+    plan: VacuumPlan
+    outcome: VacuumOutcome | None
+    dry_run: bool
+    lists: bool
 
-    match run.format:
-        case OutputFormat.JSON:
-            document = envelope("deltacli.vacuum", plan.table, complete=True) | content()
-            if with_files:
-                write_document_with_items(sink, document, _blocks(plan, "{", "},\n"), was_cut=lambda: False)
-            else:
-                write_document(sink, document, indent=run.terminal.is_terminal)
-        case OutputFormat.NDJSON:
-            for block in _blocks(plan, '{"type":"candidate",', "}\n"):
-                sink.write(block.data)
-            sink.write(dumps({"type": "vacuum", "table": plan.table, **content()}) + b"\n")
-            sink.write(end_line(plan.files + 1, complete=True))
-        case OutputFormat.CSV:
-            _write_csv(sink, plan)
-        case _:
-            from deltacli.cli.render.state import write_sections
-            from deltacli.cli.render.vacuum.screen import vacuum_sections
+    def document(self) -> Document:
+        fields = envelope("deltacli.vacuum", self.plan.table, complete=True) | self._content()
+        return Document(fields, _blocks(self.plan, "{", "},\n") if self.lists else None)
 
-            write_sections(sink, run.terminal, vacuum_sections(plan, outcome, run.terminal))
-            if with_files and plan.files:
-                sink.write(b"\n")
-                _write_screens(sink, run, plan)
+    def lines(self, emit: Emit) -> bool:
+        for block in _blocks(self.plan, '{"type":"candidate",', "}\n"):
+            emit(block)
+        emit(line_of({"table": self.plan.table, **self._content()}, "vacuum"))
+        return True
+
+    def grid(self) -> Grid:
+        return BatchGrid(_NAMES, partial(_grid_blocks, self.plan))
+
+    def sections(self, terminal: Terminal) -> Sequence[Section]:
+        from deltacli.cli.render.vacuum.screen import vacuum_sections
+
+        return vacuum_sections(self.plan, self.outcome, terminal)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        super().draw(sink, terminal)
+        if self.lists and self.plan.files:
+            sink.write(b"\n")
+            _write_screens(sink, terminal, self.plan)
+
+    def _content(self) -> dict[str, Any]:  # Any: JSON values
+        return self.plan.as_json() | (self.outcome or VacuumOutcome()).as_json() | {"dryRun": self.dry_run}
 
 
 def _pieces(plan: VacuumPlan, rows: int = _ROWS_PER_PIECE) -> Iterator[tuple[pyarrow.RecordBatch, bool]]:
@@ -104,33 +98,25 @@ def _blocks(plan: VacuumPlan, opening: str, closing: str) -> Iterator[EncodedIte
         yield EncodedItems(len(texts), memoryview(b"".join(texts)))
 
 
-def _write_csv(sink: BinaryIO, plan: VacuumPlan) -> None:
-    """Write a header line and a line a candidate; names of files have the bytes they have on the store."""
-    from deltacli.cli.render.csv import csv_block
-
-    sink.write(",".join(_NAMES).encode() + b"\n")
+def _grid_blocks(plan: VacuumPlan, form: RowForm) -> Iterator[EncodedItems]:
+    """Yield a row per candidate; names of files have the bytes they have on the store."""
     for piece, is_text in _pieces(plan):
         if is_text:
-            sink.write(csv_block(piece.columns, piece.num_rows).data)
+            yield form.block(piece.columns, piece.num_rows)
             continue
-        written = io.BytesIO()
-        write_csv(written, [_exact(name) for name in _NAMES], _rows(piece))
-        sink.write(written.getbuffer()[written.getvalue().index(b"\n") + 1 :])
+        rows = [form.row([row[name] for name in _NAMES]) for row in _rows(piece)]
+        yield EncodedItems(len(rows), memoryview(b"".join(rows)))
 
 
-def _exact(name: str) -> Column[Row]:
-    return Column(name, lambda row: row[name])
-
-
-def _write_screens(sink: BinaryIO, run: Run, plan: VacuumPlan) -> None:
+def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None:
     """Write every candidate in screens of a thousand, each aligned by itself, the heading once."""
     columns = _screen_columns()
-    if run.terminal.width is None and not run.terminal.colour and all(is_text for _, is_text in _pieces(plan)):
+    if terminal.width is None and not terminal.colour and all(is_text for _, is_text in _pieces(plan)):
         write_aligned(sink, columns, (texts_of(columns, piece) for piece, _ in _pieces(plan)), keep_empty=True)
         return
     heading = True
     for piece, _ in _pieces(plan, ROWS_PER_SCREEN):
-        write_table(sink, run.terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True)
+        write_table(sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True)
         heading = False
 
 

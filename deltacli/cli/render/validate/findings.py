@@ -1,13 +1,12 @@
-"""Findings as text, JSON, NDJSON and CSV."""
+"""Findings as text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from textwrap import wrap
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column, write_csv, write_table
-from deltacli.cli.render.json import SCHEMA_VERSION, dumps, write_document
+from deltacli.cli.render.columns import Column, write_table
 from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
@@ -157,74 +156,3 @@ def summary_sentence(report: ValidationReport) -> str:
     counts = report.counts
     parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
     return f"{plural(len(report.tables), 'table')}: {', '.join(parts)}"
-
-
-def write_json(sink: BinaryIO, report: ValidationReport, *, indent: bool) -> None:
-    """Write the document `deltacli.validate`; `table` is the one table, or null where there are several."""
-    document: dict[str, Any] = {  # Any: JSON values
-        "kind": "deltacli.validate",
-        "schemaVersion": SCHEMA_VERSION,
-        "table": report.tables[0].validation.table if len(report.tables) == 1 else None,
-        "tableFormat": "delta",
-        "complete": report.is_complete,
-        "level": report.level,
-        "tables": [_table_json(table) for table in report.tables],
-        "summary": report.counts._asdict(),
-    }
-    if report.stale is not None:
-        document["baseline"] = {"accepted": report.accepted, "stale": report.stale}
-    if report.failures:
-        document["failures"] = [
-            {"table": name, "code": fault.code, "message": fault.message} for name, fault in report.failures
-        ]
-    write_document(sink, document, indent=indent)
-
-
-def _table_json(table: CheckedTable) -> dict[str, Any]:
-    found = table.validation
-    files = {} if found.files is None else {"files": found.files._asdict()}
-    return {
-        "table": found.table,
-        "version": found.version,
-        "findings": [finding.as_json() for finding in table.findings],
-        "summary": table.counts._asdict(),
-        "verdict": judge(table).as_json(),
-        "suppressed": dict(table.suppressed),
-        "notChecked": list(found.not_checked),
-        **files,
-    }
-
-
-def finding_line(uri: str, finding: Finding) -> bytes:
-    """A finding as a line of NDJSON."""
-    return dumps({"type": "finding", "table": uri, **finding.as_json()}) + b"\n"
-
-
-def summary_line(table: CheckedTable, level: str) -> bytes:
-    """What follows the findings of a table in NDJSON."""
-    document = {name: value for name, value in _table_json(table).items() if name != "findings"}
-    return dumps({"type": "summary", "level": level, **document}) + b"\n"
-
-
-def write_findings_csv(sink: BinaryIO, report: ValidationReport) -> None:
-    """Write a row a finding."""
-    rows = ((table, finding) for table in report.tables for finding in table.findings)
-    write_csv(sink, _CSV_COLUMNS, rows)
-
-
-_CSV_COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
-    Column("table", lambda row: row[0].validation.table),
-    Column("rule", lambda row: row[1].rule.id),
-    Column("severity", lambda row: row[1].severity.value),
-    Column("path", lambda row: row[1].place.path),
-    Column("line", lambda row: row[1].place.line),
-    Column("version", lambda row: row[1].place.version),
-    Column("key", lambda row: row[1].place.key),
-    Column("message", lambda row: row[1].message),
-    Column("seen", lambda row: row[1].seen),
-    Column("expected", lambda row: row[1].expected),
-    Column("spec", lambda row: row[1].rule.spec),
-    Column("broken", lambda row: row[1].rule.fix.broken),
-    Column("mend", lambda row: row[1].rule.fix.mend),
-    Column("loss", lambda row: row[1].rule.fix.loss),
-]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from deltacli.cli.render.columns import Column, write_csv, write_table
-from deltacli.cli.render.json import SCHEMA_VERSION, write_document, write_lines
+from deltacli.cli.formats import FORMATS, Content, Format
+from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.validate.findings import fix_sentence
 from deltacli.cli.render.validate.report import LEVEL_NAMES
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule, Severity
 from deltacli.errors import UsageError
@@ -17,27 +20,37 @@ from deltacli.errors import UsageError
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
 
 
-def write_rules(sink: BinaryIO, terminal: Terminal, form: str, rules: Sequence[Rule]) -> None:
-    """Write the rules, each with an example of what it reports."""
-    match form:
-        case "json":
-            document = {
+@dataclass
+class RulesResult(Result):
+    """The rules, each with an example of what it reports."""
+
+    rules: Sequence[Rule]
+    lists: bool = True
+
+    def document(self) -> Document:
+        return Document(
+            {
                 "kind": "deltacli.rules",
                 "schemaVersion": SCHEMA_VERSION,
                 "tableFormat": "delta",
                 "complete": True,
-                "items": [rule_json(rule) for rule in rules],
+                "items": [rule_json(rule) for rule in self.rules],
             }
-            write_document(sink, document, indent=terminal.is_terminal)
-        case "ndjson":
-            write_lines(sink, map(rule_json, rules), kind="rule")
-        case "csv":
-            write_csv(sink, _columns(), rules)
-        case _ if terminal.width is not None:
-            for rule in rules:
-                sink.write("\n".join(_block(rule, terminal, terminal.width)).encode() + b"\n\n")
-        case _:
-            write_table(sink, terminal, _columns(), rules)
+        )
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, map(rule_json, self.rules), "rule")
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid(_columns(), self.rules)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if terminal.width is None:
+            write_table(sink, terminal, _columns(), self.rules)
+            return
+        for rule in self.rules:
+            sink.write("\n".join(_block(rule, terminal, terminal.width)).encode() + b"\n\n")
 
 
 def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
@@ -64,11 +77,13 @@ def _wrapped(text: str, width: int, indent: int) -> list[str]:
     return textwrap.wrap(for_screen(text), max(width, indent + 20), initial_indent=blanks, subsequent_indent=blanks)
 
 
-def require_list_format(form: str) -> None:
+def require_list_format(form: Format) -> None:
     """Raise UsageError where a list of rules has no such form."""
-    if form not in ("table", "json", "ndjson", "csv"):
+    if form.content is not Content.ANY:
+        names = [name for name, row in FORMATS.items() if row.content is Content.ANY]
         raise UsageError(
-            f"--list-rules is not written as {form}", facts={"expected": "--format table, json, ndjson or csv"}
+            f"--list-rules is not written as {form.name}",
+            facts={"expected": f"--format {', '.join(names[:-1])} or {names[-1]}"},
         )
 
 

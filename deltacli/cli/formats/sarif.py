@@ -1,8 +1,8 @@
-"""Findings as SARIF 2.1.0, for code scanning services."""
+"""`--format sarif`: findings as SARIF 2.1.0, for code scanning services."""
 
 from __future__ import annotations
 
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli import __version__
 from deltacli.cli.render.json import dumps
@@ -12,6 +12,10 @@ from deltacli.cli.terminal.term import escaped_json, visible
 from deltacli.delta.rules.framework.base import Finding, Place, Rule, Severity
 from deltacli.operations.validate.baseline import fingerprint
 
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.result import FindingsResult
+    from deltacli.cli.terminal.term import Terminal
+
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -19,8 +23,9 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 Json = dict[str, Any]  # Any: JSON values
 
 
-def write_sarif(sink: BinaryIO, report: ValidationReport, *, indent: bool) -> None:
+def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
     """Write one run: every rule that was checked, a result a finding, and what was not checked as notifications."""
+    report = result.report
     places = {rule.id: index for index, rule in enumerate(report.rules)}
     run: Json = {
         "tool": {
@@ -37,7 +42,7 @@ def write_sarif(sink: BinaryIO, report: ValidationReport, *, indent: bool) -> No
             _result(table, finding, places[finding.rule.id]) for table in report.tables for finding in table.findings
         ],
     }
-    document = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=indent)
+    document = dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=terminal.is_terminal)
     sink.write(escaped_json(document.decode()).encode() + b"\n")
 
 

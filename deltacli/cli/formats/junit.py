@@ -1,11 +1,11 @@
-"""Findings as JUnit XML, for CI systems: a suite a table, a case a rule."""
+"""`--format junit`: findings as JUnit XML, for CI systems: a suite a table, a case a rule."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from xml.sax.saxutils import escape, quoteattr
 
 from deltacli.cli.render.validate.findings import fix_sentence
@@ -15,14 +15,19 @@ from deltacli.cli.terminal.term import visible
 from deltacli.delta.rules.framework.base import Finding, Rule, Severity
 from deltacli.errors import DeltacliError
 
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.result import FindingsResult
+    from deltacli.cli.terminal.term import Terminal
+
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(sink: BinaryIO, report: ValidationReport) -> None:
+def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
     """Write a suite a table. A case fails where its rule has findings that reach `--fail-on`; others are its output.
 
     A path that could not be looked at is a suite with one case in error.
     """
+    report = result.report
     suites = [_suite(report, table) for table in report.tables]
     suites += [_failed_suite(name, fault) for name, fault in report.failures]
     tests = sum(tests for tests, _, _ in suites)

@@ -1,40 +1,77 @@
-"""CSV by RFC 4180, a column at a time: a header line, LF line ends; null is nothing, an empty text is `""`."""
+"""`--format csv`, by RFC 4180: a header line, LF line ends; null is nothing, an empty text is `""`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
 from deltacli.arrow import compute as pc
+from deltacli.cli.render.columns import exact
 from deltacli.cli.render.json import EncodedItems
-from deltacli.cli.render.pieces import block_of, pieces
+from deltacli.cli.render.pieces import block_of
+from deltacli.cli.terminal.term import encoded
 from deltacli.delta.encoding.arrow_json import characters, escaped, escaped_objects, map_parts
 
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.cli.results import Result
+    from deltacli.cli.terminal.term import Terminal
+
 _MUST_BE_QUOTED = '[",\\r\\n]'
 _BACKSLASH_AS_QUOTE = bytes(ord('"') if byte == ord("\\") else byte for byte in range(256))
 _FIRST_PRINTED = ord(" ")
+_BYTES_PER_WRITE = 1 << 16
 
 
-def write_csv_columns(sink: BinaryIO, names: Sequence[str], batches: Iterable[pyarrow.RecordBatch]) -> None:
-    """Write a header line, then a line per row.
-
-    Where there is one column, null is `""` as well: readers skip an empty line.
-    """
-    sink.write(csv_header(names))
-    for piece in pieces(batches):
-        sink.write(csv_block(piece.columns, piece.num_rows).data)
+def write(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
+    """Write the rows of a result below a header line."""
+    for block in gathered(result.grid().written(CsvForm())):
+        sink.write(block)
 
 
-def csv_header(names: Sequence[str]) -> memoryview:
-    """Return the header line."""
-    import pyarrow as pa
+def gathered(blocks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """Yield small blocks together: a row may be one."""
+    held: list[bytes | memoryview] = []
+    size = 0
+    for block in blocks:
+        held.append(block)
+        size += len(block)
+        if size > _BYTES_PER_WRITE:
+            yield b"".join(held) if len(held) > 1 else block
+            held, size = [], 0
+    yield b"".join(held)
 
-    return csv_block([pa.array([name], pa.string()) for name in names], 1).data
+
+class CsvForm:
+    """Rows as lines of CSV. Where there is one column, null is `""` as well: readers skip an empty line."""
+
+    is_for_eyes = False
+
+    def __init__(self) -> None:
+        self._line = io.StringIO()
+        self._writer = csv.writer(self._line, lineterminator="\n")
+
+    def header(self, names: Sequence[str], _right: Sequence[bool] = ()) -> bytes:
+        return encoded(",".join(map(_quoted_name, names)) + "\n")
+
+    def row(self, values: Sequence[object]) -> bytes:
+        self._line.seek(0)
+        self._line.truncate()
+        self._writer.writerow(map(exact, values))
+        return encoded(self._line.getvalue())
+
+    def block(self, columns: Sequence[pyarrow.Array], rows: int, _null: str = "") -> EncodedItems:
+        return csv_block(columns, rows)
+
+
+def _quoted_name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if not name or re.search(_MUST_BE_QUOTED, name) else name
 
 
 def csv_block(columns: Sequence[pyarrow.Array], rows: int) -> EncodedItems:

@@ -1,22 +1,27 @@
-"""Findings as workflow commands of GitHub Actions: annotations of a file and a line."""
+"""`--format github`: findings as workflow commands of GitHub Actions: annotations of a file and a line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from deltacli.cli.render.validate.findings import fix_sentence
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport, working_path
+from deltacli.cli.render.validate.report import CheckedTable, working_path
 from deltacli.cli.terminal.term import for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Severity
+
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.result import FindingsResult
+    from deltacli.cli.terminal.term import Terminal
 
 _LINE_END = re.compile("([\r\n])")
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
-def write_github(sink: BinaryIO, report: ValidationReport) -> None:
+def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
     """Write an annotation a finding, and one for whatever was left out."""
+    report = result.report
     for table in report.tables:
         for finding in table.findings:
             sink.write(_annotation(table, finding))

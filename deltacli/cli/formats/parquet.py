@@ -1,4 +1,4 @@
-"""Rows as a Parquet file: streamed, in row groups of bounded size, whole or not there."""
+"""`--format parquet`: rows as a file, streamed, in row groups of bounded size, whole or not there."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from deltacli.cli.render.data.rows import FramedResult
+    from deltacli.cli.terminal.term import Terminal
 
 _ROWS_PER_GROUP = 1 << 20
 _BYTES_PER_GROUP = 64 << 20
@@ -31,6 +34,11 @@ class _Tap(io.RawIOBase):
         if not self.is_shut:
             self._sink.write(view)
         return view.nbytes
+
+
+def write(sink: BinaryIO, result: FramedResult, _terminal: Terminal) -> None:
+    """Write the rows of a result that has them in Arrow columns."""
+    write_parquet(sink, *result.frames())
 
 
 def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:

@@ -1,0 +1,105 @@
+"""The formats of stdout: one row and one module each.
+
+A format writes any result (`deltacli.cli.results.Result`) to a stream. It knows streams and nothing of tables; a
+result knows its document, its lines, its rows and its sections, and nothing of streams. To add a format, write a
+module with a function `write(sink, result, terminal)` and add a row to `FORMATS`; options, completions and manual pages
+follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from deltacli.cli.results import Result
+    from deltacli.cli.terminal.term import Terminal
+
+    Write = Callable[[BinaryIO, Result, Terminal], None]
+
+
+class Content(Enum):
+    """What a format needs of a result."""
+
+    ANY = "any result"
+    FINDINGS = "findings of validate"
+    ROWS = "rows of a table"
+
+
+class Cleaning(Enum):
+    """How control characters of a format are shown on a terminal."""
+
+    NONE = "the format shows them as escapes itself"
+    JSON = "as escapes of JSON: the values stay the same"
+    TEXT = "as escapes of Python"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A row of the registry. `module` has the function `write`.
+
+    `is_streamed`: items are written as they come. `errors_are_json`: notes and errors on stderr are objects, too.
+    `is_paged`: long results go through the pager.
+    """
+
+    name: str
+    module: str
+    content: Content = Content.ANY
+    errors_are_json: bool = False
+    is_streamed: bool = False
+    is_paged: bool = False
+    cleaning: Cleaning = Cleaning.JSON
+
+    @property
+    def is_for_eyes(self) -> bool:
+        """True for the format of terminals, which alone is followed by what to run next."""
+        return self is TABLE
+
+    def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:
+        """Write a result."""
+        write: Write = import_module(self.module).write
+        write(sink, result, terminal)
+
+
+TABLE = Format("table", "deltacli.cli.formats.table", is_paged=True, cleaning=Cleaning.NONE)
+JSON = Format("json", "deltacli.cli.formats.json", errors_are_json=True, is_paged=True)
+NDJSON = Format("ndjson", "deltacli.cli.formats.ndjson", errors_are_json=True, is_streamed=True)
+CSV = Format("csv", "deltacli.cli.formats.csv", cleaning=Cleaning.TEXT)
+MARKDOWN = Format("markdown", "deltacli.cli.formats.markdown", is_paged=True, cleaning=Cleaning.NONE)
+PARQUET = Format("parquet", "deltacli.cli.formats.parquet", Content.ROWS)
+
+FORMATS: Mapping[str, Format] = {
+    row.name: row
+    for row in (
+        TABLE,
+        JSON,
+        NDJSON,
+        CSV,
+        MARKDOWN,
+        Format("sarif", "deltacli.cli.formats.sarif", Content.FINDINGS),
+        Format("junit", "deltacli.cli.formats.junit", Content.FINDINGS),
+        Format("github", "deltacli.cli.formats.github", Content.FINDINGS),
+        PARQUET,
+    )
+}
+"""Name on the command line -> format, in the order in which help lists them."""
+
+
+def _enum(name: str, values: Iterable[str]) -> type[StrEnum]:
+    members = [(value.upper(), value) for value in values]
+    return StrEnum(name, members)  # type: ignore[return-value]  # members that mypy can't see
+
+
+def choices(content: Content = Content.ANY) -> type[StrEnum]:
+    """Return the names of the formats of a command, whose results have this content, as an enum for its options."""
+    names = [row.name for row in FORMATS.values() if row.content in (Content.ANY, content)]
+    return _enum(f"{content.name.title()}Format", names)
+
+
+AnyFormat = choices()
+EveryFormat = _enum("EveryFormat", FORMATS)
+FindingFormat = choices(Content.FINDINGS)
+RowFormat = choices(Content.ROWS)

@@ -1,0 +1,120 @@
+"""A run of `validate` as a result, for every format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
+from deltacli.cli.render.state import Section
+from deltacli.cli.render.validate.findings import write_text
+from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+from deltacli.cli.render.validate.verdict import judge
+from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
+from deltacli.cli.terminal.term import Terminal
+from deltacli.delta.rules.framework.base import Finding
+from deltacli.units import plural
+
+
+@dataclass
+class FindingsResult(Result):
+    """What was found. `brief`: a line per finding, without what was seen and expected."""
+
+    report: ValidationReport
+    brief: bool
+
+    @property
+    def lists(self) -> bool:  # type: ignore[override]  # it depends on what was found
+        return any(table.findings for table in self.report.tables)
+
+    def document(self) -> Document:
+        """Return the document `deltacli.validate`; `table` is the one table, or null where there are several."""
+        report = self.report
+        document: dict[str, Any] = {  # Any: JSON values
+            "kind": "deltacli.validate",
+            "schemaVersion": SCHEMA_VERSION,
+            "table": report.tables[0].validation.table if len(report.tables) == 1 else None,
+            "tableFormat": "delta",
+            "complete": report.is_complete,
+            "level": report.level,
+            "tables": [_table_json(table) for table in report.tables],
+            "summary": report.counts._asdict(),
+        }
+        if report.stale is not None:
+            document["baseline"] = {"accepted": report.accepted, "stale": report.stale}
+        if report.failures:
+            document["failures"] = [
+                {"table": name, "code": fault.code, "message": fault.message} for name, fault in report.failures
+            ]
+        return Document(document)
+
+    def grid(self) -> Grid:
+        return RowGrid(_COLUMNS, ((table, finding) for table in self.report.tables for finding in table.findings))
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        tables = [Section(table.name, [judge(table).sentence]) for table in self.report.tables]
+        counts = self.report.counts
+        parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "note"))
+        return [Section(plural(len(tables), "table"), [", ".join(parts)]), *tables]
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        write_text(sink, terminal, self.report, brief=self.brief)
+
+
+@dataclass
+class LiveFindings(Result):
+    """Findings as they come, a summary after each table. `check` is given what takes a line, checks the tables, and
+    returns whether the result is complete.
+    """
+
+    check: Callable[[Emit], bool]
+    is_live: bool = True
+
+    def lines(self, emit: Emit) -> bool:
+        return self.check(emit)
+
+
+def finding_line(uri: str, finding: Finding) -> EncodedItems:
+    """Return a finding as a line of NDJSON."""
+    return line_of({"table": uri, **finding.as_json()}, "finding")
+
+
+def summary_line(table: CheckedTable, level: str) -> EncodedItems:
+    """Return what follows the findings of a table in NDJSON."""
+    document = {name: value for name, value in _table_json(table).items() if name != "findings"}
+    return line_of({"level": level, **document}, "summary")
+
+
+def _table_json(table: CheckedTable) -> dict[str, Any]:
+    found = table.validation
+    files = {} if found.files is None else {"files": found.files._asdict()}
+    return {
+        "table": found.table,
+        "version": found.version,
+        "findings": [finding.as_json() for finding in table.findings],
+        "summary": table.counts._asdict(),
+        "verdict": judge(table).as_json(),
+        "suppressed": dict(table.suppressed),
+        "notChecked": list(found.not_checked),
+        **files,
+    }
+
+
+_COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
+    Column("table", lambda row: row[0].validation.table, on_screen=False),
+    Column("rule", lambda row: row[1].rule.id),
+    Column("severity", lambda row: row[1].severity.value),
+    Column("path", lambda row: row[1].place.path),
+    Column("line", lambda row: row[1].place.line, right=True),
+    Column("version", lambda row: row[1].place.version, right=True),
+    Column("key", lambda row: row[1].place.key),
+    Column("message", lambda row: row[1].message),
+    Column("seen", lambda row: row[1].seen),
+    Column("expected", lambda row: row[1].expected),
+    Column("spec", lambda row: row[1].rule.spec, on_screen=False),
+    Column("broken", lambda row: row[1].rule.fix.broken, on_screen=False),
+    Column("mend", lambda row: row[1].rule.fix.mend, title="fix"),
+    Column("loss", lambda row: row[1].rule.fix.loss, on_screen=False),
+]

@@ -1,0 +1,210 @@
+"""What a command gives: a document, lines, rows with columns, and sections, each made when a format asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol
+
+from deltacli.cli.render.columns import Column, Row, write_table
+from deltacli.cli.render.json import EncodedItems, dumps, envelope
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.cli.render.state import Section
+    from deltacli.cli.terminal.term import Terminal
+
+Json = Mapping[str, Any]  # Any: JSON values
+Emit = Callable[[EncodedItems], None]
+"""Takes lines of NDJSON, a block at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document of JSON. `items` that are too many to hold follow the fields as `items`, each text followed by `,` and
+    LF; what `after` returns when all are written ends the document (`complete`, totals).
+    """
+
+    fields: Json
+    items: Iterable[EncodedItems] | None = None
+    after: Callable[[], Json] = lambda: {"complete": True}
+
+
+class RowForm(Protocol):
+    """How a format writes rows. `is_for_eyes`: for people, who get the columns and the texts of a screen."""
+
+    is_for_eyes: bool
+
+    def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
+        """Return what stands before the rows; `right`: which columns are numbers."""
+
+    def row(self, values: Sequence[object]) -> bytes:
+        """Return one row of Python values."""
+
+    def block(self, columns: Sequence[pyarrow.Array], rows: int, null: str = "") -> EncodedItems:
+        """Return rows of Arrow columns, end to end; people read `null` where a value is."""
+
+
+class Grid(Protocol):
+    """Rows and columns."""
+
+    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+        """Yield the header and the rows in a form."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGrid(Generic[Row]):
+    """Rows that are Python objects. `is_chosen`: the user named the columns, so that all of them are written."""
+
+    columns: Sequence[Column[Row]]
+    rows: Iterable[Row]
+    is_chosen: bool = False
+
+    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+        if form.is_for_eyes:
+            yield from self._for_eyes(form)
+            return
+        chosen = [column for column in self.columns if self.is_chosen or column.in_pipe]
+        yield form.header([column.name for column in chosen])
+        yield from (form.row([column.value(row) for column in chosen]) for row in self.rows)
+
+    def _for_eyes(self, form: RowForm) -> Iterator[bytes]:
+        """Yield the texts of the columns of a screen whose values last; empty columns are left out."""
+        columns = [column for column in self.columns if self.is_chosen or (column.on_screen and column.in_pipe)]
+        texts = [[column.shown(row) for column in columns] for row in self.rows]
+        kept = [
+            place for place in range(len(columns)) if self.is_chosen or not texts or any(row[place] for row in texts)
+        ]
+        yield form.header([columns[place].heading() for place in kept], [columns[place].right for place in kept])
+        yield from (form.row([row[place] for place in kept]) for row in texts)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchGrid:
+    """Rows in Arrow columns, as many as there are; `blocks` writes them in a form, maybe in threads."""
+
+    names: Sequence[str]
+    blocks: Callable[[RowForm], Iterable[EncodedItems]]
+
+    def written(self, form: RowForm) -> Iterator[bytes | memoryview]:
+        yield form.header(self.names)
+        yield from (block.data for block in self.blocks(form))
+
+
+def grid_of(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
+    """Return batches, whose columns have these names, as a grid; people read `null` where a value is."""
+    from deltacli.cli.render.pieces import pieces
+
+    return BatchGrid(names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in pieces(batches)))
+
+
+class Result:
+    """The result of a command. Commands override what they have; each method may be called once.
+
+    `lists`: the rows are what the user asked for, and stand in every format for people, after the sections. `is_live`:
+    lines come one by one, and somebody may wait for each.
+    """
+
+    lists: bool = False
+    is_live: bool = False
+
+    def document(self) -> Document:
+        """Return the document of `--format json`."""
+        raise NotImplementedError
+
+    def lines(self, emit: Emit) -> bool:
+        """Give the lines of `--format ndjson`, but for the last, and return whether they are complete."""
+        raise NotImplementedError
+
+    def grid(self) -> Grid:
+        """Return the rows of `--format csv`."""
+        raise NotImplementedError
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        """Return what is said about the result as a whole, in labelled lines."""
+        return []
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        """Write the text form: of a terminal, or of a pipe."""
+        from deltacli.cli.render.state import write_sections
+
+        write_sections(sink, terminal, self.sections(terminal))
+
+
+@dataclass
+class Outcome(Result):
+    """A result of one line: what a command did to a table. `rows` of it stand in CSV, under the names `columns`."""
+
+    kind: str
+    table: str
+    content: Json
+    said: Callable[[], Sequence[Section]]
+    rows: Iterable[Json]
+    columns: Sequence[str]
+
+    def document(self) -> Document:
+        return Document(envelope(f"deltacli.{self.kind}", self.table, complete=True) | dict(self.content))
+
+    def lines(self, emit: Emit) -> bool:
+        emit(line_of({"table": self.table, **self.content}, self.kind))
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid([Column(name, itemgetter(name)) for name in self.columns], self.rows)
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        return self.said()
+
+
+@dataclass
+class Listing(Result, Generic[Row]):
+    """A result that is a list: `items` in documents and lines, `rows` in columns. `fields` stand before the items in a
+    document, under the name `items_name`; `last` is a line after them.
+    """
+
+    fields: Json
+    line: str
+    items: Sequence[Json]
+    columns: Sequence[Column[Row]]
+    rows: Sequence[Row]
+    items_name: str = "items"
+    last: Json | None = None
+    said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])
+    lists: bool = True
+
+    def document(self) -> Document:
+        return Document({**self.fields, self.items_name: self.items})
+
+    def lines(self, emit: Emit) -> bool:
+        emit_lines(emit, self.items, self.line)
+        if self.last is not None:
+            emit(EncodedItems(1, memoryview(dumps(self.last) + b"\n")))
+        return True
+
+    def grid(self) -> Grid:
+        return RowGrid(self.columns, self.rows)
+
+    def sections(self, terminal: Terminal) -> Sequence[Section]:
+        return self.said(terminal)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if sections := self.sections(terminal):
+            from deltacli.cli.render.state import write_sections
+
+            write_sections(sink, terminal, sections)
+        elif self.lists:
+            shown = [column for column in self.columns if column.on_screen or not terminal.is_terminal]
+            write_table(sink, terminal, shown, self.rows)
+
+
+def line_of(item: Json, kind: str) -> EncodedItems:
+    """Return an item as a line of NDJSON with its `type`."""
+    return EncodedItems(1, memoryview(dumps({"type": kind, **item}) + b"\n"))
+
+
+def emit_lines(emit: Emit, items: Iterable[Json], kind: str) -> None:
+    """Give items as lines of NDJSON."""
+    for item in items:
+        emit(line_of(item, kind))
