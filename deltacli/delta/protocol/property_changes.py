@@ -154,12 +154,13 @@ def _normal(config: TableConfiguration, key: str, value: str) -> str:
 
 
 def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
-    from deltacli.delta.schema.column_path import find_column
+    from deltacli.delta.schema.column_path import ColumnFinder
 
     assert config.schema is not None
+    finder = ColumnFinder(config.schema)
     for name in re.findall(r"(?:`(?:[^`]|``)*`|[^,`])+", value):
         try:
-            find_column(config.schema, name.strip())
+            finder.find(name.strip())
         except UsageError as fault:
             raise UsageError(f"{key}: {fault.message}", code="usage.property", facts=fault.facts) from fault
 

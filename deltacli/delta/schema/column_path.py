@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from deltacli.delta.schema.names import places_of
+from deltacli.delta.schema.names import NameIndex
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, simple_name
 from deltacli.errors import UsageError
 
@@ -93,10 +94,45 @@ def find_column(schema: StructType, text: str) -> ColumnPlace:
 
     Raises UsageError (`usage.column`) that names the columns there are.
     """
-    place = _root(schema)
-    for name, is_quoted in _names_of(text):
-        place = _step(place, name, text, is_quoted=is_quoted)
-    return place
+    return ColumnFinder(schema).find(text)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFinder:
+    """Finds many columns of one schema: the names of each struct are indexed once, not once for each column."""
+
+    schema: StructType
+    _indexes: dict[int, NameIndex] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """By the identity of a struct, which the schema keeps alive."""
+
+    def find(self, text: str) -> ColumnPlace:
+        """The place that a path leads to, as `find_column` returns it."""
+        place = _root(self.schema)
+        for name, is_quoted in _names_of(text):
+            place = self._step(place, name, text, is_quoted=is_quoted)
+        return place
+
+    def _step(self, place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
+        if isinstance(place.data_type, StructType):
+            fields = place.data_type.fields
+            found = self._index_of(place.data_type).places_of(name)
+            if len(found) == 1:
+                return _field(place, found[0], fields[found[0]])
+            reason = _no_field(place, name)
+            if found:
+                listed = ", ".join(_step_text(Step(fields[index].name)) for index in found)
+                reason = f"{name} may be any of {listed}"
+            raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields])
+        for part in _parts_of(place):
+            if not is_quoted and part.steps[-1].name == name.lower():
+                return part
+        raise _refused(text, _no_field(place, name), [part.steps[-1].name for part in _parts_of(place)])
+
+    def _index_of(self, struct: StructType) -> NameIndex:
+        index = self._indexes.get(id(struct))
+        if index is None:
+            index = self._indexes[id(struct)] = NameIndex(field.name for field in struct.fields)
+        return index
 
 
 def places(schema: StructType) -> Iterator[ColumnPlace]:
@@ -130,23 +166,6 @@ def _names_of(text: str) -> Iterator[tuple[str, bool]]:
         position = match.end() + 1
         if match.end() == len(text):
             return
-
-
-def _step(place: ColumnPlace, name: str, text: str, *, is_quoted: bool) -> ColumnPlace:
-    if isinstance(place.data_type, StructType):
-        fields = place.data_type.fields
-        found = places_of(name, [field.name for field in fields])
-        if len(found) == 1:
-            return _field(place, found[0], fields[found[0]])
-        reason = _no_field(place, name)
-        if found:
-            listed = ", ".join(_step_text(Step(fields[index].name)) for index in found)
-            reason = f"{name} may be any of {listed}"
-        raise _refused(text, reason, [_step_text(Step(field.name)) for field in fields])
-    for part in _parts_of(place):
-        if not is_quoted and part.steps[-1].name == name.lower():
-            return part
-    raise _refused(text, _no_field(place, name), [part.steps[-1].name for part in _parts_of(place)])
 
 
 def _parts_of(place: ColumnPlace) -> list[ColumnPlace]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 from deltacli.delta.encoding.value_text import parse_moment
@@ -65,6 +66,11 @@ class Ground:
     config: TableConfiguration
     schema: StructType
     partition_values: PartitionValues | None = None
+
+    @cached_property
+    def stored_sql(self) -> tuple[StoredSql, ...]:
+        """The SQL that the table keeps. Finding it walks all columns, and every change asks for it."""
+        return tuple(stored_sql(self.config))
 
 
 def refusals_of(change: Widened, ground: Ground) -> tuple[WideningRefusal, ...]:
@@ -184,7 +190,7 @@ _DEPENDENT = {
 
 
 def _expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
-    for stored in stored_sql(ground.config):
+    for stored in ground.stored_sql:
         reference = refers_to(stored.text, ground.schema, change.place)
         if reference is not Reference.NO:
             code, way_out = _DEPENDENT[stored.kind]

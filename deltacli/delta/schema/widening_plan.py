@@ -15,7 +15,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import NTZ_FEATURES, TYPE_WIDENING, TYPE_WIDENING_PREVIEW
 from deltacli.delta.protocol.properties import TYPE_WIDENING_ENABLED
 from deltacli.delta.protocol.upgrade import added_features, upgraded
-from deltacli.delta.schema.column_path import ColumnPlace, find_column
+from deltacli.delta.schema.column_path import ColumnFinder, ColumnPlace
 from deltacli.delta.schema.readable_rows import refused_change
 from deltacli.delta.schema.type_text import parse_type
 from deltacli.delta.schema.types import PrimitiveType, StructType, parse_schema, simple_name
@@ -162,9 +162,10 @@ def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
 def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Widened]:
     if not changes:
         raise UsageError("no column is named", code="usage.column")
+    finder = ColumnFinder(schema)
     found: dict[tuple[str | int, ...], Widened] = {}
     for column, type_text in changes:
-        place = find_column(schema, column)
+        place = finder.find(column)
         if not isinstance(place.data_type, PrimitiveType):
             raise UsageError(
                 f"{place.text} is of type {simple_name(place.data_type)}; only its parts can be widened",

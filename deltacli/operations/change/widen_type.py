@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit import CommitRequest
-from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.protocol.clients import ClientAccess, access_of
@@ -211,7 +210,8 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
     """The commit as the reference implementation words it."""
     metadata = plan.metadata_after
     assert metadata is not None
-    columns = [_described(change, metadata) for change in plan.due]
+    schema = read_exactly(str(metadata["schemaString"]))
+    columns = [_described(change, schema) for change in plan.due]
     one = len(columns) == 1
     partitions = {name.lower() for name in snapshot.metadata.partition_columns}
     return CommitRequest(
@@ -224,9 +224,9 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
     )
 
 
-def _described(change: PlannedChange, metadata: Action) -> dict[str, Any]:  # Any: JSON values
+def _described(change: PlannedChange, schema: Any) -> dict[str, Any]:  # Any: JSON values
     """A changed field as the history of the table shows it."""
-    found = read_exactly(str(metadata["schemaString"]))
+    found = schema
     for step in change.place.field_address:
         found = found[step]
     name = ".".join(each.name for each in change.place.fields)
