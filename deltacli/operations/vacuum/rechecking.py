@@ -144,7 +144,9 @@ class _LogTail:
             # A checkpoint tells of commits, too: it may be all that is left of them.
             told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
             newest = max([self._seen, *told, *(file.version for file in found)])
-            if [file.version for file in found] == list(range(self._seen + 1, newest + 1)):
+            expected = range(self._seen + 1, newest + 1)
+            # As many first: a version may be 2^60, and a list of all below it has no room.
+            if len(found) == newest - self._seen and [file.version for file in found] == list(expected):
                 return found
         raise Refused(
             f"commits after version {self._seen} are no longer in the log, so what they need can't be told",

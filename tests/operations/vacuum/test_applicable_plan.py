@@ -129,6 +129,19 @@ def test_a_gap_since_the_plan_is_refused(missing: int) -> None:
     assert "vacuum.plan-too-old" == refusal(builder.damaged(gap(missing)).in_memory(), plan)
 
 
+def test_a_gap_of_many_versions_since_the_plan_is_named_without_counting_them() -> None:
+    builder = built().checkpoint(5)
+    plan = planned(open_at(builder.in_memory()))
+    for path in (commit_path(5), f"_delta_log/{5:020d}.checkpoint.parquet"):
+        builder.files[path.replace(f"{5:020d}", f"{1 << 60:020d}")] = builder.files[path]
+
+    with pytest.raises(Refused) as raised:
+        require(builder.in_memory(), plan)
+
+    assert "vacuum.plan-too-old" == raised.value.code
+    assert f"6-{(1 << 60) - 1}" == raised.value.facts["missing commits"]
+
+
 def test_a_plan_whose_own_commit_was_cleaned_up_is_refused() -> None:
     builder = built(commits=10).checkpoint(8)
     plan = planned(open_at(builder.in_memory()))

@@ -422,6 +422,23 @@ def test_a_torn_commit_that_comes_after_the_protocol_was_checked_stops_everythin
 
 
 @pytest.mark.parametrize("log_entries", [True, False])
+def test_a_version_far_above_the_plan_stops_everything(log_entries: bool) -> None:
+    table = with_orphans(3)
+    storage = table.in_memory()
+    plan = plan_of(storage)
+    table.commit(remove("a.parquet", deleted_ms=NOW_MS)).checkpoint(1)
+    for path, file in table.files.items():
+        if f"{1:020d}" in path:
+            storage.put(path.replace(f"{1:020d}", f"{1 << 60:020d}"), file.data, modified_ms=file.modified_ms)
+
+    with pytest.raises(Refused) as raised:
+        execute_vacuum(open_at(storage), plan, ExecuteOptions(log_entries=log_entries))
+
+    assert "vacuum.plan-too-old" == raised.value.code
+    assert 4 == len(data_of(storage))
+
+
+@pytest.mark.parametrize("log_entries", [True, False])
 def test_commits_that_were_cleaned_before_anybody_read_them_stop_everything(log_entries: bool) -> None:
     table = with_orphans(3)
     storage = table.in_memory()

@@ -7,6 +7,7 @@ same table with the same past, a log that shows everything since, and a retentio
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.segment import LogListing
@@ -15,7 +16,7 @@ from deltacli.errors import FileMissing, Refused
 from deltacli.operations.log.log_files import digest, log_location
 from deltacli.operations.table.log import list_log
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.units import format_duration, format_ranges, format_timestamp
+from deltacli.units import format_duration, format_timestamp, ranges_of
 
 if TYPE_CHECKING:
     from deltacli.operations.table.table import Table
@@ -113,10 +114,9 @@ def _require_log_since(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> No
     listing = snapshot.listing
     if listing.start_version > version:
         listing = list_log(table.storage, start_version=version, progress=table.progress)
-    missing = [one for one in range(version + 1, snapshot.version + 1) if one not in listing.commits]
     found = digest_commit(table, listing, version)
-    if found is None and plan.snapshot_sha256 is not None:
-        missing.insert(0, version)
+    is_known = found is not None or plan.snapshot_sha256 is None
+    missing = _missing(listing, version + 1 if is_known else version, snapshot.version)
     if missing:
         raise Refused(
             "commits since the plan are no longer in the log: what they need can't be known",
@@ -124,7 +124,7 @@ def _require_log_since(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> No
             facts={
                 "planned at": f"version {version}, {format_timestamp(plan.now_ms)}",
                 "newest": str(snapshot.version),
-                "missing commits": format_ranges(missing),
+                "missing commits": missing,
                 "next": "make a new plan",
             },
             hint=_AGAIN,
@@ -136,3 +136,14 @@ def _require_log_since(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> No
             facts={"why": "the log was restored from a backup and written on", "next": "make a new plan"},
             hint=_AGAIN,
         )
+
+
+def _missing(listing: LogListing, first: int, last: int) -> str:
+    """The commits from `first` to `last` that are not there, as ranges; empty where all are.
+
+    The time depends on those that are there: a version may be 2^60.
+    """
+    there = (version for version in listing.commits if first <= version <= last)
+    runs = ranges_of([first - 1, *there, last + 1])
+    gaps = [(end + 1, start - 1) for (_, end), (start, _) in pairwise(runs)]
+    return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in gaps)
