@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from deltacli import open_table
-from deltacli.operations.table.table import Table
+from deltacli.api.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.operations.vacuum.request import make_request

@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table, open_table
     from deltacli.delta.rules.framework.base import Finding, Severity
     from deltacli.errors import DeltacliError, UsageError
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History, HistoryItem
     from deltacli.operations.read.scan import Scan
-    from deltacli.operations.table.table import Table, open_table
     from deltacli.operations.table.version import Snapshot
     from deltacli.operations.validate.validate import Validation
     from deltacli.progress import Progress
@@ -50,10 +50,10 @@ _HOMES = {
     "Scan": "deltacli.operations.read.scan",
     "Severity": "deltacli.delta.rules.framework.base",
     "Snapshot": "deltacli.operations.table.version",
-    "Table": "deltacli.operations.table.table",
+    "Table": "deltacli.api.table",
     "UsageError": "deltacli.errors",
     "Validation": "deltacli.operations.validate.validate",
-    "open_table": "deltacli.operations.table.table",
+    "open_table": "deltacli.api.table",
 }
 
 

@@ -94,7 +94,7 @@ def test_only_what_is_at_hand_is_imported(sample: Path) -> None:
     root, group = modules_of("--help"), modules_of("log", "--help")
     one = modules_of("log", "cat", str(sample), "3", "-q")
 
-    heavy = {"pyarrow", "fsspec", "rich", "numpy", "orjson", "deltacli.operations.table.table", "deltacli.storage.base"}
+    heavy = {"pyarrow", "fsspec", "rich", "numpy", "orjson", "deltacli.api.table", "deltacli.storage.base"}
     assert others == set(COMMANDS.values()) & root
     assert in_group == set(COMMANDS.values()) & group
     assert {COMMANDS["log cat"]} == set(COMMANDS.values()) & one

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from jsonschema import Draft202012Validator
 
+from deltacli.api.table import Table
 from deltacli.documents import dumps
 from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
-from deltacli.operations.table.table import Table
 from deltacli.storage import open_storage
 from tests.cli.support import ROOT, Result, deltacli
 

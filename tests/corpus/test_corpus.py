@@ -11,11 +11,11 @@ from urllib.parse import unquote
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.cli import app
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.table import Table
 from deltacli.storage import open_storage
 from tests.support import corpus
 from tests.support.corpus import CorpusTable, Document, facts_of_history, facts_of_snapshot

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
@@ -13,7 +14,6 @@ from deltacli.operations.log.compact_log import MOST_BYTES, compact_log
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.table import Table
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, REFUSED, TWO_STATES, WRITABLE, known_versions

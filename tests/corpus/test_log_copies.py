@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.cli.app import run
 from deltacli.clock import fixed_clock
 from deltacli.delta.log.log_path import LogFileKind, parse_log_path
 from deltacli.errors import Unreadable
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.table import Table
 from deltacli.storage import LocalStorage
 from tests.operations.log_copies import back_up, restore
 from tests.support import corpus

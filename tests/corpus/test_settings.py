@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import Refused
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.table import Table
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import LARGE, NOW_MS, WRITABLE, known_versions

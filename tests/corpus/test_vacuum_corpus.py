@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DataUnreadable, Refused
-from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import Reason, VacuumPlan, VacuumResult
 from deltacli.storage import open_storage
 from tests.corpus.test_read_corpus import REFUSED as UNREADABLE

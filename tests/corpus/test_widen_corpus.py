@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.delta.rules.framework.base import Severity
 from deltacli.errors import DataUnreadable, DeltacliError, Refused
 from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.corpus.test_checkpoints import NOW_MS, UNWRITABLE, WRITABLE

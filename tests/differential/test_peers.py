@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
-from deltacli.operations.table.table import Table
 from deltacli.storage import open_storage
 from deltacli.units import format_ranges
 from tests.differential.known import DIFFERENCES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.operations.table.table import open_table
+from deltacli.api.table import open_table
 from tests.corpus.test_checkpoints import LARGE, WRITABLE
 from tests.corpus.test_settings import REFUSALS
 from tests.differential.test_peers import PEERS, relative

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.errors import NoAtomicCreate, PathExternal, Refused
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_not_refused, with_proof
-from deltacli.operations.table.table import Table
 from tests.support.actions import add, commit_info
 from tests.support.builder import LOG, TableBuilder
 from tests.support.damage import gap

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from deltacli import open_table
+from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import PathExternal, UsageError
-from deltacli.operations.table.table import Table
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import LocalStorage, Storage, open_storage
 from deltacli.storage.memory import MemoryStorage

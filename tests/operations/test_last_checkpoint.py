@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
+from deltacli.api.table import Table
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
-from deltacli.operations.table.table import Table
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
 

@@ -7,12 +7,12 @@ from contextlib import suppress
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import DeltacliError
 from deltacli.operations.log.compact_log import compact_log
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
 from deltacli.operations.log.version_checksum import check_or_write_checksum
-from deltacli.operations.table.table import Table
 from deltacli.storage import Storage
 from deltacli.storage.memory import MemoryStorage
 from tests.support.builder import EPOCH_MS, LOG, TableBuilder

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import deltacli
+from deltacli.api.table import Table
 from deltacli.errors import DataUnreadable, DeltacliError, UsageError
-from deltacli.operations.table.table import Table
 from tests.cli.support import make_sample
 
 

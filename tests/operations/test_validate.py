@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import deltacli
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.delta.rules.framework import catalogue as catalogue_module
 from deltacli.delta.rules.framework.base import Area, Finding
 from deltacli.delta.rules.framework.views import CommitView
 from deltacli.errors import NotATable
-from deltacli.operations.table.table import Table
 from deltacli.storage import open_storage
 from tests.rules.table_builder import NOW_MS, TableBuilder
 

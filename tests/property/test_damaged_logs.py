@@ -13,10 +13,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.api.table import Table
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.table import Table
 from deltacli.operations.validate.findings import CHECK_CRASHED
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import open_storage

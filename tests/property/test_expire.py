@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, Unreadable
 from deltacli.operations.checkpoint.checkpoint import CheckpointRequest, plan_checkpoint, write_checkpoint
 from deltacli.operations.log.expire import ExpiryPlan, ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.operations.table.table import Table
 from deltacli.storage.memory import MemoryStorage
 from tests.support import strategies as some
 from tests.support.actions import add, commit_info, metadata, protocol, remove

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import DeltacliError
 from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum, checksum_path
-from deltacli.operations.table.table import Table
 from deltacli.operations.validate.validate import validate_table
 from deltacli.storage import open_storage
 from tests.rules.corruptions import DAMAGES, Damage, load_all

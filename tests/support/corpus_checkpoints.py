@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.delta.checkpoint.layout import Layout, TopFile
 from deltacli.delta.log.log_path import parse_log_path
@@ -21,7 +22,6 @@ from deltacli.operations.checkpoint.checkpoint import (
     plan_checkpoint,
     write_checkpoint,
 )
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import open_storage
 from tests.support.corpus import CorpusTable, Document

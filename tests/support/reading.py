@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.engine.base import Engine
 from deltacli.operations.read.snapshot import summarize
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Storage
 from tests.support.builder import TableBuilder

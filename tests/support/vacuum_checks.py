@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from deltacli import open_table
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused
 from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry
-from deltacli.operations.table.table import Table
 from tests.support.vacuum_model import HOUR_MS, Live, VacuumedTable, content, set_time
 from tests.support.vacuum_needs import Listing, Needs, files_of, listing
 from tests.support.vacuum_steps import (

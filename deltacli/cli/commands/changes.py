@@ -66,10 +66,10 @@ def changes(
       deltacli changes ./tbl --from 2026-01-03 --to 2026-01-04 --format ndjson
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
     """
+    from deltacli.api.table import Table
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
     from deltacli.operations.read.changes import read_range
-    from deltacli.operations.table.table import Table
     from deltacli.operations.table.time_travel import find_range
 
     begin, end = _parse_end("--from", first), None if last is None else _parse_end("--to", last)

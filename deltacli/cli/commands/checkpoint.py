@@ -16,8 +16,8 @@ from deltacli.errors import UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest
-    from deltacli.operations.table.table import Table
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -129,7 +129,7 @@ def checkpoint(
       deltacli checkpoint ./tbl --layout v2 --v2-top parquet
       deltacli checkpoint ./tbl --verify
     """
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
     _require_not_negative({"--version": version, "--if-behind": if_behind})
     opened = Table(run.open(table, writes=not (verify or dry_run)), clock=run.clock, progress=run.progress)

@@ -13,7 +13,7 @@ from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run,
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -50,8 +50,8 @@ def features(
       deltacli features ./tbl add deletionVectors --dry-run
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
     """
+    from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
-    from deltacli.operations.table.table import Table
 
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:

@@ -13,8 +13,8 @@ from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run,
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.change.table_properties import PropertyEdits
-    from deltacli.operations.table.table import Table
 
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 8, 70)
 
@@ -58,8 +58,8 @@ def properties(
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
       deltacli properties ./tbl unset owner --yes
     """
+    from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
-    from deltacli.operations.table.table import Table
 
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:

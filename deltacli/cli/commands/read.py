@@ -49,9 +49,9 @@ def read(
       deltacli read ./tbl --format parquet --output tbl.parquet
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
+    from deltacli.api.table import Table
     from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
     from deltacli.delta.schema.types import type_json
-    from deltacli.operations.table.table import Table
 
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)

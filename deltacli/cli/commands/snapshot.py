@@ -60,7 +60,7 @@ def snapshot(
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
     """
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
     at_ms = parse_moment_of(version, timestamp)
     if sum([schema, files or tombstones, counts or digest]) > 1:

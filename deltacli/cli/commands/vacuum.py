@@ -47,7 +47,7 @@ from deltacli.operations.vacuum.plan import VacuumOutcome
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.vacuum.deleting import Record
     from deltacli.operations.vacuum.plan import VacuumPlan
     from deltacli.operations.vacuum.request import VacuumRequest
@@ -143,7 +143,7 @@ class _VacuumCommand:
     def begin(
         cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool, writes: bool
     ) -> _VacuumCommand:
-        from deltacli.operations.table.table import Table
+        from deltacli.api.table import Table
 
         table = Table(
             run.open(name, writes=writes),

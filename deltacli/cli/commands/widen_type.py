@@ -63,9 +63,9 @@ def widen_type(
       deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
       deltacli widen-type ./tbl xs.element long --check      (in CI)
     """
+    from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
     from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
-    from deltacli.operations.table.table import Table
 
     request = WidenRequest.parse(
         changes,

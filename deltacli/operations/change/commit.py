@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from deltacli import __version__
+from deltacli.api.table import Table
 from deltacli.delta.log.commit import (
     Base,
     CommitRequest,
@@ -32,7 +33,6 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.timestamps import TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
 from deltacli.operations.table.log import list_log
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.base import require_writable

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.operations.change.commit import Committed, commit, require_possible
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import kind_of
@@ -13,7 +14,6 @@ from deltacli.delta.protocol.property_changes import PropertiesPlan, plan_set, p
 from deltacli.delta.protocol.property_guide import GUIDE
 from deltacli.delta.protocol.property_values import expected_of, normal_form
 from deltacli.operations.change.commit import Committed, commit, require_possible
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
@@ -20,7 +21,6 @@ from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, pla
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.read.scan import data_files
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
 

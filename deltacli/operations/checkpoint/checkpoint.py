@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+from deltacli.api.table import Table
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,
@@ -31,7 +32,6 @@ from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoin
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.log import Log, list_log
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.checkpoints.writing import Encoding
 

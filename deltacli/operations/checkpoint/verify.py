@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, is_true
@@ -15,7 +16,6 @@ from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.checkpoint import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.read.snapshot import SnapshotSummary, count_and_digest
 from deltacli.operations.table.log import Log, list_log
-from deltacli.operations.table.table import Table
 
 _ANOTHER = "checkpoint.unreadable"
 _OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")

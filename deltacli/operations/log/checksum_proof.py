@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from deltacli.api.table import Table
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import Refused, Unreadable
 from deltacli.operations.table.log import Log, list_log
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 
 _COUNTS = ("numFiles", "tableSizeBytes", "numDeletionVectorsOpt", "numDeletedRecordsOpt")

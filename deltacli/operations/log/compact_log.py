@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from deltacli.api.table import Table
 from deltacli.delta.log.action_faults import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -19,7 +20,6 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
-from deltacli.operations.table.table import Table
 from deltacli.progress import reported
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.units import format_ranges, format_spans, gaps_in

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from deltacli.api.table import Table
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
@@ -32,7 +33,6 @@ from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
 from deltacli.operations.table.denials import Denials
 from deltacli.operations.table.log import Log
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole

@@ -124,7 +124,7 @@ def copying_order(file: StoredFile) -> tuple[int, int, int, str]:
 
 def find_table_id(storage: Storage) -> str | None:
     """The id in the metaData of a table, also of one that can't be opened; None where nothing says it."""
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
     try:
         return Table(storage).snapshot().metadata.id

@@ -13,13 +13,13 @@ from typing import Any
 
 import orjson
 
+from deltacli.api.table import Table
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
 from deltacli.operations.log.checksum_proof import other_state, require_same_state
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.work.commits.provenance import read_provenance

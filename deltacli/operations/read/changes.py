@@ -40,7 +40,7 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.table.time_travel import VersionRange
     from deltacli.operations.table.version import Snapshot
 

@@ -7,12 +7,12 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.delta.paths.paths import decode_column
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.units import format_timestamp

@@ -14,7 +14,7 @@ from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
 
 def version_at(table: Table, timestamp_ms: int) -> int:

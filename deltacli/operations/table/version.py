@@ -47,9 +47,9 @@ from deltacli.work.commits.provenance import Provenance, read_provenance
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.api.table import Table
     from deltacli.delta.schema.types import StructType
     from deltacli.operations.read.scan import Scan
-    from deltacli.operations.table.table import Table
 
 
 Batch = TypeVar("Batch")

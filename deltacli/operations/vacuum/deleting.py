@@ -21,7 +21,7 @@ from deltacli.storage import Deleted, Deletion, Failed, Missing
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.vacuum.rechecking import NewerCommits
     from deltacli.storage import Storage
 

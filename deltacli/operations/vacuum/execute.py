@@ -29,7 +29,7 @@ from deltacli.storage import Deleted, folds_names
 from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.table.version import Snapshot
 
 

@@ -28,7 +28,7 @@ from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
 _WORDS = {"add": "adds it", "remove": "removes it", "cdc": "names it as change data"}
 _WHY_IT_GOES = {

@@ -37,7 +37,7 @@ from deltacli.operations.vacuum.time_travel_range import reach_of
 from deltacli.units import format_ranges
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.vacuum.request import VacuumRequest
 
 _MISSING_SHARE = 0.1

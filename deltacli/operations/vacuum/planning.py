@@ -12,6 +12,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import read_metadata
@@ -24,7 +25,6 @@ from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
 from deltacli.errors import DeltacliError, Unreadable
 from deltacli.operations.table.log import list_log
-from deltacli.operations.table.table import Table
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.candidates import (

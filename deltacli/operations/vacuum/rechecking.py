@@ -18,7 +18,7 @@ from deltacli.units import format_duration
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.table.version import Snapshot
 
 

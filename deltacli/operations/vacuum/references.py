@@ -28,7 +28,7 @@ from deltacli.work.commits.reading import is_large
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.table.version import Snapshot
 
 _ROWS_HELD = 65_536

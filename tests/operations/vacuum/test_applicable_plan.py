@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused
-from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.saved.applicable import digest_commit, require_applicable, with_past
 from deltacli.storage import Storage

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, UsageError
-from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.explain import explain_file
 from deltacli.operations.vacuum.plan import Mode

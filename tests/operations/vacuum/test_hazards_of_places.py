@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import Refused, UsageError
-from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.execute import execute_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.storage import LocalStorage, PathKind, Storage

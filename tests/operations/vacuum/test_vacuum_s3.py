@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.clock import fixed_clock
 from deltacli.errors import PermissionRefused
-from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.planning import plan_vacuum
 from deltacli.storage import open_storage

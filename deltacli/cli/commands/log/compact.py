@@ -37,8 +37,8 @@ def compact(
       deltacli log compact ./tbl --from 11 --to 40
       deltacli log compact ./tbl --from 11 --to 40 --dry-run
     """
+    from deltacli.api.table import Table
     from deltacli.operations.log.compact_log import compact_log
-    from deltacli.operations.table.table import Table
 
     opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
     found = compact_log(opened, first, last, dry_run=dry_run)

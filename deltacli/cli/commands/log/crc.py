@@ -38,8 +38,8 @@ def crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
+    from deltacli.api.table import Table
     from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
-    from deltacli.operations.table.table import Table
 
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")

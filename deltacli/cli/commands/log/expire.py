@@ -73,6 +73,7 @@ def expire(
       deltacli log expire ./tbl --yes                    (in cron)
       deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
     """
+    from deltacli.api.table import Table
     from deltacli.operations.log.expire import (
         ExpiryOutcome,
         ExpiryRequest,
@@ -82,7 +83,6 @@ def expire(
         require_not_refused,
         with_proof,
     )
-    from deltacli.operations.table.table import Table
 
     request = ExpiryRequest(
         None if retention is None else parse_duration(retention, "--retention"),

@@ -19,7 +19,7 @@ from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.units import format_duration, format_timestamp, ranges_of
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.operations.table.version import Snapshot
 
 _AGAIN = "deltacli vacuum {table} --save-plan FILE"

@@ -13,7 +13,7 @@ from deltacli.work.inventory.files import split_place
 from deltacli.work.inventory.inventory import open_inventory
 
 if TYPE_CHECKING:
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
 
 
 class InventoryListing:

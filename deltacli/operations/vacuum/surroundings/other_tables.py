@@ -16,7 +16,7 @@ from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.table.table import Table
+    from deltacli.api.table import Table
     from deltacli.storage import Storage
 
 TELLING = ("metadata", "schema", "snapshot", "manifest")

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.protocol.protocol import require_committable
 from deltacli.errors import DeltacliError, Refused
-from deltacli.operations.table.table import Table
 from deltacli.operations.vacuum.plan import ProtectedTable
 
 if TYPE_CHECKING:

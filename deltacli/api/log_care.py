@@ -9,12 +9,12 @@ from deltacli.operations.table.arguments import optional_count, optional_version
 from deltacli.operations.table.naming import named
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
     from deltacli.operations.log.log_backup import BackupResult
     from deltacli.operations.log.log_restore import RestorePlan
     from deltacli.operations.log.version_checksum import ChecksumReport
-    from deltacli.operations.table.table import Table
 
 
 class ExpiryResult(NamedTuple):

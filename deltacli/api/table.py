@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from deltacli.api.log_care import LogCare
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.segment import CheckpointInstance, choose_segment, hint_readable
@@ -31,7 +32,6 @@ from deltacli.operations.table.arguments import (
     version_number,
 )
 from deltacli.operations.table.log import Log, find_log, list_log
-from deltacli.operations.table.log_care import LogCare
 from deltacli.operations.table.naming import name_table, named
 from deltacli.operations.table.version import Snapshot, read_state
 from deltacli.progress import SILENT, Progress

@@ -1,0 +1,1 @@
+"""The Python API: `Table` and what opens one, above every operation."""
