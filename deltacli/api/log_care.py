@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from deltacli.operations.table.arguments import optional_count, optional_version, version_number
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.naming import named
+from deltacli.storage.base import require_writable
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
     from deltacli.operations.log.compact_log import Compaction
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
     from deltacli.operations.log.log_backup import BackupResult
@@ -31,14 +32,13 @@ class RestoreResult(NamedTuple):
     was_executed: bool
 
 
-class LogCare:
-    """The methods of a table that care for its `_delta_log`."""
+class LogCare(TableHandle):
+    """The methods of a table that maintain its `_delta_log`."""
 
-    name: str | None
-
-    @property
-    def _table(self) -> Table:
-        return cast("Table", self)  # which alone inherits from this
+    def require_writable(self, *, dry_run: bool = False) -> None:
+        """Raise NoAtomicCreate, before any request is sent, where the store is known to be read-only."""
+        if not dry_run:
+            require_writable(self.storage)
 
     @named
     def expire_log(
@@ -60,14 +60,14 @@ class LogCare:
         """
         from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done, with_proof
 
-        self._table._require_writable(dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
         kept = tuple(version_number(version, "keep_versions") for version in keep_versions)
         retention = optional_count(retention_ms, "retention_ms")
         allowed = optional_count(allow_retention_below_ms, "allow_retention_below_ms")
-        plan = plan_expiry(self._table, ExpiryRequest(retention, kept, allowed))
+        plan = plan_expiry(self, ExpiryRequest(retention, kept, allowed))
         if dry_run or not plan.files:
-            return ExpiryResult(with_proof(self._table, plan), None)
-        outcome = execute_expiry(self._table, plan)
+            return ExpiryResult(with_proof(self, plan), None)
+        outcome = execute_expiry(self, plan)
         require_done(outcome)
         return ExpiryResult(plan, outcome)
 
@@ -82,8 +82,8 @@ class LogCare:
         """
         from deltacli.operations.log.compact_log import compact_log
 
-        self._table._require_writable(dry_run=dry_run)
-        return compact_log(self._table, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
+        return compact_log(self, version_number(first, "first"), version_number(last, "last"), dry_run=dry_run)
 
     @named
     def write_checksum(self, *, version: int | None = None, dry_run: bool = False) -> ChecksumReport:
@@ -97,8 +97,8 @@ class LogCare:
         """
         from deltacli.operations.log.version_checksum import check_or_write_checksum
 
-        self._table._require_writable(dry_run=dry_run)
-        return check_or_write_checksum(self._table, optional_version(version, "version"), dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
+        return check_or_write_checksum(self, optional_version(version, "version"), dry_run=dry_run)
 
     @named
     def backup_log(self, destination: str, *, full: bool = False) -> BackupResult:
@@ -111,9 +111,9 @@ class LogCare:
         """
         from deltacli.operations.log.log_backup import execute_backup, plan_backup
 
-        table, target = self._table, self._table.open_other(destination)
-        plan = plan_backup(table.storage, target, table.engine, full=full, progress=table.progress)
-        return execute_backup(plan, table.storage, target, table.engine, clock=table.clock, progress=table.progress)
+        target = self.open_other(destination)
+        plan = plan_backup(self.storage, target, self.engine, full=full, progress=self.progress)
+        return execute_backup(plan, self.storage, target, self.engine, clock=self.clock, progress=self.progress)
 
     @named
     def restore_log(self, source: str, *, replace: bool = False, dry_run: bool = False) -> RestoreResult:
@@ -127,10 +127,10 @@ class LogCare:
         from deltacli.operations.log.log_restore import plan_restore
         from deltacli.operations.log.restore_execute import execute_restore
 
-        self._table._require_writable(dry_run=dry_run)
-        table, origin = self._table, self._table.open_other(source)
-        plan = plan_restore(table.storage, origin, table.engine, replace=replace, progress=table.progress)
+        self.require_writable(dry_run=dry_run)
+        origin = self.open_other(source)
+        plan = plan_restore(self.storage, origin, self.engine, replace=replace, progress=self.progress)
         if dry_run or not plan.writes:
             return RestoreResult(plan, was_executed=False)
-        execute_restore(plan, table.storage, origin, table.engine, progress=table.progress)
+        execute_restore(plan, self.storage, origin, self.engine, progress=self.progress)
         return RestoreResult(plan, was_executed=True)

@@ -1,28 +1,18 @@
-"""Opening a table, and choosing from what its versions are rebuilt."""
+"""`open_table`, and `Table`: every operation as a method. The operations themselves take a `TableHandle`."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from deltacli.api.log_care import LogCare
 from deltacli.clock import Clock, system_clock
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
-from deltacli.delta.log.segment import CheckpointInstance, choose_segment, hint_readable
-from deltacli.engine.base import Engine
-from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.errors import (
-    CheckpointUnreadable,
-    CommitCorrupt,
-    FileMissing,
-    LogIncomplete,
-    Unreadable,
     UsageError,
-    VersionAbsent,
 )
 from deltacli.operations.table.arguments import (
     count_number,
@@ -31,12 +21,10 @@ from deltacli.operations.table.arguments import (
     optional_version,
     version_number,
 )
-from deltacli.operations.table.log import Log, find_log, list_log
 from deltacli.operations.table.naming import name_table, named
-from deltacli.operations.table.version import Snapshot, read_state
+from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
-from deltacli.storage import NOTHING, Allowed, Storage, open_storage
-from deltacli.storage.base import require_writable
+from deltacli.storage import NOTHING, Allowed, open_storage
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
@@ -50,7 +38,6 @@ if TYPE_CHECKING:
     from deltacli.operations.vacuum.plan import VacuumResult
     from deltacli.operations.validate.validate import Validation
     from deltacli.storage.retry import Retry
-    from deltacli.work.rows.table_files import TableFiles
 
 
 def open_table(
@@ -113,47 +100,12 @@ def _end_of_range(version: int | None, timestamp: datetime | date | None, name: 
 
 
 class Table(LogCare):
-    """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
-    `allowed`.
-
-    `name` is the table as the caller wrote it, which hints of errors name; None: the caller puts it in.
-    """
-
-    def __init__(
-        self,
-        storage: Storage,
-        *,
-        engine: Engine | None = None,
-        clock: Clock = system_clock,
-        progress: Progress = SILENT,
-        open_other: Callable[[str], Storage] = open_storage,
-        allowed: Allowed = NOTHING,
-        name: str | None = None,
-    ) -> None:
-        self.storage = storage
-        self.name = name
-        self._newest_seen: int | None = None
-        self.open_other = open_other
-        self.allowed = allowed
-        self.engine: Engine = engine or EmbeddedEngine()
-        self.clock = clock
-        self.progress = progress
+    """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:
         """The path and, once something was read, the newest version that was seen; nothing is read for it."""
-        seen = "" if self._newest_seen is None else f", newest_seen={self._newest_seen}"
+        seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"
         return f"Table({without_secrets(self.uri)!r}{seen})"
-
-    @property
-    def uri(self) -> str:
-        """The absolute URI of the table directory."""
-        return self.storage.uri
-
-    def files(self) -> TableFiles:
-        """Return what finds the files that the log names."""
-        from deltacli.work.rows.table_files import TableFiles
-
-        return TableFiles(self.storage, self.open_other, self.allowed)
 
     @named
     def history(self, *, limit: int = 0, counts: bool = False) -> History:
@@ -162,7 +114,7 @@ class Table(LogCare):
 
         most = count_number(limit, "limit")
         found = read_history(self.storage, self.engine, limit=most, counts=counts, progress=self.progress)
-        self._see(found.items[0].version if found.items else None)
+        self.note_version(found.items[0].version if found.items else None)
         return found
 
     @named
@@ -175,20 +127,9 @@ class Table(LogCare):
         Raises UsageError for arguments of another type and for more than one of them; NotATable, VersionAbsent,
         LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
-        if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
-            raise UsageError("version, timestamp and timestamp_ms exclude each other")
-        version = optional_version(version, "version")
-        if timestamp is not None:
-            timestamp_ms = moment_ms(timestamp, "timestamp")
-        if timestamp_ms is not None:
-            from deltacli.operations.table.time_travel import version_at
+        from deltacli.operations.table.time_travel import find_snapshot
 
-            version = version_at(self, timestamp_ms)
-        try:
-            return self.rebuild(find_log(self.storage, version, progress=self.progress), version)
-        except FileMissing:
-            # Somebody cleaned the log between the listing and now: what is there now decides.
-            return self.rebuild(Log(list_log(self.storage, progress=self.progress)), version)
+        return find_snapshot(self, version=version, timestamp=timestamp, timestamp_ms=timestamp_ms)
 
     @named
     def changes(
@@ -285,7 +226,7 @@ class Table(LogCare):
         """
         from deltacli.operations.checkpoint.checkpoint import make_request, plan_checkpoint, write_checkpoint
 
-        self._require_writable(dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
         request = make_request(
             version=optional_version(version, "version"),
             layout=layout,
@@ -319,7 +260,7 @@ class Table(LogCare):
         """
         from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type
 
-        self._require_writable()
+        self.require_writable()
         request = WidenRequest(
             changes,
             enable=enable,
@@ -368,7 +309,7 @@ class Table(LogCare):
         from deltacli.operations.vacuum.planning import plan_vacuum
         from deltacli.operations.vacuum.request import make_request
 
-        self._require_writable(dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
         request = make_request(
             retention_ms=retention_ms,
             allowed_below_ms=allow_retention_below_ms,
@@ -410,7 +351,7 @@ class Table(LogCare):
         """
         from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
 
-        self._require_writable(dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
         edits = PropertyEdits(put=dict(values), force=force, commit_metadata=commit_metadata)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
@@ -421,7 +362,7 @@ class Table(LogCare):
         """Commit the removal of properties; those that are not there are left out. As `set_properties` otherwise."""
         from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties
 
-        self._require_writable(dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
         edits = PropertyEdits(drop=tuple(keys), commit_metadata=commit_metadata)
         return plan_properties(self, edits) if dry_run else change_properties(self, edits)
 
@@ -435,57 +376,6 @@ class Table(LogCare):
         """
         from deltacli.operations.change.table_features import add_features, plan_addition
 
-        self._require_writable(dry_run=dry_run)
+        self.require_writable(dry_run=dry_run)
         change = plan_addition if dry_run else add_features
         return change(self, names, commit_metadata=commit_metadata)
-
-    def rebuild(
-        self, log: Log, version: int | None, *, unusable: Mapping[CheckpointInstance, str] = MappingProxyType({})
-    ) -> Snapshot:
-        """Rebuild a version from a listing at hand, without the checkpoints found `unusable` (with the rule each
-        breaks).
-
-        Takes the newest checkpoint that can be read; each that can't is a problem, and fatal only where nothing older
-        helps. Raises what `snapshot` raises.
-        """
-        rejected = dict(unusable)
-        try:
-            return self._rebuild(log, version, rejected)
-        except (LogIncomplete, VersionAbsent, CheckpointUnreadable):
-            if log.listing.start_version == 0:
-                raise
-            # A listing that began at the hint does not show older starts, nor all that can be read.
-            listing = list_log(self.storage, progress=self.progress)
-            return self._rebuild(log._replace(listing=listing), version, rejected)
-
-    def _require_writable(self, *, dry_run: bool = False) -> None:
-        """Raise NoAtomicCreate, before anything is asked of the store, where it is known to be read-only."""
-        if not dry_run:
-            require_writable(self.storage)
-
-    def _rebuild(self, log: Log, version: int | None, rejected: dict[CheckpointInstance, str]) -> Snapshot:
-        first_fault: CheckpointUnreadable | None = None
-        while True:
-            try:
-                segment = choose_segment(log.listing, version, unusable=rejected)
-            except Unreadable:
-                if first_fault is not None:
-                    raise first_fault from None
-                raise
-            try:
-                found = read_state(self, log, segment, rejected)
-                self._see(log.listing.newest_version)
-                return found
-            except CommitCorrupt as fault:
-                broken = [file.version for file in segment.commits if file.name in fault.message]
-                fault.hint = hint_readable(log.listing, broken) or "deltacli validate {table}"
-                raise
-            except CheckpointUnreadable as fault:
-                if segment.checkpoint is None:
-                    raise
-                first_fault = first_fault or fault
-                rejected[segment.checkpoint] = fault.code
-
-    def _see(self, version: int | None) -> None:
-        if version is not None:
-            self._newest_seen = max(version, self._newest_seen or 0)

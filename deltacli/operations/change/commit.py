@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
 from deltacli import __version__
-from deltacli.api.table import Table
 from deltacli.delta.log.commit import (
     Base,
     CommitRequest,
@@ -32,7 +31,9 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.log.timestamps import TimestampSource
 from deltacli.errors import CommitCorrupt, ConflictLost, DeltacliError, OutcomeUnknown, Refused, StorageFailed
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.base import require_writable
@@ -87,7 +88,7 @@ def new_txn_id() -> str:
 
 
 def commit(
-    table: Table,
+    table: TableHandle,
     make: Callable[[Snapshot], CommitRequest | None],
     *,
     commit_metadata: Mapping[str, str] = NO_METADATA,
@@ -104,7 +105,7 @@ def commit(
 
     Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, and
     StorageFailed, all with nothing changed; ConflictLost after `max_attempts` versions went to others, with nothing
-    changed; OutcomeUnknown where the commit was sent and can't be read back; and what `Table.snapshot` raises. An
+    changed; OutcomeUnknown where the commit was sent and can't be read back; and what `read_snapshot` raises. An
     interruption carries a note where a commit was in flight.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
@@ -119,7 +120,7 @@ def commit(
         if attempt:
             pause(attempt)
         if made is None:
-            snapshot = table.snapshot()
+            snapshot = read_snapshot(table)
             request = make(snapshot)
             if request is None:
                 return NothingToDo(snapshot)
@@ -155,7 +156,7 @@ class _Lost(NamedTuple):
 class _Sender:
     """Sends commits under one txnId, and finds out what became of each."""
 
-    def __init__(self, table: Table, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
+    def __init__(self, table: TableHandle, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 

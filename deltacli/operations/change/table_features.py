@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deltacli.api.table import Table
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.delta.protocol.feature_changes import FeaturesPlan, ShownFeature, plan_features, show_features
 from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 
 
@@ -49,11 +50,11 @@ def list_features(snapshot: Snapshot) -> list[ShownFeature]:
 
 
 def plan_addition(
-    table: Table, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+    table: TableHandle, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
 ) -> FeaturesOutcome:
-    """Plan to add features to the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
+    """Plan to add features to the newest version. Raises UsageError, Refused, and what `read_snapshot` raises."""
     require_free(commit_metadata)
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     plan = plan_features(snapshot.config, snapshot.raw_protocol, names)
     request = _request(plan)
     if request is not None:
@@ -62,7 +63,7 @@ def plan_addition(
 
 
 def add_features(
-    table: Table, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+    table: TableHandle, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
 ) -> FeaturesOutcome:
     """Commit a protocol with more features; where another writer was first, it is planned anew on what that one left.
 

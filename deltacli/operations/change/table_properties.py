@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from deltacli.api.table import Table
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import require_free
 from deltacli.delta.protocol.known_properties import kind_of
@@ -14,6 +13,8 @@ from deltacli.delta.protocol.property_changes import PropertiesPlan, plan_set, p
 from deltacli.delta.protocol.property_guide import GUIDE
 from deltacli.delta.protocol.property_values import expected_of, normal_form
 from deltacli.operations.change.commit import Committed, commit, require_possible
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 
 
@@ -82,10 +83,10 @@ def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
     return [_shown(key, value) for key, value in sorted(snapshot.properties.items())]
 
 
-def plan_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
-    """Plan a change of the newest version. Raises UsageError, Refused, and what `Table.snapshot` raises."""
+def plan_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOutcome:
+    """Plan a change of the newest version. Raises UsageError, Refused, and what `read_snapshot` raises."""
     require_free(edits.commit_metadata)
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     plan = _plan(snapshot, edits)
     request = _request(plan, edits)
     if request is not None:
@@ -94,7 +95,7 @@ def plan_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
     return PropertiesOutcome(table.uri, snapshot.version, protocol, plan, committed_version=None, dry_run=True)
 
 
-def change_properties(table: Table, edits: PropertyEdits) -> PropertiesOutcome:
+def change_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOutcome:
     """Commit a change of properties; where another writer was first, it is planned anew on what that one left.
 
     Raises what `plan_properties` and `commit` raise.

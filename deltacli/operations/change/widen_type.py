@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit import CommitRequest
 from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
@@ -21,6 +20,8 @@ from deltacli.delta.schema.widening_plan import PlannedChange, WideningPlan, pla
 from deltacli.errors import DataUnreadable, Refused, UsageError
 from deltacli.operations.change.commit import Committed, NothingToDo, commit, require_possible
 from deltacli.operations.read.scan import data_files
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.rows.data_files import DataFile, open_data_file
 
@@ -75,7 +76,7 @@ class WideningImpact:
 class WideningOutcome:
     """What a commit would be, or is. `committed_version` is None where there is none."""
 
-    table: Table
+    table: TableHandle
     read_version: int
     plan: WideningPlan
     clients: tuple[ClientAccess, ...]
@@ -118,14 +119,14 @@ def _as_json(refusal: WideningRefusal) -> dict[str, str]:
     return {"code": refusal.code, "message": refusal.message, "wayOut": refusal.way_out}
 
 
-def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -> WideningOutcome:
+def plan_widen_type(table: TableHandle, request: WidenRequest, *, with_impact: bool) -> WideningOutcome:
     """Plan the commit; with its impact, the live files are counted too, which reads the whole state.
 
     Raises UsageError for columns and types that are none, Refused where the table can't be written, and what
-    `Table.snapshot` raises.
+    `read_snapshot` raises.
     """
     require_free(request.commit_metadata)
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     values_of = cache(partial(_partition_values, snapshot))
     plan = _plan(snapshot, request, values_of)
     refused: tuple[WideningRefusal, ...] = ()
@@ -137,7 +138,7 @@ def plan_widen_type(table: Table, request: WidenRequest, *, with_impact: bool) -
     return WideningOutcome(table, snapshot.version, plan, _clients(plan), impact, refused_files=refused)
 
 
-def execute_widen_type(table: Table, request: WidenRequest) -> WideningOutcome:
+def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOutcome:
     """Commit the change, planned anew on the newest version, and again whenever another writer was first.
 
     Raises Refused, with nothing changed, where a guard stops it (the first refusal is the message), and what

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
-from deltacli.api.table import Table
 from deltacli.delta.checkpoint.content import Columns
 from deltacli.delta.checkpoint.layout import (
     READERS_THAT_FAIL,
@@ -31,7 +30,9 @@ from deltacli.operations.checkpoint.files import CheckpointFile, CheckpointWrite
 from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
 from deltacli.operations.checkpoint.rows import StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
+from deltacli.operations.table.rebuild import read_snapshot, rebuild, without_checkpoint
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.checkpoints.writing import Encoding
 
@@ -156,13 +157,13 @@ def _word(words: type[Word], name: str, text: str) -> Word:
         raise UsageError(f"{name} is {text!r}, expected {', '.join(word.value for word in words)}") from None
 
 
-def plan_checkpoint(table: Table, request: CheckpointRequest) -> CheckpointPlan:
+def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> CheckpointPlan:
     """Rebuild the version and decide what to write.
 
     Raises UsageError for options that contradict each other, Refused where the protocol or the state of the log forbids
-    it, and what `Table.snapshot` raises.
+    it, and what `read_snapshot` raises.
     """
-    snapshot = table.snapshot(version=request.version)
+    snapshot = read_snapshot(table, version=request.version)
     was_parsed = snapshot.checkpoint_has_parsed_statistics
     if not request.force:
         return _plan_of(snapshot, snapshot.listing, request, was_parsed=was_parsed)
@@ -180,7 +181,7 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         listing = list_log(table.storage, progress=table.progress)
     older = tuple(found for found in listing.checkpoints if found.version != snapshot.version)
     try:
-        return table.rebuild(Log(replace(listing, checkpoints=older)), snapshot.version)
+        return rebuild(table, Log(replace(listing, checkpoints=older)), snapshot.version)
     except Unreadable:
         return snapshot
 
@@ -341,7 +342,7 @@ def write_checkpoint(
             if plan.snapshot.segment.checkpoint is None:
                 raise
             try:
-                snapshot = plan.snapshot.without_checkpoint(fault.code)
+                snapshot = without_checkpoint(plan.snapshot, fault.code)
                 was_parsed = plan.columns.stats is not None
                 plan = _plan_of(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
             except Unreadable:

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from deltacli.api.table import Table
 from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, is_true
 from deltacli.errors import Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.checkpoint import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.read.snapshot import SnapshotSummary, count_and_digest
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
+from deltacli.operations.table.rebuild import rebuild
 
 _ANOTHER = "checkpoint.unreadable"
 _OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")
@@ -53,7 +54,7 @@ class Verification:
         }
 
 
-def verify_checkpoints(table: Table, *, version: int | None = None) -> Iterator[Verification]:
+def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Iterator[Verification]:
     """Verify every complete checkpoint, oldest first, or those of one version.
 
     Raises VersionAbsent where that version has none, and NotATable.
@@ -72,7 +73,7 @@ def verify_checkpoints(table: Table, *, version: int | None = None) -> Iterator[
 
 
 def verify_checkpoint(
-    table: Table, listing: LogListing, instance: CheckpointInstance, *, may_leave_out: bool = False
+    table: TableHandle, listing: LogListing, instance: CheckpointInstance, *, may_leave_out: bool = False
 ) -> Verification:
     """Compare one checkpoint with what older files of the log say; with `may_leave_out` it need not have the statistics
     that the table wants in none. Raises what reading the log raises.
@@ -101,9 +102,9 @@ def verify_checkpoint(
 
 
 def _summary(
-    table: Table, listing: LogListing, version: int, unusable: Mapping[CheckpointInstance, str]
+    table: TableHandle, listing: LogListing, version: int, unusable: Mapping[CheckpointInstance, str]
 ) -> SnapshotSummary:
-    snapshot = table.rebuild(Log(listing), version, unusable=unusable)
+    snapshot = rebuild(table, Log(listing), version, unusable=unusable)
     return count_and_digest(snapshot, table.clock())
 
 

@@ -8,19 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deltacli.api.table import Table
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION
 from deltacli.delta.rules.log.configuration_differences import metadata_differences, protocol_differences
 from deltacli.errors import Refused, Unreadable
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
+from deltacli.operations.table.rebuild import rebuild
 from deltacli.operations.table.version import Snapshot
 
 _COUNTS = ("numFiles", "tableSizeBytes", "numDeletionVectorsOpt", "numDeletedRecordsOpt")
 _ANOTHER = "checkpoint.unreadable"
 
 
-def other_state(table: Table, snapshot: Snapshot) -> Snapshot | None:
+def other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
     """Return the same version from the oldest start that leads to it; None where that is the start of `snapshot`, or
     cannot be read.
 
@@ -34,7 +35,7 @@ def other_state(table: Table, snapshot: Snapshot) -> Snapshot | None:
         return None
     unusable = {found: _ANOTHER for found in listing.checkpoints if found != oldest}
     try:
-        found = table.rebuild(Log(listing), snapshot.version, unusable=unusable)
+        found = rebuild(table, Log(listing), snapshot.version, unusable=unusable)
     except Unreadable:
         return None
     return found if found.segment.checkpoint == oldest else None

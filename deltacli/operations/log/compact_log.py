@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from deltacli.api.table import Table
 from deltacli.delta.log.action_faults import too_deep
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
@@ -20,6 +19,8 @@ from deltacli.delta.log.replay import file_key
 from deltacli.delta.log.segment import LogFile
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.progress import reported
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.units import format_ranges, format_spans, gaps_in
@@ -64,7 +65,7 @@ def compaction_path(first: int, last: int) -> str:
     return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
 
 
-def compact_log(table: Table, first: int, last: int, *, dry_run: bool = False) -> Compaction:
+def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = False) -> Compaction:
     """Write the compaction of the commits `first` to `last`, read it back and compare it with them.
 
     Raises UsageError for a range of less than two commits, VersionAbsent where one is missing, CommitCorrupt, Refused
@@ -72,7 +73,7 @@ def compact_log(table: Table, first: int, last: int, *, dry_run: bool = False) -
     """
     if first >= last:
         raise UsageError(f"--from {first} --to {last}: a compaction stands for two commits or more")
-    snapshot = table.snapshot(version=last)
+    snapshot = read_snapshot(table, version=last)
     require_writable(snapshot.protocol, last)
     commits = snapshot.listing.commits
     missing = gaps_in(commits, first, last)
@@ -105,7 +106,7 @@ def compact_log(table: Table, first: int, last: int, *, dry_run: bool = False) -
     return Compaction(first, last, path, len(data), size, counts, skipped=was_there)
 
 
-def _actions(table: Table, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
+def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
     """Every action, oldest commit first; of one commit adds after removes, so that an add wins."""
     progress = reported(iter(commits), table.progress, "reading the log", unit="commits", total=len(commits))
     for file in progress:

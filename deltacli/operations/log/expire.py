@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from deltacli.api.table import Table
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.delta.log.counts import FileCounts
 from deltacli.delta.log.log_path import HINT_NAME, LOG_DIRECTORY, SIDECAR_DIRECTORY, LogFileKind
@@ -32,7 +31,9 @@ from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
 from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log
+from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.validate.inspect_storage import WholeLog, list_log_whole
@@ -164,12 +165,12 @@ class ExpiryOutcome:
         }
 
 
-def plan_expiry(table: Table, request: ExpiryRequest) -> ExpiryPlan:
+def plan_expiry(table: TableHandle, request: ExpiryRequest) -> ExpiryPlan:
     """Decide what can go. Refusals are part of the plan; nothing is proven or deleted yet.
 
-    Raises what `Table.snapshot` raises for the newest version: a damaged log is left alone.
+    Raises what `read_snapshot` raises for the newest version: a damaged log is left alone.
     """
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     now_ms = table.clock()
     own_retention = log_retention_ms(snapshot.properties)
     retention = own_retention if request.retention_ms is None else request.retention_ms
@@ -200,7 +201,7 @@ def plan_expiry(table: Table, request: ExpiryRequest) -> ExpiryPlan:
     )
 
 
-def _limit(table: Table, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
+def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
     """The newest version at which the kept log may begin; -1 where there is none. Raises VersionAbsent."""
     notes: list[str] = []
     reconstructable = set(listing.reconstructable)
@@ -225,7 +226,7 @@ def _limit(table: Table, listing: LogListing, cutoff_ms: int, keep: Sequence[int
     return limit, notes
 
 
-def _hinted(table: Table) -> int | None:
+def _hinted(table: TableHandle) -> int | None:
     try:
         hint = read_hint(table.storage.read(f"{LOG_DIRECTORY}/{HINT_NAME}"))
     except FileMissing:
@@ -233,7 +234,9 @@ def _hinted(table: Table) -> int | None:
     return hint.version if isinstance(hint, Hint) else None
 
 
-def _expired(table: Table, whole: WholeLog, boundary: int, now_ms: int, notes: list[str]) -> Iterator[ExpiredFile]:
+def _expired(
+    table: TableHandle, whole: WholeLog, boundary: int, now_ms: int, notes: list[str]
+) -> Iterator[ExpiredFile]:
     """Oldest version first, of one version the commit before its checkpoints; then what no version names."""
     ranks = {
         LogFileKind.COMMIT: (0, ExpiryReason.COMMIT),
@@ -276,7 +279,7 @@ def _staged_version(name: str) -> int | None:
 
 
 def _unnamed_sidecars(
-    table: Table, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
+    table: TableHandle, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
 ) -> Iterator[ExpiredFile]:
     """Sidecars that no remaining checkpoint names, a day old at least; none where a checkpoint can't be read."""
     if not whole.sidecars:
@@ -343,7 +346,7 @@ def _refusals(
         yield ExpiryRefusal("expire.checkpoint-protection", message, hint=_PROPERTIES)
 
 
-def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
+def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
     """Prove, before anything is deleted, that every kept version can be rebuilt from what stays.
 
     The boundary's checkpoint says what the log says; from it alone the newest version comes out as it is now; and no
@@ -360,24 +363,24 @@ def prove_expiry(table: Table, plan: ExpiryPlan) -> None:
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
-    before = count_and_digest(table.rebuild(Log(whole.listing), plan.newest_version), plan.now_ms)
+    before = count_and_digest(rebuild(table, Log(whole.listing), plan.newest_version), plan.now_ms)
     _require_as_in_checksum(before.snapshot, before.files)
     others = {found: "checkpoint.unreadable" for found in kept.checkpoints if found.version != plan.boundary}
     try:
-        after = count_and_digest(table.rebuild(Log(kept), plan.newest_version, unusable=others), plan.now_ms)
+        after = count_and_digest(rebuild(table, Log(kept), plan.newest_version, unusable=others), plan.now_ms)
     except Unreadable as fault:
         raise _unproven(fault.message) from fault
     if facts_of(before) != facts_of(after):
         raise _unproven(f"version {plan.newest_version} would be another one")
 
 
-def _prove_checkpoint(table: Table, listing: LogListing, instance: CheckpointInstance) -> None:
+def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: CheckpointInstance) -> None:
     found = verify_checkpoint(table, listing, instance)
     if found.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE):
         what = found.reason or ", ".join(name for name, _, _ in found.details)
         raise _unproven(f"the checkpoint of version {instance.version} {found.verdict}: {what}")
     others = {other: "checkpoint.unreadable" for other in listing.checkpoints if other != instance}
-    state = table.rebuild(Log(listing), instance.version, unusable=others)
+    state = rebuild(table, Log(listing), instance.version, unusable=others)
     if instance.version in listing.checksums:
         _require_as_in_checksum(state, state.counts()[0])
     if found.verdict is CheckpointVerdict.ALONE:
@@ -405,7 +408,7 @@ def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
         )
 
 
-def with_proof(table: Table, plan: ExpiryPlan) -> ExpiryPlan:
+def with_proof(table: TableHandle, plan: ExpiryPlan) -> ExpiryPlan:
     """Return the plan with the refusal that would end its execution: the same proof, made before anybody is asked.
 
     Raises what `prove_expiry` raises where the proof could not be made.
@@ -441,7 +444,7 @@ def require_not_refused(plan: ExpiryPlan) -> None:
         )
 
 
-def execute_expiry(table: Table, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
+def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
     """Prove the plan, then delete, oldest first: whatever stops it leaves a log that begins later. `outcome` is kept
     up to date meanwhile.
 

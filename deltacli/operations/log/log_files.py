@@ -124,10 +124,11 @@ def copying_order(file: StoredFile) -> tuple[int, int, int, str]:
 
 def find_table_id(storage: Storage) -> str | None:
     """The id in the metaData of a table, also of one that can't be opened; None where nothing says it."""
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
+    from deltacli.operations.table.rebuild import read_snapshot
 
     try:
-        return Table(storage).snapshot().metadata.id
+        return read_snapshot(TableHandle(storage)).metadata.id
     except (Unreadable, FileMissing):
         pass
     try:

@@ -320,11 +320,11 @@ def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
     backup say. Raises what reading the backup raises: what could not be compared for want of memory, or by a fault of
     the store, may be wrong.
     """
-    from deltacli.api.table import Table
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.log import list_log
 
-    table, listing = Table(source), list_log(source)
+    table, listing = TableHandle(source), list_log(source)
     wrong: set[str] = set()
     for instance in listing.checkpoints:
         files = {file.name for file in instance.files}

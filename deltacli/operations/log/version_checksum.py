@@ -13,13 +13,14 @@ from typing import Any
 
 import orjson
 
-from deltacli.api.table import Table
 from deltacli.delta.log.action_faults import wrong_type
 from deltacli.delta.log.log_path import LOG_DIRECTORY
 from deltacli.delta.log.state import has_in_commit_timestamps, read_metadata, read_protocol
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import CommitCorrupt, FileMissing, Refused, StorageFailed
 from deltacli.operations.log.checksum_proof import other_state, require_same_state
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.work.commits.provenance import read_provenance
@@ -65,15 +66,15 @@ def checksum_path(version: int) -> str:
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
 
 
-def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool = False) -> ChecksumReport:
+def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run: bool = False) -> ChecksumReport:
     """Compare the checksum file of a version with its state, or write it where there is none; an existing one is never
     touched.
 
     Raises Refused where the version has no commit file or needs a writer feature that deltacli does not know, or where
     the log contradicts itself (`crc.not-proven`, `crc.ict`); StorageFailed and NoAtomicCreate; and what
-    `Table.snapshot` raises.
+    `read_snapshot` raises.
     """
-    snapshot = table.snapshot(version=version)
+    snapshot = read_snapshot(table, version=version)
     version = snapshot.version
     path = checksum_path(version)
     computed = compute_checksum(snapshot)
@@ -105,7 +106,7 @@ def check_or_write_checksum(table: Table, version: int | None, *, dry_run: bool 
     return _compared(version, path, fields, table.storage.read_range(path, 0, _MAX_BYTES), computed)
 
 
-def _require_provable(table: Table, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
+def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[str, Any]) -> None:
     """Raise Refused where `validate` would report the checksum of this state."""
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):

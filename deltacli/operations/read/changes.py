@@ -32,6 +32,7 @@ from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbs
 from deltacli.operations.read.scan import Selection, data_files, first_rows, reader_of, stream_files, table_of
 from deltacli.operations.table.log import list_log
 from deltacli.operations.table.naming import named_items
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit
 from deltacli.work.rows.data_files import DataFile
@@ -40,7 +41,7 @@ from deltacli.work.rows.table_files import TableFiles
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.time_travel import VersionRange
     from deltacli.operations.table.version import Snapshot
 
@@ -71,7 +72,7 @@ class Changes:
 
     def __init__(
         self,
-        table: Table,
+        table: TableHandle,
         *,
         from_version: int,
         to_version: int | None,
@@ -87,7 +88,7 @@ class Changes:
         if to_version is not None and to_version < from_version and not is_empty:
             raise UsageError(f"the changes end at version {to_version}, before they begin at version {from_version}")
         self._table = table
-        self._end = table.snapshot(version=to_version)
+        self._end = read_snapshot(table, version=to_version)
         self.from_version, self.to_version = from_version, self._end.version
         require_readable_rows(self._end.config, self._end.version)
         self._listing = list_log(table.storage, progress=table.progress)
@@ -162,7 +163,7 @@ class Changes:
 
 
 def read_range(
-    table: Table, span: VersionRange, *, columns: Sequence[str] | None, where: str | None, limit: int | None
+    table: TableHandle, span: VersionRange, *, columns: Sequence[str] | None, where: str | None, limit: int | None
 ) -> Changes:
     """Return the changes of a range of versions, which may be empty."""
     is_empty = span.first > span.last
@@ -232,10 +233,10 @@ class Commit(NamedTuple):
         return bool(self.adds and self.removes) and not self.change_files and not self.is_recorded
 
 
-def read_commits(table: Table, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
+def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: int) -> Iterator[Commit]:
     """Yield the commits from version `first` to the last version, ascending."""
     times = file_times(listing.commits)
-    start = end if first == end.version else table.snapshot(version=first)
+    start = end if first == end.version else read_snapshot(table, version=first)
     protocol, metadata = start.protocol, start.metadata
     config = _read_as(end.config, TableConfiguration(protocol=protocol, metadata=metadata, schema=start.schema))
     for version in range(first, end.version + 1):
@@ -261,7 +262,7 @@ def read_commits(table: Table, listing: LogListing, end: Snapshot, first: int) -
         _require_representable(time_ms, version, file.name)
         is_recorded = is_true(metadata.configuration, ENABLED)
         if version == first and metadata is not was and found["remove"] and first > 0:
-            before = _read_as(end.config, table.snapshot(version=first - 1).config)
+            before = _read_as(end.config, read_snapshot(table, version=first - 1).config)
         yield Commit(version, time_ms, before, config, is_recorded, found["add"], found["remove"], found["cdc"])
 
 
@@ -285,7 +286,7 @@ def _read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfigur
     return replace(now, metadata=now.metadata._replace(partition_columns=names))
 
 
-def changed_files(table: Table, commit: Commit, needed: Sequence[StructField]) -> Iterator[DataFile]:
+def changed_files(table: TableHandle, commit: Commit, needed: Sequence[StructField]) -> Iterator[DataFile]:
     """Yield what is read of a commit: each file with the change that its rows are."""
     if commit.change_files:
         yield from _marked(commit, None, _files(commit, "cdc", commit.change_files, needed))
@@ -337,7 +338,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
         yield replace(file, constants={**file.constants, **constants})
 
 
-def _with_partition_values(table: Table, commit: Commit, removes: list[Action]) -> list[Action]:
+def _with_partition_values(table: TableHandle, commit: Commit, removes: list[Action]) -> list[Action]:
     """Removes with a value for each partition column: what they lack is null, or stands in the add before."""
     names = tuple(commit.before.partition_columns)
     lacking = [remove for remove in removes if lacking_values(remove, names)]
@@ -348,7 +349,7 @@ def _with_partition_values(table: Table, commit: Commit, removes: list[Action]) 
     return [with_values(remove, names, known.get(canonical(str(remove.get("path"))))) for remove in removes]
 
 
-def _values_of_adds(table: Table, version: int, paths: set[str]) -> dict[str, Any]:  # Any: partition values
+def _values_of_adds(table: TableHandle, version: int, paths: set[str]) -> dict[str, Any]:  # Any: partition values
     """The partition values of live files of a version, by canonical path."""
     if not paths or version < 0:
         return {}
@@ -363,6 +364,6 @@ def _values_of_adds(table: Table, version: int, paths: set[str]) -> dict[str, An
 
     known: dict[str, Any] = {}
     with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: what removes say themselves is all there is
-        for found in table.snapshot(version=version).map_actions("add", values_of):
+        for found in read_snapshot(table, version=version).map_actions("add", values_of):
             known |= found
     return known

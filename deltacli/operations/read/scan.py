@@ -6,11 +6,11 @@ Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from functools import cached_property, partial
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
@@ -34,9 +34,10 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.delta.predicate import Predicate
-    from deltacli.operations.table.version import Snapshot
+    from deltacli.operations.table.handle import TableHandle
 
 BY_PARTITION, BY_STATISTICS = "partition", "statistics"
+Result = TypeVar("Result")
 _FEW_FILES = 8
 _LARGE_FILE_BYTES = 16 << 20
 """So few files, where one is so large, are read in pieces, to keep all threads busy."""
@@ -75,6 +76,22 @@ class Selection(NamedTuple):
         return ReadSpec(self.needed, schema, whole, file_columns, self.predicate)
 
 
+class ScannedVersion(Protocol):
+    """What a scan reads: a version of a table (`Snapshot`, which offers the scan and is therefore not imported)."""
+
+    @property
+    def table(self) -> TableHandle: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def schema(self) -> StructType: ...
+    @property
+    def config(self) -> TableConfiguration: ...
+    def map_actions(
+        self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
+    ) -> Iterator[Result]: ...
+
+
 class Scan:
     """The rows of a version as batches of Arrow, and the files they come from.
 
@@ -84,7 +101,7 @@ class Scan:
     """
 
     def __init__(
-        self, snapshot: Snapshot, *, columns: Sequence[str] | None, where: str | None, limit: int | None
+        self, snapshot: ScannedVersion, *, columns: Sequence[str] | None, where: str | None, limit: int | None
     ) -> None:
         if limit is not None and limit < 0:
             raise UsageError(f"limit {limit} is negative")
@@ -134,7 +151,7 @@ class Scan:
         """Yield every live file with what becomes of it: `path` (as in the log), `size` in bytes, `records` (null where
         the log does not say), `kept`, and the `reason` where not: `partition` or `statistics`.
         """
-        yield from named_items(self._snapshot.map_actions("add", self._judged), self._snapshot.name)
+        yield from named_items(self._snapshot.map_actions("add", self._judged), self._snapshot.table.name)
 
     def _judged(self, adds: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
         import pyarrow as pa

@@ -7,12 +7,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
 from deltacli.delta.paths.paths import decode_column
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import CheckpointUnreadable, Unreadable
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import without_checkpoint
+from deltacli.operations.table.time_travel import find_snapshot
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import reported
 from deltacli.units import format_timestamp
@@ -108,7 +110,7 @@ def _segment_json(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def summarize(
-    table: Table,
+    table: TableHandle,
     *,
     version: int | None = None,
     timestamp_ms: int | None = None,
@@ -119,10 +121,10 @@ def summarize(
     when large).
 
     A checkpoint whose pages turn out corrupt while counting is set aside like one that can't be opened. Raises what
-    `Table.snapshot` raises.
+    `read_snapshot` raises.
     """
     now = table.clock() if now_ms is None else now_ms
-    snapshot = table.snapshot(version=version, timestamp_ms=timestamp_ms)
+    snapshot = find_snapshot(table, version=version, timestamp_ms=timestamp_ms)
     while True:
         try:
             if digest:
@@ -133,7 +135,7 @@ def summarize(
             if snapshot.segment.checkpoint is None:
                 raise
             try:
-                snapshot = snapshot.without_checkpoint(fault.code)
+                snapshot = without_checkpoint(snapshot, fault.code)
             except Unreadable:
                 raise fault from None
 

@@ -3,21 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import date, datetime
+from typing import NamedTuple
 
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.properties import in_commit_keys, parse_integer
 from deltacli.errors import NotATable, Unreadable, UsageError, VersionAbsent
+from deltacli.operations.table.arguments import moment_ms, optional_version
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
+from deltacli.operations.table.naming import named
+from deltacli.operations.table.rebuild import read_snapshot, rebuild
+from deltacli.operations.table.version import Snapshot
 from deltacli.units import format_timestamp
 from deltacli.work.commits.provenance import read_provenance
 
-if TYPE_CHECKING:
-    from deltacli.api.table import Table
+
+@named
+def find_snapshot(
+    table: TableHandle,
+    *,
+    version: int | None = None,
+    timestamp: datetime | date | None = None,
+    timestamp_ms: int | None = None,
+) -> Snapshot:
+    """Rebuild the newest version, `version`, or the newest one committed at or before a time: a datetime, a date
+    (midnight UTC), or epoch milliseconds.
+
+    Raises UsageError for arguments of another type and for more than one of them, and what `read_snapshot` raises.
+    """
+    if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
+        raise UsageError("version, timestamp and timestamp_ms exclude each other")
+    version = optional_version(version, "version")
+    if timestamp is not None:
+        timestamp_ms = moment_ms(timestamp, "timestamp")
+    if timestamp_ms is not None:
+        version = version_at(table, timestamp_ms)
+    return read_snapshot(table, version=version)
 
 
-def version_at(table: Table, timestamp_ms: int) -> int:
+def version_at(table: TableHandle, timestamp_ms: int) -> int:
     """Return the newest version committed at or before a moment; a moment after the newest version gives that one.
 
     Versions from the in-commit timestamps' enablement on are judged by these, older ones by file times made monotone.
@@ -26,7 +52,7 @@ def version_at(table: Table, timestamp_ms: int) -> int:
     return _newest_until(table, _list_dated(table), timestamp_ms)
 
 
-def last_commit_before(table: Table, listing: LogListing, timestamp_ms: int) -> int | None:
+def last_commit_before(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int | None:
     """Return the newest version committed before a moment, whether or not it can still be rebuilt; None where every
     commit of the log is younger. `listing` is the whole log.
     """
@@ -34,7 +60,7 @@ def last_commit_before(table: Table, listing: LogListing, timestamp_ms: int) -> 
     return searched[position - 1] if position else None
 
 
-def committed_at(table: Table, listing: LogListing, version: int) -> int | None:
+def committed_at(table: TableHandle, listing: LogListing, version: int) -> int | None:
     """Return when a version was committed, in epoch milliseconds; None where its commit is gone. `listing` is the whole
     log.
     """
@@ -56,7 +82,7 @@ class VersionRange(NamedTuple):
     last: int
 
 
-def find_range(table: Table, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
+def find_range(table: TableHandle, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
     """Return the versions from one end to another, or to the newest; a moment stands for the first version committed
     at or after it, or for the last one at or before it. A range that begins one above the newest version is empty.
 
@@ -80,7 +106,7 @@ def find_range(table: Table, first: int | VersionTime, last: int | VersionTime |
     )
 
 
-def _oldest_since(table: Table, listing: LogListing, timestamp_ms: int) -> int:
+def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:
     """The oldest version committed at or after a moment; one above the newest where there is none."""
     try:
         return _newest_until(table, listing, timestamp_ms - 1) + 1
@@ -97,7 +123,7 @@ def _oldest_since(table: Table, listing: LogListing, timestamp_ms: int) -> int:
         ) from fault
 
 
-def _list_dated(table: Table) -> LogListing:
+def _list_dated(table: TableHandle) -> LogListing:
     """The log, listed from its start. Raises where there is no version, or none that has a time."""
     listing = list_log(table.storage, progress=table.progress)
     if listing.is_empty:
@@ -107,7 +133,7 @@ def _list_dated(table: Table) -> LogListing:
     return listing
 
 
-def _newest_until(table: Table, listing: LogListing, timestamp_ms: int) -> int:
+def _newest_until(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:
     """The newest version committed at or before a moment."""
     searched, position, committed_ms = _search(table, listing, timestamp_ms)
     reconstructable = set(listing.reconstructable)
@@ -118,7 +144,7 @@ def _newest_until(table: Table, listing: LogListing, timestamp_ms: int) -> int:
     return searched[position - 1]
 
 
-def _search(table: Table, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
+def _search(table: TableHandle, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
     """The versions that a moment is looked up in, how many of them were committed until then, and when each was."""
     enabled_at = _enablement(table, listing)
     times = file_times(listing.commits)
@@ -146,13 +172,13 @@ def _search(table: Table, listing: LogListing, timestamp_ms: int) -> tuple[list[
     return searched, low, committed_ms
 
 
-def _enablement(table: Table, listing: LogListing) -> tuple[int, int] | None:
+def _enablement(table: TableHandle, listing: LogListing) -> tuple[int, int] | None:
     """(version, epoch milliseconds) from which in-commit timestamps count, by the newest version that can be rebuilt;
     None without them.
     """
     for version in reversed(listing.reconstructable[-8:]):
         try:
-            snapshot = table.rebuild(Log(listing), version)
+            snapshot = rebuild(table, Log(listing), version)
         except Unreadable:
             continue
         keys = in_commit_keys(snapshot.protocol.supported_features, snapshot.properties)

@@ -27,6 +27,7 @@ from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol import Protocol, require_readable
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt, Unreadable
 from deltacli.operations.table.arguments import optional_count
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.naming import named, named_items
 from deltacli.operations.table.replay import LogTail, read_tail, replay_batches, whole_batch
@@ -47,7 +48,6 @@ from deltacli.work.commits.provenance import Provenance, read_provenance
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.api.table import Table
     from deltacli.delta.schema.types import StructType
     from deltacli.operations.read.scan import Scan
 
@@ -60,7 +60,7 @@ Result = TypeVar("Result")
 class Snapshot:
     """The state of a table at one version."""
 
-    table: Table
+    table: TableHandle
     version: int
     protocol: Protocol
     metadata: Metadata
@@ -246,15 +246,15 @@ class Snapshot:
         """Checkpoint files that could not be used -> the rule that each breaks."""
         return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
 
-    def without_checkpoint(self, rule: str) -> Snapshot:
-        """Rebuild the same version as if its checkpoint, which breaks `rule`, were not there.
+    @property
+    def log(self) -> Log:
+        """The log as it was found, with what was wrong with its hint."""
+        return self._log
 
-        Raises where nothing older helps.
-        """
-        if self.segment.checkpoint is None:
-            return self
-        unusable = {**self._unusable, self.segment.checkpoint: rule}
-        return self.table.rebuild(self._log, self.version, unusable=unusable)
+    @property
+    def unusable(self) -> Mapping[CheckpointInstance, str]:
+        """Checkpoints that could not be used -> the rule that each breaks."""
+        return self._unusable
 
     @cached_property
     def _touched(self) -> TouchedFiles:
@@ -343,7 +343,9 @@ def _count_piece(
     return files, tombstones
 
 
-def read_state(table: Table, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]) -> Snapshot:
+def read_state(
+    table: TableHandle, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]
+) -> Snapshot:
     """Read the small actions of a segment, check that the version may be read, and plan the reading of its file
     actions.
     """

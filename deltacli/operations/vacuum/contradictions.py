@@ -14,6 +14,7 @@ from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.errors import Unreadable
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import Refusal
 from deltacli.units import format_duration
 
@@ -78,7 +79,7 @@ def _take_checkpoint(setting: PlanContext, version: int, files: Any) -> None:  #
     import pyarrow as pa
 
     keys, history = setting.keys, setting.references.history
-    for batch in setting.table.snapshot(version=version).narrow(with_records=False):
+    for batch in read_snapshot(setting.table, version=version).narrow(with_records=False):
         if batch.adds is None or not batch.adds.num_rows:
             continue
         ids = batch.adds.column("dv_id")
@@ -135,7 +136,7 @@ def _checked_state(setting: PlanContext) -> Snapshot | None:
     if checked[-1] == snapshot.version:
         return snapshot
     try:
-        return setting.table.snapshot(version=checked[-1])
+        return read_snapshot(setting.table, version=checked[-1])
     except Unreadable:
         return None
 

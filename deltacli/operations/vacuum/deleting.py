@@ -21,7 +21,7 @@ from deltacli.storage import Deleted, Deletion, Failed, Missing
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.rechecking import NewerCommits
     from deltacli.storage import Storage
 
@@ -65,7 +65,7 @@ class Deletions:
     files a second (None: no limit).
     """
 
-    table: Table
+    table: TableHandle
     plan: VacuumPlan
     outcome: VacuumOutcome
     newer: NewerCommits

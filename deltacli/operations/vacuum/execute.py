@@ -19,6 +19,7 @@ from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.guards import SKEW_MS
 from deltacli.operations.vacuum.info import write_last_vacuum
@@ -29,7 +30,7 @@ from deltacli.storage import Deleted, folds_names
 from deltacli.units import format_timestamp, plural
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 
@@ -47,7 +48,7 @@ class ExecuteOptions:
 
 
 def execute_vacuum(
-    table: Table,
+    table: TableHandle,
     plan: VacuumPlan,
     options: ExecuteOptions | None = None,
     *,
@@ -78,7 +79,7 @@ def execute_vacuum(
     if logs:
         found.start_version = _commit_start(table, plan, newer, chosen.commit_metadata)
     else:
-        newer.require_same(table.snapshot())
+        newer.require_same(read_snapshot(table))
     status = "FAILED"
     try:
         _require_store_clock(table, plan, found)
@@ -95,7 +96,7 @@ def execute_vacuum(
     return found
 
 
-def _require_store_clock(table: Table, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
+def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
     """Raise Refused where START is older by the store's clock than by ours: then what looks old is not, either.
 
     Only where the time is our clock's: a time that somebody gave is believed.
@@ -114,7 +115,7 @@ def _require_store_clock(table: Table, plan: VacuumPlan, outcome: VacuumOutcome)
         )
 
 
-def _require_no_new_tables(table: Table, plan: VacuumPlan) -> None:
+def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
     """Raise Refused where a table of its own lies by now in a directory that a plan deletes from."""
     found = tables_above(table, plan.candidates.column("path").combine_chunks())
     new = sorted(directory for directory in found if directory)
@@ -127,7 +128,7 @@ def _require_no_new_tables(table: Table, plan: VacuumPlan) -> None:
         )
 
 
-def _note_horizon(table: Table, plan: VacuumPlan) -> None:
+def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
     """Say up to which version everything was seen to, so that LITE goes on from there; a store that refuses it only
     keeps LITE from that.
     """
@@ -160,7 +161,7 @@ def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table
         )
 
 
-def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits, commit_metadata: Mapping[str, str]) -> int:
+def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, commit_metadata: Mapping[str, str]) -> int:
     def make(snapshot: Snapshot) -> CommitRequest:
         newer.require_same(snapshot)
         parameters: dict[str, object] = {
@@ -187,7 +188,7 @@ def _commit_start(table: Table, plan: VacuumPlan, newer: NewerCommits, commit_me
     return made.version
 
 
-def _commit_end(table: Table, outcome: VacuumOutcome, status: str, commit_metadata: Mapping[str, str]) -> None:
+def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_metadata: Mapping[str, str]) -> None:
     """Commit END. Where that fails, the files are as gone as they are: the outcome tells it, and nothing is raised."""
     is_complete = status == "COMPLETED"
     metrics = {"numDeletedFiles": outcome.deleted.files, "numVacuumedDirectories": outcome.directories_removed}
@@ -201,7 +202,7 @@ def _commit_end(table: Table, outcome: VacuumOutcome, status: str, commit_metada
         outcome.end_version, outcome.end_status = made.version, status
 
 
-def _remove_directories(table: Table, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
+def _remove_directories(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
     """Remove empty directories, deepest first; one that has got a file meanwhile stays."""
     storage = table.storage
     if not storage.capabilities.has_directories:

@@ -13,6 +13,7 @@ from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import CommitCorrupt, FileMissing, UsageError
 from deltacli.operations.log.file_history import RULE
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import committed_at
 from deltacli.operations.vacuum.candidates import CandidateClassifier, Candidates, ListedFiles, choose
 from deltacli.operations.vacuum.lost_notes import missing_commits, removed_in_gap
@@ -28,7 +29,7 @@ from deltacli.work.commits.file_references import FileReferences
 from deltacli.work.commits.provenance import read_provenance
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
 
 _WORDS = {"add": "adds it", "remove": "removes it", "cdc": "names it as change data"}
 _WHY_IT_GOES = {
@@ -83,13 +84,13 @@ class Explanation(NamedTuple):
         }
 
 
-def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation:
+def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Explanation:
     """Judge one file as `plan_vacuum` would, and say why. `path` is relative to the table or an absolute path or URI
     inside it, as it is on the store or as the log writes it.
 
     Raises UsageError for a path that is none of this table, and what `plan_vacuum` raises.
     """
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     name = _name_of(table, path)
     setting = prepare(table, request, snapshot)
     names = setting.hidden_names
@@ -115,7 +116,7 @@ def explain_file(table: Table, request: VacuumRequest, path: str) -> Explanation
     return Explanation(name, verdict, why, tuple(facts), commits)
 
 
-def _is_candidate(table: Table, request: VacuumRequest, name: str) -> bool:
+def _is_candidate(table: TableHandle, request: VacuumRequest, name: str) -> bool:
     """True if the plan that is made without a listing of its own deletes the file."""
     paths = plan_vacuum(table, request).candidates.column("path")
     return bool(pc.any(pc.equal(paths, binary_paths([name])[0])).as_py())
@@ -174,7 +175,7 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     return "a version to be kept, or another table that is to be protected, needs it"
 
 
-def _by_place(table: Table, name: str, names: HiddenNames) -> tuple[str, str] | None:
+def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, str] | None:
     """The verdict where the place of the file alone decides."""
     parts = name.split("/")
     if parts[0] == LOG_DIRECTORY:
@@ -202,7 +203,7 @@ def _by_place(table: Table, name: str, names: HiddenNames) -> tuple[str, str] | 
             return "kept", "it is a link, or lies behind one: vacuum does not follow links"
 
 
-def _name_of(table: Table, path: str) -> str:
+def _name_of(table: TableHandle, path: str) -> str:
     """The name on the store. Raises UsageError for a path that is none of this table."""
     if "://" not in path and not path.startswith(("/", "file:")):
         plain = "/".join(part for part in path.split("/") if part not in ("", "."))

@@ -16,6 +16,7 @@ from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
 from deltacli.operations.table.log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.candidates import outside_of
 from deltacli.operations.vacuum.contradictions import doubts
 from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, shared_refusals
@@ -37,16 +38,16 @@ from deltacli.operations.vacuum.time_travel_range import reach_of
 from deltacli.units import format_ranges
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.vacuum.request import VacuumRequest
 
 _MISSING_SHARE = 0.1
 
 
-def plan_lite(table: Table, request: VacuumRequest) -> VacuumPlan:
+def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     """Plan by the log alone. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as `plan_vacuum`."""
     begun = monotonic()
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     listing = list_log(table.storage, progress=table.progress)
     begin = _begin(table, listing)
     directories = _Directories()
@@ -138,7 +139,7 @@ def _lost_before(setting: PlanContext) -> int | None:
     return found
 
 
-def _begin(table: Table, listing: LogListing) -> int:
+def _begin(table: TableHandle, listing: LogListing) -> int:
     """The version to begin with. Raises Refused where commits between it and the newest one are missing."""
     last = read_last_vacuum(table.storage, newest=listing.newest_version)
     first = min(listing.commits, default=None)

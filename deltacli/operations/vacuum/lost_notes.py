@@ -17,6 +17,7 @@ from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.errors import Refused, StorageFailed, Unreadable
 from deltacli.operations.log.file_history import RULE, NamedKeys, live_keys
 from deltacli.operations.table.log import Log
+from deltacli.operations.table.rebuild import rebuild
 from deltacli.units import format_ranges, format_spans, gaps_in, plural
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) 
     listing = setting.references.listing
     others = {found: "checkpoint.unreadable" for found in listing.checkpoints if found != instance}
     try:
-        live = live_keys(setting.table.rebuild(Log(listing), instance.version, unusable=others), setting.keys)
+        live = live_keys(rebuild(setting.table, Log(listing), instance.version, unusable=others), setting.keys)
     except Unreadable:
         return True
     keys = adds.where(pc.less_equal(adds.versions, instance.version)).keys

@@ -12,7 +12,6 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.state import read_metadata
@@ -24,7 +23,9 @@ from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.engine.ahead import ReadAhead
 from deltacli.errors import DeltacliError, Unreadable
+from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
 from deltacli.operations.vacuum.candidates import (
@@ -82,7 +83,7 @@ _UNIVERSAL = "delta.universalFormat.enabledFormats"
 class PlanContext(NamedTuple):
     """What a plan is made from."""
 
-    table: Table
+    table: TableHandle
     request: VacuumRequest
     snapshot: Snapshot
     now_ms: int
@@ -119,10 +120,10 @@ class PlanContext(NamedTuple):
         return not (self.request.prefix or self.request.where or self.request.inventory)
 
 
-def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
+def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
     """Decide what can go. Refusals are part of the plan; nothing is deleted.
 
-    Raises what `Table.snapshot` raises for the newest version, and for versions to be kept; Refused where the protocol
+    Raises what `read_snapshot` raises for the newest version, and for versions to be kept; Refused where the protocol
     keeps deltacli from writing; UsageError for a prefix or a condition that is none of this table.
     """
     if request.mode is Mode.LITE:
@@ -130,7 +131,7 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
 
         return plan_lite(table, request)
     begun = monotonic()
-    snapshot = table.snapshot()
+    snapshot = read_snapshot(table)
     names = hidden_names(snapshot, ())
     inventory = None if request.inventory is None else _open_inventory(table, request.inventory)
     walk = TableWalk(table.storage, names, request.prefix or "")
@@ -166,7 +167,7 @@ def plan_vacuum(table: Table, request: VacuumRequest) -> VacuumPlan:
 
 
 def prepare(
-    table: Table,
+    table: TableHandle,
     request: VacuumRequest,
     snapshot: Snapshot,
     scope: Scope | None = None,
@@ -215,7 +216,7 @@ def _first_config(snapshot: Snapshot, references: References) -> TableConfigurat
     if not references.metadata:
         return snapshot.config
     try:
-        return snapshot.table.snapshot(version=min(references.listing.reconstructable)).config
+        return read_snapshot(snapshot.table, version=min(references.listing.reconstructable)).config
     except (Unreadable, ValueError):
         return None
 
@@ -356,7 +357,7 @@ def _plan(
     )
 
 
-def _open_inventory(table: Table, place: str) -> InventoryListing:
+def _open_inventory(table: TableHandle, place: str) -> InventoryListing:
     from deltacli.operations.vacuum.surroundings.inventories import InventoryListing
 
     return InventoryListing(table, place)

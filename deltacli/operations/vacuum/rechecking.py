@@ -11,6 +11,7 @@ from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.protocol.protocol import require_committable
 from deltacli.delta.vacuum.keys import PathKeys, binary_paths
 from deltacli.errors import Refused
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected, open_kept
 from deltacli.storage import link_targets
@@ -18,7 +19,7 @@ from deltacli.units import format_duration
 from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 
@@ -36,7 +37,7 @@ class NewerCommits:
     tables whose files stay, too. Raises what `open_kept` raises.
     """
 
-    def __init__(self, table: Table, keys: PathKeys, plan: VacuumPlan) -> None:
+    def __init__(self, table: TableHandle, keys: PathKeys, plan: VacuumPlan) -> None:
         self._table, self._keys, self._plan = table, keys, plan
         self._own = _LogTail(table, plan.snapshot_version)
         self._others = [_LogTail(open_kept(table, kept), kept.version) for kept in plan.protected]
@@ -75,13 +76,13 @@ class NewerCommits:
     def _read_on(self) -> None:
         found, is_other = self._own.read_on()
         if is_other:
-            self.require_same(self._table.snapshot())
+            self.require_same(read_snapshot(self._table))
         self._take(found)
         for tail in self._others:
             with of_protected(tail.table.uri):
                 found, is_other = tail.read_on()
                 if is_other:
-                    snapshot = tail.table.snapshot()
+                    snapshot = read_snapshot(tail.table)
                     require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
                 self._take([rows._replace(path=made_absolute(rows.path, tail.table.uri)) for rows in found])
 
@@ -107,7 +108,7 @@ class NewerCommits:
 class _LogTail:
     """The commits of a log that come after a version, each read once."""
 
-    def __init__(self, table: Table, version: int) -> None:
+    def __init__(self, table: TableHandle, version: int) -> None:
         self.table = table
         self._seen = version
         self._last: LogFile | None = None

@@ -17,6 +17,7 @@ from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys
 from deltacli.operations.table.log import list_log
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.replay import read_contents
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
@@ -28,7 +29,7 @@ from deltacli.work.commits.reading import is_large
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 _ROWS_HELD = 65_536
@@ -319,7 +320,7 @@ class Collector:
         return found
 
 
-def find_window(table: Table, listing: LogListing, cutoff_ms: int) -> Window:
+def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int) -> Window:
     """Which commits are retained. `listing` is the whole log."""
     last_before = last_commit_before(table, listing, cutoff_ms) if listing.commits else None
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
@@ -342,7 +343,7 @@ def collect_references(
     also for the paths of what was removed from that version on; with `unlisted_since`, what was added from that version
     on need not be found.
 
-    Raises what `Table.snapshot` raises, for the versions to be kept, too.
+    Raises what `read_snapshot` raises, for the versions to be kept, too.
     """
     import pyarrow as pa
 
@@ -360,7 +361,7 @@ def collect_references(
         if batch.removes is not None and batch.removes.num_rows:
             heap.take_tombstones(batch.removes)
     for version in keep_versions:
-        for batch in table.snapshot(version=version).narrow(with_records=False):
+        for batch in read_snapshot(table, version=version).narrow(with_records=False):
             if batch.adds is not None and batch.adds.num_rows:
                 heap.take_needed(batch.adds)
     for other in protect:
@@ -392,7 +393,7 @@ def collect_references(
 
 
 def named_files(
-    table: Table, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
+    table: TableHandle, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
 ) -> Iterator[FileReferences]:
     """What the commits of the log name, newest first; commits that can't be read are told in `faults`."""
     commits = [listing.commits[version] for version in sorted(listing.commits)]

@@ -19,13 +19,13 @@ from deltacli.operations.vacuum.plan import VacuumPlan
 from deltacli.units import format_duration, format_timestamp, ranges_of
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
 _AGAIN = "deltacli vacuum {table} --save-plan FILE"
 
 
-def digest_commit(table: Table, listing: LogListing, version: int) -> str | None:
+def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
     """SHA-256 of a commit file; None where there is none. It tells one past of a table from another."""
     file = listing.commits.get(version)
     if file is None:
@@ -36,14 +36,14 @@ def digest_commit(table: Table, listing: LogListing, version: int) -> str | None
         return None
 
 
-def with_past(table: Table, plan: VacuumPlan) -> VacuumPlan:
+def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
     """The plan with the digest of the commit that it was made of, to be saved."""
     version = plan.snapshot_version
     listing = list_log(table.storage, start_version=version, progress=table.progress)
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
 
 
-def require_applicable(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> None:
+def require_applicable(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot) -> None:
     """Raise Refused, with nothing changed, where a plan can't be executed on the newest version of a table.
 
     Commits after the plan's version may have made some of its candidates live again: who executes it drops these.
@@ -108,7 +108,7 @@ def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> Non
         )
 
 
-def _require_log_since(table: Table, plan: VacuumPlan, snapshot: Snapshot) -> None:
+def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot) -> None:
     """Raise Refused unless every commit since the plan is there, and the plan's own is the one that it saw."""
     version = plan.snapshot_version
     listing = snapshot.listing

@@ -13,7 +13,7 @@ from deltacli.work.inventory.files import split_place
 from deltacli.work.inventory.inventory import open_inventory
 
 if TYPE_CHECKING:
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
 
 
 class InventoryListing:
@@ -22,7 +22,7 @@ class InventoryListing:
     `made_ms` is when it was begun, or, where it does not say, when it was written: what came later is not in it.
     """
 
-    def __init__(self, table: Table, place: str) -> None:
+    def __init__(self, table: TableHandle, place: str) -> None:
         self._inventory = open_inventory(place, table.open_other, (table.uri, *table.storage.aliases))
         directory, name = split_place(place)
         created = self._inventory.created_ms

@@ -16,7 +16,7 @@ from deltacli.errors import CredentialsMissing, FileMissing, PermissionRefused
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.api.table import Table
+    from deltacli.operations.table.handle import TableHandle
     from deltacli.storage import Storage
 
 TELLING = ("metadata", "schema", "snapshot", "manifest")
@@ -38,7 +38,7 @@ def kind_at(storage: Storage, directory: str) -> str | None:
     return find_table_roots(binary_paths(paths)).get("")
 
 
-def tables_above(table: Table, paths: pyarrow.Array) -> dict[str, str]:
+def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
     """The directories above some files (binary array), the root among them, that are tables of their own: directory ->
     format. Each directory on the way is looked at once.
     """
@@ -59,7 +59,7 @@ def _kind_if_there(storage: Storage, directory: str) -> str | None:
         return None
 
 
-def tables_around(table: Table) -> Iterator[str]:
+def tables_around(table: TableHandle) -> Iterator[str]:
     """The URIs of the Delta tables that a table lies in, the nearest first; what nobody may look at is passed over."""
     for root in dict.fromkeys((table.uri, *table.storage.aliases)):
         scheme, separator, path = root.partition("://")

@@ -7,27 +7,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from deltacli.api.table import Table
 from deltacli.arrow import compute as pc
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.protocol.protocol import require_committable
 from deltacli.errors import DeltacliError, Refused
+from deltacli.operations.table.handle import TableHandle
+from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.plan import ProtectedTable
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 
-def open_protected(table: Table, uri: str) -> Snapshot:
+def open_protected(table: TableHandle, uri: str) -> Snapshot:
     """The newest version of another table. Raises also Refused where the protocol keeps deltacli from knowing all that
     it needs.
     """
     storage = table.open_other(uri)
-    other = Table(
+    other = TableHandle(
         storage, clock=table.clock, progress=table.progress, open_other=table.open_other, allowed=table.allowed
     )
     with of_protected(other.uri):
-        snapshot = other.snapshot()
+        snapshot = read_snapshot(other)
         require_committable(snapshot.protocol, snapshot.properties, snapshot.version)
     return snapshot
 
@@ -37,7 +38,7 @@ def protected_table(snapshot: Snapshot) -> ProtectedTable:
     return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version)
 
 
-def open_kept(table: Table, kept: ProtectedTable) -> Table:
+def open_kept(table: TableHandle, kept: ProtectedTable) -> TableHandle:
     """The table that a plan spared the files of. Raises as `open_protected`, and Refused where it is another one."""
     snapshot = open_protected(table, kept.uri)
     if snapshot.metadata.id != kept.table_id or snapshot.version < kept.version:

@@ -1,0 +1,64 @@
+"""What every operation needs of a table: its store, the engine, the clock, and where progress is reported.
+
+A handle knows no operation, not even how a version is rebuilt (`rebuild.py`). `deltacli.api.table.Table` is a handle
+with the operations as methods; operations take any handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from deltacli.clock import Clock, system_clock
+from deltacli.engine.base import Engine
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.progress import SILENT, Progress
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+
+if TYPE_CHECKING:
+    from deltacli.work.rows.table_files import TableFiles
+
+
+class TableHandle:
+    """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
+    `allowed`.
+
+    `name` is the table as the caller wrote it, which hints of errors name; None: the caller puts it in.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        engine: Engine | None = None,
+        clock: Clock = system_clock,
+        progress: Progress = SILENT,
+        open_other: Callable[[str], Storage] = open_storage,
+        allowed: Allowed = NOTHING,
+        name: str | None = None,
+    ) -> None:
+        self.storage = storage
+        self.name = name
+        self.newest_seen: int | None = None
+        """The newest version that was read through this handle."""
+        self.open_other = open_other
+        self.allowed = allowed
+        self.engine: Engine = engine or EmbeddedEngine()
+        self.clock = clock
+        self.progress = progress
+
+    @property
+    def uri(self) -> str:
+        """The absolute URI of the table directory."""
+        return self.storage.uri
+
+    def files(self) -> TableFiles:
+        """Return what finds the files that the log names."""
+        from deltacli.work.rows.table_files import TableFiles
+
+        return TableFiles(self.storage, self.open_other, self.allowed)
+
+    def note_version(self, version: int | None) -> None:
+        """Remember a version that was read, where it is the newest so far."""
+        if version is not None:
+            self.newest_seen = max(version, self.newest_seen or 0)
