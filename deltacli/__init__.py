@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from deltacli.release import VERSION
+
 if TYPE_CHECKING:
     from deltacli.api.table import Table, open_table
     from deltacli.delta.rules.framework.base import Finding, Severity
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from deltacli.operations.validate.validate import Validation
     from deltacli.progress import Progress
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "Changes",
     "DeltacliError",

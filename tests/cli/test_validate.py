@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.validate_runner import failure_code
-from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.errors import DeltacliError, NotATable, StorageFailed
 from deltacli.operations.validate.validate import Validation

@@ -10,7 +10,8 @@ import pytest
 
 from deltacli.cli.render.validate.report import CheckedTable
 from deltacli.cli.render.validate.verdict import judge
-from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.delta.rules.framework.risks import SAYS, Risk
 from deltacli.operations.validate.validate import Validation

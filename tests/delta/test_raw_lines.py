@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework import raw_lines
-from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 
 PLACE = Place("_delta_log/00000000000000000001.json", version=1)

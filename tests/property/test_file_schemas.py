@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.state import Metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.rules.files import data_columns, data_layout, data_types
-from deltacli.delta.rules.framework.base import Finding, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Level, Severity
 from deltacli.delta.rules.framework.file_views import FileSchemaView
 from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.schema.file_columns import FileColumns, absent

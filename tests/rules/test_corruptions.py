@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.log.place import Place
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.operations.validate.validate import Validation, validate_table
 from deltacli.storage import Allowed, open_storage

@@ -17,11 +17,12 @@ from pyarrow.parquet import encryption
 from deltacli.delta.footers.parse import FooterReader
 from deltacli.delta.footers.schema import read_schema
 from deltacli.delta.log.file_actions import action_schemas
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.state import read_metadata
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
 from deltacli.delta.rules.files import data_columns, data_layout, data_types
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileSchemaView, FootersView, LiveAdds
 from deltacli.delta.rules.mapping import files as mapping_files
 from deltacli.delta.rules.widening import files as widening_files

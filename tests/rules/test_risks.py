@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.delta.rules.framework.base import Place, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.delta.rules.framework.risks import RULES, SAYS, UNREADABLE, Risk, risk_of
 from deltacli.operations.validate.findings import CHECK_CRASHED

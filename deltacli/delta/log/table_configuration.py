@@ -14,7 +14,7 @@ from deltacli.delta.protocol.protocol import WRITER_FEATURES_VERSION, Protocol
 from deltacli.delta.schema.types import StructField, StructType
 
 if TYPE_CHECKING:
-    from deltacli.delta.rules.framework.base import Place
+    from deltacli.delta.log.place import Place
 
 
 @dataclass(frozen=True)

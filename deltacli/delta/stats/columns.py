@@ -31,8 +31,6 @@ from deltacli.delta.stats.values import SPELLED_FLOATS, StatsFault, read_json, r
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.delta.rules.framework.views import FilesView
-
 _FEW = 64
 """Texts that are not worth another try of Arrow's reader."""
 _PIECES = 8
@@ -101,14 +99,6 @@ class StatsColumns:
         """
         known = self.unknown.get(path, UnknownColumn(path, files, row))
         self.unknown[path] = UnknownColumn(path, max(known.files, files), min(known.row, row))
-
-
-def stats_of(view: FilesView) -> StatsColumns:
-    """The statistics of a view, parsed at the first call."""
-    found = view.memory.get("stats")
-    if not isinstance(found, StatsColumns):
-        found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.config)
-    return found
 
 
 def parse_stats(texts: Any, config: TableConfiguration) -> StatsColumns:  # Any: a string array

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, assert_never
 
-from deltacli import __version__
 from deltacli.delta.log.commit import (
     Base,
     CommitRequest,
@@ -35,11 +34,12 @@ from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.version import Snapshot
+from deltacli.release import VERSION
 from deltacli.storage import Created, Existed, Unknown
 from deltacli.storage.base import require_writable
 from deltacli.work.commits.reading import stream_commit
 
-ENGINE_INFO = f"deltacli/{__version__}"
+ENGINE_INFO = f"deltacli/{VERSION}"
 
 MAX_ATTEMPTS = 40
 """Versions that are tried. With the pauses between them a writer holds out for about ten seconds."""

@@ -150,7 +150,7 @@ def _whole(arrays: list[Any]) -> Any:  # Any: int64 arrays
 def count_lost_files(state: Snapshot, listing: LogListing) -> int:
     """Return how many logical files the commits of a listing add and do not remove, though a state lacks them."""
     from deltacli.delta.vacuum.keys import PathKeys
-    from deltacli.operations.vacuum.references import named_files
+    from deltacli.operations.log.named_files import named_files
 
     table = state.table
     keys, history = PathKeys((table.uri, *table.storage.aliases)), FileHistory()

@@ -8,10 +8,10 @@ from functools import lru_cache
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.state import Metadata, read_metadata, read_protocol
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.protocol import Protocol
-from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.schema.types import StructType, parse_schema
 from deltacli.errors import DeltacliError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogFile
-from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 from deltacli.delta.rules.log.commit_lines import BAD_JSON
 from deltacli.engine.base import Engine

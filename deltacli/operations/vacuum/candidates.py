@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from deltacli.delta.vacuum.partition_paths import PartitionSelector
     from deltacli.errors import Unreadable
-    from deltacli.operations.vacuum.contradictions import Doubts
     from deltacli.storage import Storage
 
 _LEAST_ROWS, _MOST_ROWS = 524_288, 1_000_000
@@ -40,6 +39,17 @@ class ListedFiles(NamedTuple):
     modified_ms: pyarrow.Array | None
     is_plain: bool = False
     """Of a walk that saw each directory: no path has an empty segment, none is a sign of another table."""
+
+
+class Doubts(NamedTuple):
+    """Which of some files (boolean arrays) stay because the log contradicts itself, or can't be read far enough."""
+
+    lost: Any
+    """The log adds and never removes them, though the newest version lacks them."""
+    unread: Any
+    """Nothing that could be read names them, and an older checkpoint, which may, is damaged."""
+    fault: Unreadable | None = None
+    """What is damaged; None where everything could be read."""
 
 
 def rows_at_once(references: References) -> int:

@@ -7,7 +7,7 @@ cannot be traced to files, nothing is deleted. Spec: Checkpoints; Version Checks
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
@@ -15,6 +15,7 @@ from deltacli.errors import Unreadable
 from deltacli.operations.log.checksum_guard import contradiction
 from deltacli.operations.log.file_history import NamedKeys, live_keys, logical_keys
 from deltacli.operations.table.rebuild import read_snapshot
+from deltacli.operations.vacuum.candidates import Doubts
 from deltacli.operations.vacuum.plan import Refusal
 from deltacli.units import format_duration
 
@@ -22,18 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from deltacli.operations.table.version import Snapshot
-    from deltacli.operations.vacuum.planning import PlanContext
-
-
-class Doubts(NamedTuple):
-    """Which of some files (boolean arrays) stay because the log contradicts itself, or can't be read far enough."""
-
-    lost: Any
-    """The log adds and never removes them, though the newest version lacks them."""
-    unread: Any
-    """Nothing that could be read names them, and an older checkpoint, which may, is damaged."""
-    fault: Unreadable | None = None
-    """What is damaged; None where everything could be read."""
+    from deltacli.operations.vacuum.setting import PlanContext
 
 
 def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:

@@ -23,15 +23,8 @@ from deltacli.operations.vacuum.guards import limit_refusals, nested_refusals, s
 from deltacli.operations.vacuum.info import INFO_PATH, read_last_vacuum
 from deltacli.operations.vacuum.lost_notes import lost_notes
 from deltacli.operations.vacuum.plan import Amount, Kept, Reason, Refusal, VacuumPlan
-from deltacli.operations.vacuum.planning import (
-    PlanContext,
-    common_refusals,
-    contradiction_refusals,
-    log_notes,
-    make_plan,
-    own_formats,
-    prepare,
-)
+from deltacli.operations.vacuum.plan_parts import common_refusals, contradiction_refusals, log_notes, make_plan
+from deltacli.operations.vacuum.setting import PlanContext, own_formats, prepare
 from deltacli.operations.vacuum.surroundings.links import is_live_by_links
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above
 from deltacli.operations.vacuum.time_travel_range import reach_of

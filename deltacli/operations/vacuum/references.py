@@ -11,20 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.segment import LogFile, LogListing
+from deltacli.delta.log.segment import LogListing
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.vacuum.keys import LogKeys, PathKeys
 from deltacli.errors import CommitCorrupt
 from deltacli.operations.log.file_history import FileHistory, NamedKeys, logical_keys
+from deltacli.operations.log.named_files import named_files
 from deltacli.operations.table.log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.operations.table.replay import read_contents
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.vacuum.plan import Amount, Reason
 from deltacli.operations.vacuum.surroundings.protecting import made_absolute, of_protected
 from deltacli.work.checkpoints.reading import FileBatch
-from deltacli.work.commits.file_references import FileReferences, NamedFiles, commit_actions
-from deltacli.work.commits.reading import is_large
+from deltacli.work.commits.file_references import FileReferences
 
 if TYPE_CHECKING:
     import pyarrow
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.version import Snapshot
 
-_ROWS_HELD = 65_536
 _SOME = 20
 
 
@@ -392,27 +390,6 @@ def collect_references(
     )
 
 
-def named_files(
-    table: TableHandle, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
-) -> Iterator[FileReferences]:
-    """What the commits of the log name, newest first; commits that can't be read are told in `faults`."""
-    commits = [listing.commits[version] for version in sorted(listing.commits)]
-    sound = [file for file in commits if file.size_bytes]
-    for empty in (file for file in commits if not file.size_bytes):
-        faults.append(_empty(empty))
-    held = NamedFiles()
-    contents = read_contents(table.storage, table.engine, sound, table.progress)
-    for file, content in contents:
-        try:
-            yield from held.take(commit_actions(table.storage, file, content), file)
-        except CommitCorrupt as fault:
-            faults.append(fault)
-        if len(held) >= _ROWS_HELD or is_large(file):
-            yield from held.flush()
-    yield from held.flush()
-    metadata.extend(held.metadata)
-
-
 def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
     """What another table needs, its relative paths made absolute. A clone may keep what it removed for longer than its
     source does.
@@ -454,15 +431,6 @@ def _narrow(paths: Any, vectors: Any) -> Any:  # Any: pyarrow has no types
     import pyarrow as pa
 
     return pa.RecordBatch.from_arrays([_flat(paths), _flat(vectors)], ["path", "dv_id"])
-
-
-def _empty(file: LogFile) -> CommitCorrupt:
-    return CommitCorrupt(
-        f"commit {file.version} is empty: a torn write, to be looked at first",
-        code="commit.empty",
-        facts={"file": file.name},
-        hint="deltacli validate {table}",
-    )
 
 
 def _some(rows: FileReferences, mask: Any) -> FileReferences:  # Any: a boolean array

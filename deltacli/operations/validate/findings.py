@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Place, Rule, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Check, Finding, Fix, Level, Rule, Severity
 from deltacli.delta.rules.framework.catalogue import catalogue
 from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFaultView
 from deltacli.memory import stop_if_exhausted

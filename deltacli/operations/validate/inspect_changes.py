@@ -12,7 +12,7 @@ from itertools import groupby
 
 from deltacli.delta.footers.schema import FileSchema, read_schema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
-from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.file_views import (
     ChangedVersionView,
     ChangeFileView,

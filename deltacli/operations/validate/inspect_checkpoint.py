@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint import comparison
 from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.rules.checkpoints import rows as rules
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.known_files import KnownFiles
 from deltacli.delta.rules.framework.raw_lines import LineScanner
 from deltacli.delta.rules.framework.views import CheckpointView, ExpectedState

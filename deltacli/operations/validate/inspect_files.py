@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.footers.schema import FileSchema, read_schema
-from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Place
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.file_views import (
     AllFootersView,
     AllRowsView,
@@ -38,11 +37,10 @@ from deltacli.operations.validate.findings import Collector
 from deltacli.operations.validate.inspect_changes import ChangeInspector
 from deltacli.operations.validate.inspect_vectors import VectorInspector
 from deltacli.operations.validate.row_checks import AtHand, OnlyFooter, RowChecks, repeated_name
+from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import Progress
-from deltacli.storage import Storage
 from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_file
-from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import VectorRead
 
 FILE_VIEWS = (
@@ -68,17 +66,6 @@ class FilesChecked(NamedTuple):
     checked: int = 0
     live: int = 0
     rows: int | None = None
-
-
-class TableContext(NamedTuple):
-    """The table whose files are looked at. `sizes`: path of every file below it, not encoded -> bytes."""
-
-    storage: Storage
-    files: TableFiles
-    config: TableConfiguration
-    sizes: Mapping[str, int]
-    place: Place
-    """That of the newest version."""
 
 
 @dataclass

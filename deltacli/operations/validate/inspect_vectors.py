@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from deltacli.delta.footers.parse import Footer
 from deltacli.delta.rules.framework.file_views import UNREAD, LiveAdds, VectorsView
 from deltacli.engine.base import Engine
 from deltacli.operations.validate.findings import FILE_UNREADABLE, Collector
 from deltacli.operations.validate.inspect_storage import make_exists
+from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.units import plural
 from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import UNREACHABLE, VectorRead, VectorReader, in_pieces
-
-if TYPE_CHECKING:
-    from deltacli.operations.validate.inspect_files import TableContext
 
 _MOST_BYTES = 64 << 20
 """Vectors of files whose rows are read next, as large as the log says they are."""

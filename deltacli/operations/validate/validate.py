@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.features import FEATURES
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import HistoryView, ListingView, StateView, StorageView
 from deltacli.engine.base import Engine
 from deltacli.operations.read.file_selection import FileSelection
 from deltacli.operations.validate.findings import Collector, RuleChoice
-from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked, TableContext
+from deltacli.operations.validate.inspect_files import FILE_VIEWS, FileInspector, FilesChecked
 from deltacli.operations.validate.inspect_log import LogInspector
 from deltacli.operations.validate.inspect_storage import WholeLog, WholeTable, list_log_whole, list_table, make_exists
+from deltacli.operations.validate.table_at_hand import TableContext
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
 from deltacli.units import plural

@@ -13,10 +13,11 @@ from deltacli.delta.checkpoint.columns import SMALL_ACTIONS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.checkpoints import rows as rules
 from deltacli.delta.rules.framework.action_types import faults_of
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.raw_lines import LineScanner, ScannedLines
 from deltacli.delta.rules.log.commit_lines import MISSING_REQUIRED, report_field
 from deltacli.errors import CheckpointUnreadable, CommitCorrupt

@@ -10,7 +10,8 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from deltacli.cli.terminal.term import encoded
-from deltacli.delta.rules.framework.base import Finding, Level, Place, Rule, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding, Level, Rule, Severity
 from deltacli.errors import DeltacliError
 from deltacli.operations.validate.validate import Validation
 

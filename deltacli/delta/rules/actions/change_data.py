@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.rules.actions.change_files import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
 from deltacli.units import plural
 

@@ -9,8 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.actions.commit_contents import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, TouchedFile
 from deltacli.units import format_count, plural
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.actions.commit_contents import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
 from deltacli.units import format_timestamp
 

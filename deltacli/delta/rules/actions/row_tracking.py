@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.row_id_values import AREA
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import (
     CommitView,
     HistoryView,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.files import data_file_rows as rules
 from deltacli.delta.rules.files.data_types import match_of
 from deltacli.delta.rules.files.file_match import is_three_levels
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.file_views import AllFootersView, FileFaultView, FileSchemaView, FootersView
 from deltacli.delta.schema.file_columns import is_list
 from deltacli.delta.schema.types import ArrayType

@@ -9,8 +9,8 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.rules.files import vector_contents, vector_files
 from deltacli.delta.rules.files import vector_rows as rules
 from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CommitView, FilesView
-from deltacli.delta.stats.columns import stats_of
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 from deltacli.delta.vectors.z85 import UUID_LENGTH, decode_z85
 from deltacli.units import format_count

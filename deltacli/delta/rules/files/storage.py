@@ -10,11 +10,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.place import Place
 from deltacli.delta.paths.paths import decode
 from deltacli.delta.paths.stored_paths import are_absolute, is_hidden, locate, locate_all, text_of
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
 from deltacli.delta.rules.files import storage_rows as rows
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.clock import SKEW_MS
 from deltacli.delta.rules.framework.stored_files import newest_removals, place_of
 from deltacli.delta.rules.framework.views import StateView, StorageView

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.place import Place
 from deltacli.delta.paths.paths import canonical, decode
 from deltacli.delta.rules.files import vector_rows as rules
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.stored_files import place_of
 from deltacli.delta.rules.framework.views import StorageView
 from deltacli.delta.vectors.z85 import vector_file

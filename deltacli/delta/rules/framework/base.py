@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+from deltacli.delta.log.place import Place
+
 View = TypeVar("View")
 
 
@@ -37,17 +39,6 @@ class Fix(NamedTuple):
     broken: str
     mend: str
     loss: str
-
-
-class Place(NamedTuple):
-    """Where something was found. `path` is relative to the table; `line` counts from 1; `key` names a file, a column
-    or a property.
-    """
-
-    path: str
-    line: int | None = None
-    version: int | None = None
-    key: str | None = None
 
 
 class Rule(NamedTuple):

@@ -14,8 +14,8 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.footers.parse import ChunkFacts, Footer, leaf_columns
 from deltacli.delta.footers.schema import FileSchema
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.rules.framework.views import OF_CHECKPOINT
 from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.units import plural

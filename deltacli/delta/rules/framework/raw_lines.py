@@ -20,8 +20,9 @@ from deltacli.delta.log.commit_lines import (
     is_nested_too_deeply,
     json_reason,
 )
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.action_types import FIELDS, faults_of, shown, unknown_fields
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import LocatedAction
 from deltacli.delta.rules.log import commit_lines as rules
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from deltacli.delta.log.commit_lines import Action
+from deltacli.delta.log.place import Place
 from deltacli.delta.paths.stored_paths import locate_all
-from deltacli.delta.rules.framework.base import Place
 
 
 def place_of(add: Mapping[str, Any]) -> Place:  # Any: values of the columns

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import CheckpointInstance, LogFile, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.paths import canonical, canonical_all
-from deltacli.delta.rules.framework.base import Place
 from deltacli.delta.vectors.descriptor import fault_of, unique_id
 
 if TYPE_CHECKING:

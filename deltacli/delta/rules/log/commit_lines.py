@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.rules.framework.action_types import FieldFault
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 
 AREA = Area("commit_lines")
 

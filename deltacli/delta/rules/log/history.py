@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.rules.files.storage import Compared
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, StorageView
 from deltacli.delta.rules.log import history_rows as rows
 from deltacli.units import plural

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from deltacli.delta.log.log_path import HINT_NAME, MAX_VERSION, LogFileKind, commit_name
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.features import CATALOG_FEATURES
 from deltacli.delta.protocol.properties import parse_integer, parse_interval
-from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.clock import DAY_MS
 from deltacli.delta.rules.framework.views import ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows

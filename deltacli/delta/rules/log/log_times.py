@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.paths.stored_paths import is_hidden
 from deltacli.delta.protocol.properties import parse_integer
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.clock import DAY_MS, SKEW_MS
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ListingView, StorageView
 from deltacli.delta.rules.log import log_file_rows as rows

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import parse_integer
 from deltacli.delta.rules.actions.replaced import replaces_all_files
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.mapping.fields import AREA, MAX_COLUMN_ID, MODE, MODES, MappedField, mapped_fields
 from deltacli.delta.rules.schema.schema_walk import shown_path

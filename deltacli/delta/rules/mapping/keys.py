@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
+from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.mapping.fields import AREA, physical_name_of
 from deltacli.delta.schema.types import StructField, StructType
-from deltacli.delta.stats.columns import stats_of
 
 if TYPE_CHECKING:
     import pyarrow

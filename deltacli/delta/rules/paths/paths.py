@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.rules.framework.base import Finding, Place
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding
 from deltacli.delta.rules.framework.views import CommitView, FilesView
 from deltacli.delta.rules.paths import compared as paths_compared
 from deltacli.delta.rules.paths.spelling import (

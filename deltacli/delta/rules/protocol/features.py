@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, LogFileKind
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.feature_use import Use, constraint_uses, property_uses, schema_uses
 from deltacli.delta.protocol.features import FEATURES, GENERATED_COLUMNS, IDENTITY_COLUMNS, stable_name
@@ -15,7 +16,7 @@ from deltacli.delta.protocol.protocol import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
-from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, TableConfigurationView
 from deltacli.delta.rules.protocol import rows
 

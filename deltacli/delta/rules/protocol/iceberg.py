@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import FilesView, StorageView, TableConfigurationView
 from deltacli.delta.rules.schema.schema_walk import fresh
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType

@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 
 from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
+from deltacli.delta.log.place import Place
 from deltacli.delta.protocol.features import FEATURES, FeatureKind, stable_name
 from deltacli.delta.protocol.protocol import (
     NEWEST_READER_VERSION,
@@ -13,7 +14,7 @@ from deltacli.delta.protocol.protocol import (
     WRITER_FEATURES_VERSION,
     Protocol,
 )
-from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.views import CommitView, HistoryView, ProtocolView, TableConfigurationView
 from deltacli.delta.rules.protocol import features as protocol_features
 from deltacli.delta.rules.protocol import rows

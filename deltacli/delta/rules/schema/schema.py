@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_changes import AREA
 from deltacli.delta.rules.schema.schema_walk import (

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.actions.replaced import replaces_all_files
-from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView
 from deltacli.delta.rules.schema.schema_walk import decimal_digits, is_type_name, joined, same_name, shown_path
 from deltacli.delta.schema.types import (

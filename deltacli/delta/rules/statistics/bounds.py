@@ -7,9 +7,10 @@ from typing import Any
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.rules.framework.base import Finding
+from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import FilesView
 from deltacli.delta.rules.statistics import rows as rules
-from deltacli.delta.stats.columns import Leaf, StatsBlock, stats_of
+from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, ColumnPath, StatColumn, StatKind
 from deltacli.delta.stats.values import dig, read_bound, read_json
 

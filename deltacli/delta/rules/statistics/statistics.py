@@ -8,13 +8,14 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.delta.rules.framework.view_stats import stats_of
 from deltacli.delta.rules.framework.views import CheckpointView, FilesView
 from deltacli.delta.rules.statistics import bounds as statistics_bounds
 from deltacli.delta.rules.statistics import clustering as statistics_clustering
 from deltacli.delta.rules.statistics import files as statistics_files
 from deltacli.delta.rules.statistics import footers as statistics_footers
 from deltacli.delta.rules.statistics import rows as rules
-from deltacli.delta.stats.columns import Leaf, StatsBlock, stats_of
+from deltacli.delta.stats.columns import Leaf, StatsBlock
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN, ColumnPath, StatKind
 from deltacli.delta.stats.values import Z85
 from deltacli.units import format_count, plural

@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.encoding.value_text import date_text, moment_text
-from deltacli.delta.rules.framework.base import Finding, Place, Severity
+from deltacli.delta.log.place import Place
+from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.statistics import rows as rules
 from deltacli.delta.rules.widening.entries import FLOAT_BOUNDS
 from deltacli.delta.stats.schema import StatColumn, StatKind

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deltacli.arrow import compute as pc
+from deltacli.delta.log.place import Place
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.rules.framework.base import Finding, Fix, Level, Place, Severity
+from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import MetadataView, StateView
 from deltacli.delta.rules.widening.entries import AREA, ENABLED, changes_of
 from deltacli.delta.schema.readable_rows import changed_fields

@@ -1,0 +1,16 @@
+"""Where something was found in a table."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Place(NamedTuple):
+    """Where something was found. `path` is relative to the table; `line` counts from 1; `key` names a file, a column
+    or a property.
+    """
+
+    path: str
+    line: int | None = None
+    version: int | None = None
+    key: str | None = None

@@ -1,0 +1,14 @@
+"""The statistics of a view of files, parsed once for all rules that look at them."""
+
+from __future__ import annotations
+
+from deltacli.delta.rules.framework.views import FilesView
+from deltacli.delta.stats.columns import StatsColumns, parse_stats
+
+
+def stats_of(view: FilesView) -> StatsColumns:
+    """The statistics of a view, parsed at the first call."""
+    found = view.memory.get("stats")
+    if not isinstance(found, StatsColumns):
+        found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.config)
+    return found
