@@ -188,6 +188,7 @@ def check(_: list[str]) -> int:
         ("ruff", "check", "."),
         ("mypy",),
         ("lint-imports", "--no-logo"),
+        ("python", "-m", "tools.check_rooms"),
         ("python", "-m", "tools.generate", "--check"),
     )
     codes = []

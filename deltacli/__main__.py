@@ -6,9 +6,6 @@ import gc
 import os
 import sys
 from contextlib import suppress
-from importlib.util import find_spec
-
-_LEFT_OUT = ("numpy", "dateutil", "pytz")
 
 
 def main() -> None:
@@ -29,8 +26,11 @@ def main() -> None:
             return
     # Imports and replay make many objects and few cycles: fewer collections, a tenth less time, no more memory.
     gc.set_threshold(20_000, 20, 100)
-    _leave_out_what_pyarrow_looks_for()
     import signal
+
+    from deltacli.arrow.startup import skip_optional_packages
+
+    skip_optional_packages()
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         # While modules are imported, and after the run, Ctrl-C ends us without a traceback. The run itself handles it.
@@ -49,30 +49,6 @@ def _leave(code: int) -> None:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
-
-
-def _leave_out_what_pyarrow_looks_for() -> None:
-    """Spare pyarrow its search for packages that it can do without.
-
-    It looks for them whenever it makes an array or a scalar of Python values, each time anew where they are missing:
-    100 µs a call instead of 24. Where numpy and pandas are installed, importing them would take longer than the
-    command.
-    """
-    for name in _LEFT_OUT:
-        if name == "numpy" or find_spec(name) is None:
-            sys.modules.setdefault(name, None)  # type: ignore[arg-type]  # None: an import fails at once
-    sys.meta_path.insert(0, _NoPandas)
-
-
-class _NoPandas:
-    """Says that there is no pandas. A None among the modules is what pyarrow takes for pandas itself, at the first time
-    with a zone that becomes a Python value.
-    """
-
-    @staticmethod
-    def find_spec(name: str, _path: object = None, _target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("pandas is left out", name=name)
 
 
 if __name__ == "__main__":
