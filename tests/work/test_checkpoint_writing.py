@@ -55,3 +55,15 @@ def test_a_file_is_not_closed_while_a_thread_that_its_pool_forgot_writes_it(
         encoder.add_rows(pa.table({"txn": [{"appId": "a"}]}, schema))
 
     assert ["written", "closed"] == list(dict.fromkeys(events))
+
+
+def test_row_group_ends_at_its_limit_of_bytes(tmp_path: Path) -> None:
+    schema = pa.schema({"txn": pa.struct({"appId": pa.string()})})
+    actions = pa.array([{"appId": "a" * 600}, {"appId": "b" * 600}], schema.field("txn").type)
+
+    with FileEncoder(str(tmp_path / "file"), schema, Encoding(), bytes_a_group=1_000) as encoder:
+        for _ in range(3):
+            encoder.add("txn", actions)
+        encoded = encoder.finish()
+
+    assert [2, 2, 2] == [rows for rows, _ in encoded.digests]

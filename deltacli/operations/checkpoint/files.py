@@ -30,6 +30,7 @@ from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage import Created, Draft, Existed, Unknown
 from deltacli.work.checkpoints.writing import (
+    BYTES_A_GROUP,
     ROWS_PER_GROUP,
     EncodedFile,
     Encoding,
@@ -145,11 +146,17 @@ class CheckpointWriter:
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         paths = [part_path(version, part, parts) for part in range(1, parts + 1)]
         rows_a_group = max(ROWS_PER_GROUP // parts, 8_192)
+        bytes_a_group = max(BYTES_A_GROUP // parts, 1 << 20)
         with ExitStack() as stack:
             drafts = [stack.enter_context(self._storage.draft(path)) for path in paths]
             encoders = [
                 stack.enter_context(
-                    FileEncoder(draft.place, schema, self._encoding, name=path, rows_a_group=rows_a_group)
+                    FileEncoder(
+                        *(draft.place, schema, self._encoding),
+                        name=path,
+                        rows_a_group=rows_a_group,
+                        bytes_a_group=bytes_a_group,
+                    )
                 )
                 for draft, path in zip(drafts, paths, strict=True)
             ]

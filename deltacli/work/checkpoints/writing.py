@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 ROWS_PER_GROUP = 65_536
+BYTES_A_GROUP = 64 << 20
+"""Of one row group in memory: 65,536 adds with 800 bytes of statistics each stay together; with 2 MB each, 250 of them
+took 1.2 GB without this limit.
+"""
 _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
 _CODECS = {"none": "none", "uncompressed": "none", "snappy": "snappy", "gzip": "gzip", "zstd": "zstd", "lz4": "lz4"}
@@ -112,6 +116,7 @@ class FileEncoder:
         *,
         name: str | None = None,
         rows_a_group: int = ROWS_PER_GROUP,
+        bytes_a_group: int = BYTES_A_GROUP,
     ) -> None:
         import pyarrow.parquet
 
@@ -119,9 +124,11 @@ class FileEncoder:
         self._name = place if name is None else name
         self._schema = schema
         self._rows_a_group = rows_a_group
+        self._bytes_a_group = bytes_a_group
         self._absent: dict[str, Any] = {}  # Any: arrays of nulls
         self._pending: dict[str, list[Any]] = {}
         self._pending_rows: dict[str, int] = {}
+        self._pending_bytes: dict[str, int] = {}
         self._actions: dict[str, int] = {}
         self._digests: list[Future[tuple[int, tuple[int, ...]]]] = []
         self._workers = ThreadPoolExecutor(2, thread_name_prefix="deltacli-encode")
@@ -171,7 +178,8 @@ class FileEncoder:
         """Take actions of one kind; they are written when there are enough for a row group."""
         self._pending.setdefault(kind, []).append(actions)
         self._pending_rows[kind] = self._pending_rows.get(kind, 0) + len(actions)
-        if self._pending_rows[kind] >= self._rows_a_group:
+        self._pending_bytes[kind] = self._pending_bytes.get(kind, 0) + actions.nbytes
+        if self._pending_rows[kind] >= self._rows_a_group or self._pending_bytes[kind] >= self._bytes_a_group:
             self._flush(kind)
 
     @property
@@ -196,6 +204,7 @@ class FileEncoder:
         import pyarrow as pa
 
         chunks, rows = self._pending.pop(kind), self._pending_rows.pop(kind)
+        self._pending_bytes.pop(kind)
         if not rows:
             return
         column = pa.chunked_array(chunks)
