@@ -10,7 +10,10 @@ from deltacli.errors import UsageError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SIZE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
-_DURATIONS = (("w", 604_800_000), ("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000))
+UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
+"""The units of durations and intervals, the longest first; a month and a year have no fixed length."""
+
+_DURATIONS = tuple((unit[0], length) for unit, length in UNITS_MS.items())
 _AGES = (
     (365 * 86_400, "year"),
     (30 * 86_400, "month"),

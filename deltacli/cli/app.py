@@ -11,15 +11,14 @@ from typing import Any
 import typer
 
 from deltacli import __version__
-from deltacli.cli.errors import report_details, report_error, wants_json
+from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.formats import AnyFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import ReaderGoneError, with_shared_options
-from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
 from deltacli.cli.terminal.streams import give_up
-from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, say_json, visible
+from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, visible
 from deltacli.cli.tree import (
     COMMANDS,
     GROUPS,
@@ -32,7 +31,7 @@ from deltacli.cli.tree import (
     path_in,
     path_of,
 )
-from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable
+from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
 from deltacli.memory import choose_allocator, exhausted_by, is_exhaustion, require_room
 
 _WIDTH = 80
@@ -153,9 +152,9 @@ def _run(arguments: Sequence[str]) -> int:
     except typer.TyperException as error:
         if len(path) == len(arguments) and not is_command(path):  # a bare group
             say(str(error))
-            return 2
+            return UsageError.exit_code
         report_usage(error, arguments)
-        return 2
+        return UsageError.exit_code
     except PagerQuitError:
         return 0
     except (ReaderGoneError, BrokenPipeError, SystemExit):  # typer leaves so when nobody reads the help
@@ -196,16 +195,10 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
     if not wants_json(arguments):
         say(interruption.message)
         return
-    document = {
-        "type": "error",
-        "code": "interrupted",
-        "exit": interruption.exit_code,
-        "message": interruption.message,
-        "table": _table_of(arguments),
-        "details": {"signal": interruption.signal_name},
-        "hint": None,
-    }
-    say_json(dumps(document))
+    details = {"signal": interruption.signal_name}
+    say_document(
+        "interrupted", interruption.exit_code, interruption.message, table=_table_of(arguments), details=details
+    )
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
@@ -214,16 +207,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
     hint = " ".join(["deltacli", *path_in(arguments), "--help"])
     if wants_json(arguments):
-        document = {
-            "type": "error",
-            "code": "usage",
-            "exit": 2,
-            "message": message,
-            "table": None,
-            "details": {},
-            "hint": hint,
-        }
-        say_json(dumps(document))
+        say_document(UsageError.code, UsageError.exit_code, message, hint=hint)
     else:
         say(visible(f"error: {message}"))
         say(f"hint: {hint}")
@@ -231,16 +215,7 @@ def report_usage(error: Exception, arguments: Sequence[str]) -> None:
 
 def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
     if wants_json(arguments):
-        document = {
-            "type": "error",
-            "code": "bug",
-            "exit": EXIT_BUG,
-            "message": f"{type(error).__name__}: {error}",
-            "table": _table_of(arguments),
-            "details": {},
-            "hint": None,
-        }
-        say_json(dumps(document))
+        say_document(DeltacliError.code, EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments))
     else:
         say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
         say("hint: run it again with -vv and report the traceback, with the names in it made anonymous")

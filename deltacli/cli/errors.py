@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from types import MappingProxyType
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.shell import again_with, fill_hint
 from deltacli.cli.terminal.term import say, say_json, visible
-from deltacli.errors import DeltacliError, PathExternal
+from deltacli.errors import DeltacliError, PathExternal, UsageError
 
 
 def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
@@ -20,26 +21,45 @@ def report_error(error: DeltacliError, arguments: Sequence[str], table: str | No
     """
     hint = _hint(error, arguments, table)
     if wants_json(arguments):
-        document = {
-            "type": "error",
-            "code": error.code,
-            "exit": error.exit_code,
-            "message": error.message,
-            "table": error.table or table,
-            "details": error.facts,
-            "hint": hint,
-        }
-        say_json(dumps(document))
+        say_document(
+            error.code, error.exit_code, error.message, table=error.table or table, details=error.facts, hint=hint
+        )
     else:
         width = max((len(name) for name in error.facts), default=0)
         say(
-            visible(f"error: {table}: {error.message}" if table and error.exit_code != 2 else f"error: {error.message}")
+            visible(
+                f"error: {table}: {error.message}"
+                if table and error.exit_code != UsageError.exit_code
+                else f"error: {error.message}"
+            )
         )
         for name, value in error.facts.items():
             say(visible(f"  {name:<{width}}  {value}"))
         if hint:
             say(visible(f"hint: {hint}"))
     report_details(error, arguments)
+
+
+def say_document(
+    code: str,
+    exit_code: int,
+    message: str,
+    *,
+    table: str | None = None,
+    details: Mapping[str, str] = MappingProxyType({}),
+    hint: str | None = None,
+) -> None:
+    """Write an error as the one object that programs read on stderr."""
+    document = {
+        "type": "error",
+        "code": code,
+        "exit": exit_code,
+        "message": message,
+        "table": table,
+        "details": dict(details),
+        "hint": hint,
+    }
+    say_json(dumps(document))
 
 
 def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:

@@ -12,7 +12,7 @@ from deltacli.cli.options.shared import Run, TableArgument, VersionOption
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.errors import UsageError
+from deltacli.errors import EXIT_FINDINGS, UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
@@ -215,4 +215,4 @@ def _verify(run: Run, opened: Table, table: str, version: int | None) -> None:
     run.write(verifications(opened.uri, found))
     if any(one.verdict in (CheckpointVerdict.DIFFERS, CheckpointVerdict.UNREADABLE) for one in found):
         run.note(f"next: deltacli validate {quoted_table(table)}")
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FINDINGS)

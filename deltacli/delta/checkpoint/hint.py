@@ -32,15 +32,32 @@ class _DuplicateKeyError(ValueError):
     pass
 
 
+def parse_hint(data: bytes) -> dict[str, Any] | str:  # Any: JSON values
+    """Return the JSON object that `_last_checkpoint` holds, or why it holds none."""
+    try:
+        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    except RecursionError:
+        return "it is nested too deeply"
+    except _DuplicateKeyError as fault:
+        return f"it names the key {fault} twice"
+    except ValueError:
+        return "it is not one JSON value"
+    return value if isinstance(value, dict) else "it is no object"
+
+
 def read_hint(data: bytes) -> Hint | BadHint:
     """Read `_last_checkpoint`.
 
     Torn text, duplicate keys, no version, or a checksum that fits neither known order is a bad hint.
     """
+    value = parse_hint(data)
+    if isinstance(value, str):
+        return BadHint("hint.bad-json")
     try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
-        return _judge(value) if isinstance(value, dict) else BadHint("hint.bad-json")
-    except (ValueError, RecursionError):  # among them lone surrogates, which have no checksum
+        return _judge(value)
+    except ValueError:  # lone surrogates have no checksum
         return BadHint("hint.bad-json")
 
 
@@ -116,7 +133,9 @@ def _leaves(value: object, path: str, depth: int = 0) -> Iterator[tuple[str, str
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _DuplicateKeyError
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _DuplicateKeyError(key[:80])
+        found[key] = value
     return found

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from deltacli.units import LONGEST_MS
+from deltacli.units import LONGEST_MS, UNITS_MS
 
 DELETED_FILE_RETENTION = "delta.deletedFileRetentionDuration"
 TRANSACTION_RETENTION = "delta.setTransactionRetentionDuration"
@@ -45,12 +45,7 @@ CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 DEFAULT_LOG_RETENTION_MS = 30 * 86_400_000
 DEFAULT_DELETED_FILE_RETENTION_MS = 7 * 86_400_000
 
-_UNIT_MICROSECONDS = {
-    "week": 7 * 86_400_000_000,
-    "day": 86_400_000_000,
-    "hour": 3_600_000_000,
-    "minute": 60_000_000,
-    "second": 1_000_000,
+_UNIT_MICROSECONDS = {unit: length * 1_000 for unit, length in UNITS_MS.items()} | {
     "millisecond": 1_000,
     "microsecond": 1,
 }

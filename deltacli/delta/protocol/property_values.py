@@ -19,11 +19,10 @@ from deltacli.delta.protocol.known_properties import (
     kind_of,
 )
 from deltacli.delta.protocol.properties import parse_interval
+from deltacli.units import UNITS_MS
 
 _LONGEST = 1000
 """Characters of a number or an interval: Python does not convert longer ones, and nobody means them."""
-
-_UNITS_MS = {"week": 604_800_000, "day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000}
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "delta.autoOptimize.autoCompact": ("true", "false", "auto", "legacy"),
@@ -91,6 +90,6 @@ def _interval(value: str) -> str | None:
         return None
     if PORTABLE_INTERVAL.fullmatch(value):
         return " ".join(value.split())
-    unit, unit_ms = next(((unit, ms) for unit, ms in _UNITS_MS.items() if length_ms % ms == 0), ("millisecond", 1))
+    unit, unit_ms = next(((unit, ms) for unit, ms in UNITS_MS.items() if length_ms % ms == 0), ("millisecond", 1))
     amount = length_ms // unit_ms
     return f"interval {amount} {unit if amount == 1 else unit + 's'}"

@@ -56,10 +56,4 @@ def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> N
     """
     found = contradiction(snapshot, files, size_bytes)
     if found is not None:
-        raise Refused(
-            f"the log of version {snapshot.version} says {found.of_log}, its checksum file says {found.of_checksum} "
-            f"({found.field})",
-            code=found.rule,
-            facts={"file": found.path},
-            hint="deltacli validate {table}",
-        )
+        raise Refused(found.message, code=found.rule, facts={"file": found.path}, hint="deltacli validate {table}")

@@ -11,7 +11,7 @@ from deltacli.cli.render.json import dumps
 from deltacli.cli.render.state import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
-from deltacli.errors import UsageError
+from deltacli.errors import EXIT_FINDINGS, UsageError
 
 if TYPE_CHECKING:
     from deltacli.operations.log.version_checksum import ChecksumReport
@@ -50,7 +50,7 @@ def crc(
     run.write(Outcome("log-crc", opened.uri, content, lambda: _sections(opened.uri, report), [content], columns))
     if report.status in (ChecksumStatus.DIFFERS, ChecksumStatus.UNREADABLE):
         run.note(f"next: deltacli validate {quoted_table(table)} --select 'crc.*'")
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _sections(uri: str, report: ChecksumReport) -> list[Section]:

@@ -5,11 +5,10 @@ A wrong hint costs readers a listing, and engines that believe it more than that
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from deltacli.delta.checkpoint.hint import checksums
+from deltacli.delta.checkpoint.hint import checksums, parse_hint
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.segment import CheckpointInstance
 from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Severity
@@ -166,7 +165,7 @@ def checkpoints_have_a_hint(view: ListingView) -> Iterator[Finding]:
 )
 def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
     """Read the hint and compare it with the checkpoint it names."""
-    hint = _read(view.data)
+    hint = parse_hint(view.data)
     if isinstance(hint, str):
         yield BAD_JSON.at(view.place(), f"_last_checkpoint can't be read: {hint}", seen=_start(view.data))
         return
@@ -180,34 +179,6 @@ def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
     version = hint.get("version")
     if type(version) is int and version >= 0:
         yield from _place_faults(view, hint, version)
-
-
-def _read(data: bytes) -> Mapping[str, Any] | str:
-    """The object that the hint is, or why it is none."""
-    try:
-        value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
-    except UnicodeDecodeError:
-        return "it is not UTF-8"
-    except RecursionError:
-        return "it is nested too deeply"
-    except _DuplicateKeyError as fault:
-        return f"it names the key {fault} twice"
-    except ValueError:
-        return "it is not one JSON value"
-    return value if isinstance(value, dict) else "it is no object"
-
-
-class _DuplicateKeyError(ValueError):
-    pass
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise _DuplicateKeyError(key[:80])
-        found[key] = value
-    return found
 
 
 def _start(data: bytes) -> str:
