@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
-from deltacli.delta.protocol.features import FEATURES, FeatureKind
-from deltacli.delta.protocol.protocol import Protocol, require_readable
-from deltacli.errors import ProtocolUnsupported
+from deltacli.delta.protocol.features import FEATURES, Feature, FeatureKind, Support
+from deltacli.delta.protocol.protocol import Protocol, require_readable, require_writable
+from deltacli.errors import ProtocolUnsupported, Refused
 
 
 @pytest.mark.parametrize("reader", [1, 2, 3])
@@ -44,9 +46,22 @@ def test_a_feature_whose_state_is_not_in_the_log_is_refused(name: str) -> None:
     assert name in raised.value.message
 
 
+def test_feature_that_is_readable_only_is_read_and_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    readable = Feature("readable", FeatureKind.READER_WRITER, support=Support.READABLE)
+    monkeypatch.setitem(cast("dict[str, Feature]", FEATURES), readable.name, readable)
+    protocol = Protocol(3, 7, (readable.name,), (readable.name,))
+
+    require_readable(protocol, 0)
+    with pytest.raises(Refused) as raised:
+        require_writable(protocol, 0)
+
+    assert "protocol.unknown-feature" == raised.value.code
+    assert "feature readable, which deltacli cannot write" in raised.value.message
+
+
 def test_every_other_known_reader_feature_is_read() -> None:
     readable = tuple(
-        name for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER and feature.replayable
+        name for name, feature in FEATURES.items() if feature.kind is FeatureKind.READER_WRITER and feature.is_readable
     )
 
     require_readable(Protocol(3, 7, readable, readable), 0)

@@ -17,51 +17,6 @@ from deltacli.delta.protocol.upgrade import upgraded
 from deltacli.delta.schema.readable_rows import refused_change
 from deltacli.errors import Refused, UsageError
 
-_CATALOG = "the table would be a catalog's, and no catalog knows of it", "ask the catalog to take the table over"
-_MANIFESTS = "the state of the table would have to move into a tree of manifests", "an engine that writes such tables"
-_ELSEWHERE = "readers and writers would look for another table, which only its engine can name", "that engine"
-_OTHER_NAME = "it is another name of {stable}", "deltacli features {{table}} add {stable}"
-
-_NOT_ALONE: Mapping[str, tuple[str, str]] = {
-    "adaptiveMetadata": _MANIFESTS,
-    "adaptiveMetadata-preview": _MANIFESTS,
-    "catalogManaged": _CATALOG,
-    "catalogOwned-preview": _CATALOG,
-    "coordinatedCommits-preview": _CATALOG,
-    "redirectReaderWriter-preview": _ELSEWHERE,
-    "redirectWriterOnly-preview": _ELSEWHERE,
-    "checkpointProtection": ("it is of use only while another feature is dropped", "ALTER TABLE … DROP FEATURE"),
-    "clustering": ("a clustered table names its columns", "ALTER TABLE … CLUSTER BY (…) in an engine"),
-    "columnMappingUsageTracking": (
-        "whether columns were dropped or renamed before would have to be known",
-        "an engine that creates tables with it",
-    ),
-    "timestampWithoutTimezone": _OTHER_NAME,
-    "inCommitTimestamp-preview": _OTHER_NAME,
-    "typeWidening-preview": _OTHER_NAME,
-    "variantType-preview": _OTHER_NAME,
-    "variantShredding-preview": _OTHER_NAME,
-    "collations-preview": _OTHER_NAME,
-    "geospatial-dev": _OTHER_NAME,
-}
-"""Feature -> why adding it alone would be wrong, and the way out."""
-
-_NEEDS_MORE = frozenset(
-    {
-        "columnMapping",
-        "icebergCompatV1",
-        "icebergCompatV2",
-        "icebergCompatV3",
-        "icebergWriterCompatV1",
-        "icebergWriterCompatV3",
-        "inCommitTimestamp",
-        "rowTracking",
-    }
-)
-"""Features that change what files and commits must hold as soon as they are active."""
-
-_ALWAYS = frozenset({"domainMetadata", "vacuumProtocolCheck", "catalogManaged", "catalogOwned", "adaptiveMetadata"})
-
 
 class AddedFeature(NamedTuple):
     """A feature that the protocol gets; `needed_by` is the one it comes with, None where it was asked for."""
@@ -154,8 +109,7 @@ def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFe
     feature = FEATURES.get(name)
     if feature is None:
         return ShownFeature(name, None, is_listed, None, None)
-    stable = stable_name(name)
-    because = "it always is" if stable in _ALWAYS else reasons.get(stable)
+    because = "it always is" if feature.is_always_active else reasons.get(stable_name(name))
     return ShownFeature(name, feature.kind.value, is_listed, because is not None, because)
 
 
@@ -187,7 +141,7 @@ def _require_known(name: str) -> None:
     raise UsageError(
         f"there is no feature {name!r}" + (f"; did you mean {lowered[nearest[0]]}?" if nearest else ""),
         code="usage.feature",
-        facts={"features": ", ".join(sorted(FEATURES.keys() - _NOT_ALONE.keys()))},
+        facts={"features": ", ".join(sorted(name for name, feature in FEATURES.items() if feature.obstacle is None))},
     )
 
 
@@ -200,8 +154,9 @@ def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterat
 
 
 def _require_addable(name: str, config: TableConfiguration) -> None:
-    if name in _NOT_ALONE:
-        reason, way_out = (text.format(stable=stable_name(name)) for text in _NOT_ALONE[name])
+    feature = FEATURES[name]
+    if feature.obstacle is not None:
+        reason, way_out = (text.format(stable=stable_name(name)) for text in feature.obstacle)
         is_command = way_out.startswith("deltacli ")
         raise Refused(
             f"the feature {name} can't be added by itself: {reason}",
@@ -217,7 +172,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
             facts={"way out": "an engine that upgrades the preview"},
         )
     use = next((use for use in property_uses(config.properties) if use.feature == name), None)
-    if use is not None and name in _NEEDS_MORE:
+    if use is not None and feature.constrains_files:
         raise Refused(
             f"the feature {name} would be active at once, and what it asks of files and commits is not there: "
             f"{use.what}",

@@ -45,10 +45,7 @@ _SWITCHES: Mapping[str, str] = {
 }
 """Boolean properties that activate a feature."""
 _NAMED: Mapping[str, str] = {
-    "delta.columnMapping.hasDroppedOrRenamed": "columnMappingUsageTracking",
-    "delta.coordinatedCommits.commitCoordinator-preview": "coordinatedCommits",
-    "delta.redirectReaderWriter-preview": "redirectReaderWriter",
-    "delta.redirectWriterOnly-preview": "redirectWriterOnly",
+    feature.used_by: stable_name(feature.name) for feature in FEATURES.values() if feature.used_by
 }
 """Properties that use a feature by being there."""
 

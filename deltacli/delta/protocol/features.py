@@ -19,25 +19,71 @@ class Legacy(NamedTuple):
     reader: int = 1
 
 
+class Support(StrEnum):
+    """What deltacli does with a table that has a feature it knows; a feature without a row is unknown."""
+
+    KNOWN = "known"
+    """By name only: what the log alone says would be a wrong answer."""
+    READABLE = "readable"
+    """Versions can be rebuilt; nothing is written, because a writer would have to do what deltacli does not."""
+    WRITABLE = "writable"
+
+
+class Obstacle(NamedTuple):
+    """Why a feature cannot be added by itself, and the way out; `{stable}` is the stable name of the feature."""
+
+    reason: str
+    way_out: str
+
+
 class Feature(NamedTuple):
     """One table feature.
 
-    `replayable`: deltacli rebuilds states of tables that have it (a reader-writer feature it must know for that).
-    `enabled_by`: the boolean property that activates it. `requires`: features that must be supported with it,
-    `excludes`: those that must not; a stable name stands for its preview too.
+    `support`: what deltacli does with tables that have it. `enabled_by`: the boolean property that activates it;
+    `used_by`: the property that uses it by being set. `is_always_active`: it needs no property and no column.
+    `requires`: features that must be supported with it, `excludes`: those that must not; a stable name stands for its
+    preview too. `obstacle`: why it cannot be added by itself. `constrains_files`: as soon as it is active, it changes
+    what files and commits must hold.
     """
 
     name: str
     kind: FeatureKind
     legacy: Legacy | None = None
-    replayable: bool = True
+    support: Support = Support.WRITABLE
     enabled_by: str | None = None
+    used_by: str | None = None
+    is_always_active: bool = False
     requires: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
+    obstacle: Obstacle | None = None
+    constrains_files: bool = False
+
+    @property
+    def is_readable(self) -> bool:
+        """True if deltacli rebuilds versions that have it; features of writers ask nothing of readers."""
+        return self.kind is FeatureKind.WRITER or self.support is not Support.KNOWN
+
+    @property
+    def is_writable(self) -> bool:
+        """True if deltacli commits to tables that have it."""
+        return self.support is Support.WRITABLE
 
 
 _RW, _W = FeatureKind.READER_WRITER, FeatureKind.WRITER
 _OF_MANIFESTS = ("columnMapping", "rowTracking", "domainMetadata", "deletionVectors", "inCommitTimestamp")
+_CATALOG = Obstacle(
+    "the table would be a catalog's, and no catalog knows of it", "ask the catalog to take the table over"
+)
+_MANIFESTS = Obstacle(
+    "the state of the table would have to move into a tree of manifests", "an engine that writes such tables"
+)
+_ELSEWHERE = Obstacle("readers and writers would look for another table, which only its engine can name", "that engine")
+_OTHER_NAME = Obstacle("it is another name of {stable}", "deltacli features {{table}} add {stable}")
+_DROPPING = Obstacle("it is of use only while another feature is dropped", "ALTER TABLE … DROP FEATURE")
+_CLUSTERED = Obstacle("a clustered table names its columns", "ALTER TABLE … CLUSTER BY (…) in an engine")
+_PAST_USE = Obstacle(
+    "whether columns were dropped or renamed before would have to be known", "an engine that creates tables with it"
+)
 _ALIASES = {"timestampWithoutTimezone": "timestampNtz"}
 
 FEATURES: Mapping[str, Feature] = {
@@ -48,59 +94,122 @@ FEATURES: Mapping[str, Feature] = {
         Feature("checkConstraints", _W, Legacy(writer=3)),
         Feature("changeDataFeed", _W, Legacy(writer=4), enabled_by="delta.enableChangeDataFeed"),
         Feature("generatedColumns", _W, Legacy(writer=4)),
-        Feature("columnMapping", _RW, Legacy(writer=5, reader=2)),
+        Feature("columnMapping", _RW, Legacy(writer=5, reader=2), constrains_files=True),
         Feature("identityColumns", _W, Legacy(writer=6)),
         Feature("allowColumnDefaults", _W),
         Feature("deletionVectors", _RW, enabled_by="delta.enableDeletionVectors"),
-        Feature("rowTracking", _W, enabled_by="delta.enableRowTracking", requires=("domainMetadata",)),
+        Feature(
+            "rowTracking", _W, enabled_by="delta.enableRowTracking", requires=("domainMetadata",), constrains_files=True
+        ),
         Feature("timestampNtz", _RW),
-        Feature("timestampWithoutTimezone", _RW),  # an alias that kernel-rs accepts
-        Feature("domainMetadata", _W),
+        Feature("timestampWithoutTimezone", _RW, obstacle=_OTHER_NAME),  # an alias that kernel-rs accepts
+        Feature("domainMetadata", _W, is_always_active=True),
         Feature("v2Checkpoint", _RW),
-        Feature("catalogManaged", _RW),
-        Feature("catalogOwned-preview", _RW),
+        Feature("catalogManaged", _RW, is_always_active=True, obstacle=_CATALOG),
+        Feature("catalogOwned-preview", _RW, is_always_active=True, obstacle=_CATALOG),
         Feature(
             "icebergCompatV1",
             _W,
             enabled_by="delta.enableIcebergCompatV1",
             requires=("columnMapping",),
             excludes=("deletionVectors",),
-        ),
-        Feature("icebergCompatV2", _W, enabled_by="delta.enableIcebergCompatV2", requires=("columnMapping",)),
-        Feature(
-            "icebergCompatV3", _W, enabled_by="delta.enableIcebergCompatV3", requires=("columnMapping", "rowTracking")
+            constrains_files=True,
         ),
         Feature(
-            "icebergWriterCompatV1", _W, enabled_by="delta.enableIcebergWriterCompatV1", requires=("icebergCompatV2",)
+            "icebergCompatV2",
+            _W,
+            enabled_by="delta.enableIcebergCompatV2",
+            requires=("columnMapping",),
+            constrains_files=True,
         ),
         Feature(
-            "icebergWriterCompatV3", _W, enabled_by="delta.enableIcebergWriterCompatV3", requires=("icebergCompatV3",)
+            "icebergCompatV3",
+            _W,
+            enabled_by="delta.enableIcebergCompatV3",
+            requires=("columnMapping", "rowTracking"),
+            constrains_files=True,
         ),
-        Feature("clustering", _W, requires=("domainMetadata",)),
-        Feature("vacuumProtocolCheck", _RW),
-        Feature("inCommitTimestamp", _W, enabled_by="delta.enableInCommitTimestamps"),
-        Feature("inCommitTimestamp-preview", _W, enabled_by="delta.enableInCommitTimestamps-preview"),
+        Feature(
+            "icebergWriterCompatV1",
+            _W,
+            enabled_by="delta.enableIcebergWriterCompatV1",
+            requires=("icebergCompatV2",),
+            constrains_files=True,
+        ),
+        Feature(
+            "icebergWriterCompatV3",
+            _W,
+            enabled_by="delta.enableIcebergWriterCompatV3",
+            requires=("icebergCompatV3",),
+            constrains_files=True,
+        ),
+        Feature("clustering", _W, requires=("domainMetadata",), obstacle=_CLUSTERED),
+        Feature("vacuumProtocolCheck", _RW, is_always_active=True),
+        Feature("inCommitTimestamp", _W, enabled_by="delta.enableInCommitTimestamps", constrains_files=True),
+        Feature(
+            "inCommitTimestamp-preview", _W, enabled_by="delta.enableInCommitTimestamps-preview", obstacle=_OTHER_NAME
+        ),
         Feature("typeWidening", _RW, enabled_by="delta.enableTypeWidening"),
-        Feature("typeWidening-preview", _RW, enabled_by="delta.enableTypeWidening"),
+        Feature("typeWidening-preview", _RW, enabled_by="delta.enableTypeWidening", obstacle=_OTHER_NAME),
         Feature("variantType", _RW),
-        Feature("variantType-preview", _RW),
+        Feature("variantType-preview", _RW, obstacle=_OTHER_NAME),
         Feature("variantShredding", _RW, enabled_by="delta.enableVariantShredding", requires=("variantType",)),
-        Feature("variantShredding-preview", _RW, enabled_by="delta.enableVariantShredding", requires=("variantType",)),
-        Feature("checkpointProtection", _W),
+        Feature(
+            "variantShredding-preview",
+            _RW,
+            enabled_by="delta.enableVariantShredding",
+            requires=("variantType",),
+            obstacle=_OTHER_NAME,
+        ),
+        Feature("checkpointProtection", _W, obstacle=_DROPPING),
         Feature("materializePartitionColumns", _W, enabled_by="delta.enableMaterializePartitionColumnsFeature"),
         Feature("collations", _W, requires=("domainMetadata",)),
-        Feature("collations-preview", _W, requires=("domainMetadata",)),
-        Feature("columnMappingUsageTracking", _W, requires=("columnMapping",)),
+        Feature("collations-preview", _W, requires=("domainMetadata",), obstacle=_OTHER_NAME),
+        Feature(
+            "columnMappingUsageTracking",
+            _W,
+            requires=("columnMapping",),
+            used_by="delta.columnMapping.hasDroppedOrRenamed",
+            obstacle=_PAST_USE,
+        ),
         Feature("geospatial", _RW),
-        Feature("geospatial-dev", _RW),
+        Feature("geospatial-dev", _RW, obstacle=_OTHER_NAME),
         Feature("timestampNanos", _RW, requires=("timestampNtz",)),
-        Feature("coordinatedCommits-preview", _W, requires=("inCommitTimestamp", "vacuumProtocolCheck")),
-        Feature("redirectWriterOnly-preview", _W),
+        Feature(
+            "coordinatedCommits-preview",
+            _W,
+            requires=("inCommitTimestamp", "vacuumProtocolCheck"),
+            used_by="delta.coordinatedCommits.commitCoordinator-preview",
+            obstacle=_CATALOG,
+        ),
+        Feature("redirectWriterOnly-preview", _W, used_by="delta.redirectWriterOnly-preview", obstacle=_ELSEWHERE),
         # The state lives in a tree of manifests (adaptiveMetadata) or in another table (redirect): the log alone
         # would be a wrong answer.
-        Feature("adaptiveMetadata", _RW, replayable=False, requires=_OF_MANIFESTS, excludes=("v2Checkpoint",)),
-        Feature("adaptiveMetadata-preview", _RW, replayable=False, requires=_OF_MANIFESTS, excludes=("v2Checkpoint",)),
-        Feature("redirectReaderWriter-preview", _RW, replayable=False),
+        Feature(
+            "adaptiveMetadata",
+            _RW,
+            support=Support.KNOWN,
+            requires=_OF_MANIFESTS,
+            excludes=("v2Checkpoint",),
+            is_always_active=True,
+            obstacle=_MANIFESTS,
+        ),
+        Feature(
+            "adaptiveMetadata-preview",
+            _RW,
+            support=Support.KNOWN,
+            requires=_OF_MANIFESTS,
+            excludes=("v2Checkpoint",),
+            is_always_active=True,
+            obstacle=_MANIFESTS,
+        ),
+        Feature(
+            "redirectReaderWriter-preview",
+            _RW,
+            support=Support.KNOWN,
+            used_by="delta.redirectReaderWriter-preview",
+            obstacle=_ELSEWHERE,
+        ),
     )
 }
 

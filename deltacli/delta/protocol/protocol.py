@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES, FeatureKind
+from deltacli.delta.protocol.features import CATALOG_FEATURES, FEATURES
 from deltacli.errors import ProtocolUnsupported, Refused
 
 NEWEST_READER_VERSION = 3
@@ -81,7 +81,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
 
 
 def require_writable(protocol: Protocol, version: int) -> None:
-    """Raise Refused, naming what is in the way, unless deltacli knows everything this version asks of a writer."""
+    """Raise Refused, naming what is in the way, unless deltacli can do all that this version asks of a writer."""
     if not 1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION:
         raise Refused(
             f"version {version} needs writer version {protocol.min_writer_version}; "
@@ -91,11 +91,12 @@ def require_writable(protocol: Protocol, version: int) -> None:
             hint="deltacli snapshot {table}",
         )
     names = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
-    unknown = [name for name in names if name not in FEATURES or not FEATURES[name].replayable]
-    if unknown:
-        listed = f"{'features' if len(unknown) > 1 else 'feature'} {', '.join(unknown)}"
+    refused = [name for name in names if name not in FEATURES or not FEATURES[name].is_writable]
+    if refused:
+        listed = f"{'features' if len(refused) > 1 else 'feature'} {', '.join(refused)}"
+        why = "cannot write" if FEATURES.keys() >= {*refused} else "does not know"
         raise Refused(
-            f"version {version} has the writer {listed}, which deltacli does not know: it writes nothing to this table",
+            f"version {version} has the writer {listed}, which deltacli {why}: it writes nothing to this table",
             code="protocol.unknown-feature",
             facts={"writerFeatures": ", ".join(protocol.writer_features or ())},
             hint="deltacli snapshot {table}",
@@ -153,6 +154,4 @@ def _illegal(protocol: Protocol) -> tuple[str, str] | None:
 
 
 def _can_read(name: str) -> bool:
-    """False where the name is unknown or the state lies outside the log; writer-only ones ask nothing of readers."""
-    feature = FEATURES.get(name)
-    return feature is not None and (feature.kind is FeatureKind.WRITER or feature.replayable)
+    return name in FEATURES and FEATURES[name].is_readable
