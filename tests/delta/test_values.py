@@ -9,8 +9,9 @@ import pytest
 
 from deltacli.delta.encoding.value_text import ParsedMoment, parse_date, parse_moment
 from deltacli.delta.partitions.text import Spelling, may_be_equal, spelling_of
+from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats.schema import StatColumn, decimal_parts, kind_of
+from deltacli.delta.stats.schema import StatColumn, kind_of
 from deltacli.delta.stats.values import INFINITE, WRONG_TYPE, exact_decimal, read_bound
 from deltacli.delta.vectors.z85 import decode_z85, vector_file
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.widening_plan import plan_widening
-from deltacli.delta.stats.schema import decimal_parts
 from deltacli.errors import Unreadable, UsageError
 from tests.support.widening import (
     ENABLED,

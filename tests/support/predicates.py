@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from deltacli.delta.checkpoint.parsed import typed
+from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import PrimitiveType, StructField, StructType
-from deltacli.delta.stats.schema import decimal_parts
 
 Row = Mapping[tuple[str, ...], Any]
 Truth = bool | None

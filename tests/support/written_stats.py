@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from deltacli.delta.predicate.row_groups import FileLeaf
+from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import PrimitiveType
-from deltacli.delta.stats.schema import decimal_parts
 from tests.support.predicates import (
     DAY,
     FLOATS,

@@ -11,7 +11,8 @@ from typing import Any
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.nanoseconds import to_microseconds
 from deltacli.delta.footers.schema import FileLeaf
-from deltacli.delta.stats.schema import StatColumn, StatKind, decimal_parts
+from deltacli.delta.schema.kinds import decimal_parts
+from deltacli.delta.stats.schema import StatColumn, StatKind
 
 _SECONDS_A_DAY = 86_400
 _MICROSECONDS_A_DAY = 86_400_000_000

@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
-from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
+from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.delta.stats.values import exact_decimal, fits
 
 HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
 from deltacli.delta.checkpoint.parsed import typed
 from deltacli.delta.predicate.refusals import quoted, refuse, refuse_column
+from deltacli.delta.schema.kinds import Kind, decimal_parts, value_kind
 from deltacli.delta.schema.names import NameIndex
-from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
-from deltacli.delta.stats.schema import decimal_parts
+from deltacli.delta.schema.types import DataType, StructField, StructType, simple_name
 
 ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
@@ -20,33 +19,8 @@ COLLATIONS = "__COLLATIONS"
 """The key of a field's metadata that says by which rules its strings compare."""
 
 
-class Kind(StrEnum):
-    """How values compare: by their number, by their bytes, as doubles; OTHER values don't."""
-
-    WHOLE = "integer"
-    DECIMAL = "decimal"
-    FLOAT = "floating-point"
-    DATE = "date"
-    TIMESTAMP = "timestamp"
-    NTZ = "timestamp_ntz"
-    TEXT = "string"
-    BINARY = "binary"
-    BOOLEAN = "boolean"
-    OTHER = "other"
-
-
 NUMBERS = frozenset({Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT})
 TIMES = frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.NTZ})
-_KINDS = {
-    **dict.fromkeys(("byte", "short", "integer", "long"), Kind.WHOLE),
-    **dict.fromkeys(("float", "double"), Kind.FLOAT),
-    "date": Kind.DATE,
-    "timestamp": Kind.TIMESTAMP,
-    "timestamp_ntz": Kind.NTZ,
-    "string": Kind.TEXT,
-    "binary": Kind.BINARY,
-    "boolean": Kind.BOOLEAN,
-}
 
 
 @dataclass(frozen=True)
@@ -58,7 +32,7 @@ class Column:
 
     @property
     def kind(self) -> Kind:
-        return kind_of(self.data_type)
+        return value_kind(self.data_type)
 
     @property
     def is_nested(self) -> bool:
@@ -82,17 +56,6 @@ class Column:
     @property
     def arrow_type(self) -> Any:  # Any: an Arrow type, None where values do not compare
         return typed(self.data_type)
-
-
-def kind_of(data_type: DataType) -> Kind:
-    """How the values of a type compare."""
-    if not isinstance(data_type, PrimitiveType):
-        return Kind.OTHER
-    if decimal_parts(data_type.name):
-        return Kind.DECIMAL
-    if data_type.name.startswith(("char(", "varchar(")):
-        return Kind.TEXT
-    return _KINDS.get(data_type.name, Kind.OTHER)
 
 
 class ColumnFinder:

@@ -9,9 +9,10 @@ from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
-from deltacli.delta.predicate.columns import TIMES, Column, Kind
+from deltacli.delta.predicate.columns import TIMES, Column
 from deltacli.delta.predicate.limits import Limit, Order, as_doubles, ask, whole_numbers
 from deltacli.delta.predicate.patterns import Pattern
+from deltacli.delta.schema.kinds import Kind
 
 Columns: TypeAlias = Callable[[Column], Any]  # Any: Arrow arrays
 """Gives the values of a column; raises KeyError for one that is not there."""

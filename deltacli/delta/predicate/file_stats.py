@@ -15,17 +15,15 @@ from typing import Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.ndjson import read_lines
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY, has_bytes, parse_date, parse_moment
-from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
+from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.literals import names_a_place
 from deltacli.delta.predicate.possible import Bounds, constant
-from deltacli.delta.stats.columns import safe_lines, with_numbers
+from deltacli.delta.schema.kinds import Kind
+from deltacli.delta.stats.columns import read_in_pieces, safe_lines, with_numbers
 from deltacli.delta.stats.schema import BOUNDS, NULL_COUNT, PER_COLUMN
 from deltacli.delta.stats.values import INFINITE, dig, exact_decimal, fits, is_long, read_json
 
 _BLOCK = 65_536
-_FEW = 64
-"""Texts that are not worth another try of Arrow's reader."""
-_PIECES = 8
 _CUT_MICROSECONDS = 999
 """What writers cut off when they keep milliseconds."""
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -114,15 +112,17 @@ def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
     """The statistics of a block of texts, as tables in the order of the texts."""
     import pyarrow as pa
 
-    lines = safe_lines(texts)
-    if lines is not None:
-        parsed = read_lines(with_numbers(lines, fields), fields, infer=False)
-        if parsed is not None and parsed.num_rows == len(texts):
-            return [parsed]
-    if len(texts) <= _FEW:
-        return [pa.Table.from_pylist([_plain(text, wanted) for text in texts.to_pylist()], schema=fields)]
-    step = max(_FEW, -(-len(texts) // _PIECES))
-    return [table for start in range(0, len(texts), step) for table in _read(texts.slice(start, step), fields, wanted)]
+    def read(piece: Any) -> Any:
+        lines = safe_lines(piece)
+        parsed = None if lines is None else read_lines(with_numbers(lines, fields), fields, infer=False)
+        return parsed if parsed is not None and parsed.num_rows == len(piece) else None
+
+    return [
+        pa.Table.from_pylist([_plain(text, wanted) for text in piece.to_pylist()], schema=fields)
+        if parsed is None
+        else parsed
+        for _, piece, parsed in read_in_pieces(texts, read)
+    ]
 
 
 def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:

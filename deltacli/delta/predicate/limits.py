@@ -16,8 +16,9 @@ from typing import Any, Protocol
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
-from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, Kind
+from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, nearest_double
+from deltacli.delta.schema.kinds import Kind
 
 _LEAST, _BEYOND = -(1 << 63), 1 << 63
 _DECIMAL_BEYOND = 10**38

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
-from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnFinder, ColumnPath, Kind
+from deltacli.delta.predicate.columns import NUMBERS, TIMES, Column, ColumnFinder, ColumnPath
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -33,6 +33,7 @@ from deltacli.delta.predicate.limits import Order, limit_of
 from deltacli.delta.predicate.literals import Literal, NoValueError, from_text, literal_of, require_text
 from deltacli.delta.predicate.patterns import Pattern
 from deltacli.delta.predicate.refusals import refuse, refuse_value
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.predicate.columns import Column, Kind
+from deltacli.delta.predicate.columns import Column
 from deltacli.delta.predicate.conditions import (
     And,
     Compare,
@@ -29,6 +29,7 @@ from deltacli.delta.predicate.conditions import (
     evaluate_leaf,
 )
 from deltacli.delta.predicate.limits import Limit, Order, ends_of
+from deltacli.delta.schema.kinds import Kind
 
 TIE_BREAKERS = "\x7f\u07ff\ufffd\uffff\U0010ffff"
 """Characters that writers put behind a string they have cut, so that it is above what it was."""

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deltacli.arrow import compute as pc
 from deltacli.delta.checkpoint.parsed import parse_partition_values
 from deltacli.delta.log.table_configuration import TableConfiguration
-from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
+from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import columns_of
 from deltacli.delta.predicate.file_stats import read_bounds
 from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Exact, Known, constant, possible
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import StructType
 
 if TYPE_CHECKING:

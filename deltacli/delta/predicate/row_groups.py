@@ -16,11 +16,12 @@ from typing import Any
 
 from deltacli.delta.checkpoint.pages import LeafStatistics, read_statistics
 from deltacli.delta.encoding.value_text import MICROSECONDS_A_DAY
-from deltacli.delta.predicate.columns import Column, ColumnPath, Kind
+from deltacli.delta.predicate.columns import Column, ColumnPath
 from deltacli.delta.predicate.conditions import columns_of
 from deltacli.delta.predicate.limits import decimal_of
 from deltacli.delta.predicate.parse import Predicate
 from deltacli.delta.predicate.possible import Bounds, Exact, Known, constant, possible
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import DataType
 
 _UNITS = {"s": (1_000_000, 1), "ms": (1000, 1), "us": (1, 1), "ns": (1, 1000)}

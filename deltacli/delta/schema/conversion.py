@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.encoding.nanoseconds import to_microseconds
-from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
+from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
 from deltacli.errors import DataUnreadable
 
 Convert: TypeAlias = Callable[[Any], Any]  # Any: Arrow arrays in and out

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from deltacli.delta.schema.kinds import decimal_parts
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructField, StructType
-from deltacli.delta.stats.schema import decimal_parts
 from deltacli.errors import Unreadable
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ and those are read value by value.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
@@ -133,18 +134,17 @@ class _Parser:
     def _parse(self, texts: Any, rows: Any) -> None:
         if len(texts) == 0:
             return
-        parsed = _read_block(self._found.schema, texts)
-        if parsed is not None:
-            self._take(parsed, rows)
-        elif len(texts) <= _FEW:
-            self._odd.extend(range(len(texts)) if rows is None else rows.to_pylist())
-        else:
-            import pyarrow as pa
+        import pyarrow as pa
 
-            step = max(_FEW, -(-len(texts) // _PIECES))
-            rows = pa.array(range(len(texts)), pa.int64()) if rows is None else rows
-            for start in range(0, len(texts), step):
-                self._parse(texts.slice(start, step), rows.slice(start, step))
+        for start, piece, parsed in read_in_pieces(texts, partial(_read_block, self._found.schema)):
+            if parsed is not None and len(piece) == len(texts):
+                self._take(parsed, rows)
+                continue
+            part = range(start, start + len(piece)) if rows is None else rows.slice(start, len(piece)).to_pylist()
+            if parsed is None:
+                self._odd.extend(part)
+            else:
+                self._take(parsed, pa.array(part, pa.int64()))
 
     def _take_odd_rows(self) -> None:
         """Read the texts that Arrow does not take, and put what is sound in them into a block of its own."""
@@ -194,6 +194,24 @@ class _Parser:
         texts = block.align(self._texts)
         row = pc.indices_nonzero(pc.match_substring(texts, leaf.path[-1]))
         self._found.note_unknown(leaf.path, max(len(row), 1), block.row(row[0].as_py()) if len(row) else block.row(0))
+
+
+def read_in_pieces(texts: Any, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any, Any]]:  # Any: see below
+    """Yield (first row, texts, what `read` makes of them) for pieces of a string array, in order.
+
+    Texts that `read` does not take, for which it returns None, are cut further until they stand among few; these few
+    are yielded with None.
+    """
+    pending = [(0, texts)]
+    while pending:
+        start, piece = pending.pop()
+        parsed = read(piece)
+        if parsed is not None or len(piece) <= _FEW:
+            yield start, piece, parsed
+            continue
+        step = max(_FEW, -(-len(piece) // _PIECES))
+        starts = range(0, len(piece), step)
+        pending.extend((start + first, piece.slice(first, step)) for first in reversed(starts))
 
 
 def safe_lines(texts: Any) -> bytes | None:  # Any: a string array

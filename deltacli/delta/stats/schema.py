@@ -6,10 +6,10 @@ Spec: Per-file Statistics; Statistics for columns of nested types.
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.delta.log.table_configuration import TableConfiguration
+from deltacli.delta.schema.kinds import FIXED_TEXTS, WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, StructType, simple_name
 
 if TYPE_CHECKING:
@@ -39,21 +39,16 @@ class StatKind(StrEnum):
     OTHER = "anything"
 
 
-_KINDS = {
-    "byte": StatKind.WHOLE,
-    "short": StatKind.WHOLE,
-    "integer": StatKind.WHOLE,
-    "long": StatKind.WHOLE,
-    "float": StatKind.FLOAT,
-    "double": StatKind.FLOAT,
-    "date": StatKind.DATE,
-    "timestamp": StatKind.TIMESTAMP,
-    "timestamp_ntz": StatKind.TIMESTAMP,
-    "string": StatKind.TEXT,
-    "boolean": StatKind.BOOLEAN,
-    "variant": StatKind.VARIANT,
+_WRITTEN = {
+    Kind.WHOLE: StatKind.WHOLE,
+    Kind.FLOAT: StatKind.FLOAT,
+    Kind.DECIMAL: StatKind.DECIMAL,
+    Kind.DATE: StatKind.DATE,
+    Kind.TIMESTAMP: StatKind.TIMESTAMP,
+    Kind.NTZ: StatKind.TIMESTAMP,
+    Kind.TEXT: StatKind.TEXT,
+    Kind.BOOLEAN: StatKind.BOOLEAN,
 }
-WHOLE_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 
 
 class StatColumn(NamedTuple):
@@ -125,29 +120,11 @@ def kind_of(data_type: DataType) -> StatKind:
     name = data_type.name
     if name.startswith("interval"):
         return StatKind.INTERVAL
-    if decimal_parts(name):
-        return StatKind.DECIMAL
-    return _KINDS.get(name, StatKind.OTHER)
-
-
-_MAX_DIGITS = 9
-"""Of a precision or scale with leading zeros: Python refuses to read a number of thousands of digits."""
-
-
-@lru_cache(maxsize=256)
-def decimal_parts(name: str) -> tuple[int, int] | None:
-    """Precision and scale of `decimal(p,s)`, None for any other type and for impossible ones."""
-    if name == "decimal":
-        return 10, 0
-    if not (name.startswith("decimal(") and name.endswith(")")):
-        return None
-    parts = [part.strip() for part in name[len("decimal(") : -1].split(",")]
-    if len(parts) not in (1, 2) or not all(part.isascii() and part.isdigit() for part in parts):
-        return None
-    if any(len(part) > _MAX_DIGITS for part in parts):
-        return None
-    precision, scale = int(parts[0]), int(parts[1]) if len(parts) == 2 else 0
-    return (precision, scale) if 1 <= precision <= 38 and scale <= precision else None
+    if name == "variant":
+        return StatKind.VARIANT
+    if name.startswith(FIXED_TEXTS):  # no type of a table schema: nothing is known of its bounds
+        return StatKind.OTHER
+    return _WRITTEN.get(value_kind(data_type), StatKind.OTHER)
 
 
 def bound_type(column: StatColumn) -> Any:  # Any: an Arrow type

@@ -10,16 +10,8 @@ from typing import Any, NamedTuple
 
 from deltacli.delta.encoding.json_depth import MAX_DEPTH, is_nested_deeply
 from deltacli.delta.encoding.value_text import has_bytes, parse_date, parse_moment
-from deltacli.delta.stats.schema import (
-    NULL_COUNT,
-    PER_COLUMN,
-    WHOLE_BITS,
-    ColumnPath,
-    StatColumn,
-    StatKind,
-    StatSchema,
-    decimal_parts,
-)
+from deltacli.delta.schema.kinds import WHOLE_BITS, decimal_parts
+from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, StatColumn, StatKind, StatSchema
 
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308

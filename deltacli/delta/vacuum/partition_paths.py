@@ -16,7 +16,7 @@ from deltacli.delta.checkpoint.parsed import parse_partition_values
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.partitions.text import HIVE_DEFAULT
 from deltacli.delta.predicate import parse_predicate
-from deltacli.delta.predicate.columns import Kind, kind_of
+from deltacli.delta.schema.kinds import Kind, value_kind
 from deltacli.delta.schema.names import places_of
 from deltacli.delta.schema.to_arrow import arrow_type
 from deltacli.delta.schema.types import StructField, StructType
@@ -112,7 +112,7 @@ def _is_sure(column: StructField, text: str | None) -> bool:
     """False for what is no text, and for a time of a zone that is not looked up."""
     if text is None:
         return False
-    return kind_of(column.data_type) is not Kind.TIMESTAMP or not _NAMED_ZONE.search(text)
+    return value_kind(column.data_type) is not Kind.TIMESTAMP or not _NAMED_ZONE.search(text)
 
 
 def _decoded(part: bytes) -> str | None:

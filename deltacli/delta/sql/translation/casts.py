@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deltacli.delta.predicate.columns import TIMES, Kind, kind_of
+from deltacli.delta.predicate.columns import TIMES
+from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.schema.widening import canonical_name
 from deltacli.delta.sql.translation.moments import date_text
@@ -24,7 +25,6 @@ from deltacli.delta.sql.translation.values import (
     failing,
     made,
 )
-from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
 
 _OTHER_NAMES = {"timestamp_ltz": "timestamp", "bool": "boolean"}
 _TYPES = frozenset(
@@ -74,7 +74,7 @@ _PLAIN = frozenset(
 
 
 def _cast(value: Value, wanted: PrimitiveType) -> Value:
-    kinds = (value.kind, kind_of(wanted))
+    kinds = (value.kind, value_kind(wanted))
     if kinds in _PLAIN:
         return made(f"CAST({value.sql} AS {duck_type(wanted)})", wanted, value, can_fail=True)
     match kinds:

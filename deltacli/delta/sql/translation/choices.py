@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deltacli.delta.predicate.columns import Kind
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import ArrayType, MapType, PrimitiveType
 from deltacli.delta.sql.translation.comparisons import Pair
 from deltacli.delta.sql.translation.literals import NULL, number_literal

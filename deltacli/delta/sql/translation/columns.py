@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from deltacli.delta.predicate.columns import Column, ColumnFinder, Kind
+from deltacli.delta.predicate.columns import Column, ColumnFinder
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
 from deltacli.delta.sql.translation.values import BOOLEAN, NotTranslated, Value, duck_type
 from deltacli.errors import UsageError

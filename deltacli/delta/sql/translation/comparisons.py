@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from deltacli.delta.predicate.columns import Kind
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.sql.translation.literals import date_literal, moment_literal, number_literal
 from deltacli.delta.sql.translation.values import (

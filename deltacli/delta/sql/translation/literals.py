@@ -9,6 +9,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from deltacli.delta.encoding.value_text import parse_date, parse_moment
+from deltacli.delta.schema.kinds import WHOLE_BITS
 from deltacli.delta.schema.types import PrimitiveType
 from deltacli.delta.sql.nodes import Node
 from deltacli.delta.sql.translation.values import (
@@ -26,7 +27,6 @@ from deltacli.delta.sql.translation.values import (
     double_literal,
     duck_type,
 )
-from deltacli.delta.stats.schema import WHOLE_BITS
 
 NULL = Value("NULL", VOID)
 _NUMBER = re.compile(r"([0-9]*)(\.?)([0-9]*)(?:E([+-]?[0-9]{1,3}))?(BD|[LSYDF])?", re.IGNORECASE)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from deltacli.delta.predicate.columns import TIMES, Kind
+from deltacli.delta.predicate.columns import TIMES
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.sql.translation.values import (
     DATE,
     INTEGER,

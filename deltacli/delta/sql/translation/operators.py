@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from deltacli.delta.predicate.columns import Kind
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.sql.translation.values import (
     DOUBLE,
     LONG,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from deltacli.delta.predicate.columns import Kind
 from deltacli.delta.predicate.literals import NoValueError
 from deltacli.delta.predicate.patterns import Pattern
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.sql.translation.java_regex import OTHER_LINE_ENDS, re2_of
 from deltacli.delta.sql.translation.operators import joined
 from deltacli.delta.sql.translation.values import (

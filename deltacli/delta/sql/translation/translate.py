@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from deltacli.delta.predicate.columns import Kind
+from deltacli.delta.schema.kinds import Kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructType, simple_name
 from deltacli.delta.sql.nodes import Form, Node
 from deltacli.delta.sql.parser import parse_expression

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from deltacli.delta.predicate.columns import Kind, kind_of
+from deltacli.delta.schema.kinds import WHOLE_BITS, Kind, decimal_parts, value_kind
 from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
-from deltacli.delta.stats.schema import WHOLE_BITS, decimal_parts
 
 
 class NotTranslated(Exception):
@@ -36,7 +35,7 @@ class Value(NamedTuple):
 
     @property
     def kind(self) -> Kind:
-        return kind_of(self.data_type)
+        return value_kind(self.data_type)
 
     @property
     def is_null(self) -> bool:
@@ -105,7 +104,7 @@ def duck_type(data_type: DataType) -> str:
             return found
         if parts := decimal_parts(data_type.name):
             return f"DECIMAL({parts[0]},{parts[1]})"
-        if kind_of(data_type) is Kind.TEXT:
+        if value_kind(data_type) is Kind.TEXT:
             return "VARCHAR"
     raise NotTranslated(f"a value of type {simple_name(data_type)} is in it")
 

@@ -1,0 +1,69 @@
+"""The primitive types of a schema by the kind of their values, for predicates, expressions and statistics alike."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import lru_cache
+
+from deltacli.delta.schema.types import DataType, PrimitiveType
+
+WHOLE_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+FIXED_TEXTS = ("char(", "varchar(")
+
+
+class Kind(StrEnum):
+    """How values compare: by their number, by their bytes, as doubles; OTHER values don't."""
+
+    WHOLE = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "floating-point"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    NTZ = "timestamp_ntz"
+    TEXT = "string"
+    BINARY = "binary"
+    BOOLEAN = "boolean"
+    OTHER = "other"
+
+
+_KINDS = {
+    **dict.fromkeys(("byte", "short", "integer", "long"), Kind.WHOLE),
+    **dict.fromkeys(("float", "double"), Kind.FLOAT),
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamp_ntz": Kind.NTZ,
+    "string": Kind.TEXT,
+    "binary": Kind.BINARY,
+    "boolean": Kind.BOOLEAN,
+}
+
+
+def value_kind(data_type: DataType) -> Kind:
+    """How the values of a type compare."""
+    if not isinstance(data_type, PrimitiveType):
+        return Kind.OTHER
+    if decimal_parts(data_type.name):
+        return Kind.DECIMAL
+    if data_type.name.startswith(FIXED_TEXTS):
+        return Kind.TEXT
+    return _KINDS.get(data_type.name, Kind.OTHER)
+
+
+_MAX_DIGITS = 9
+"""Of a precision or scale with leading zeros: Python refuses to read a number of thousands of digits."""
+
+
+@lru_cache(maxsize=256)
+def decimal_parts(name: str) -> tuple[int, int] | None:
+    """Precision and scale of `decimal(p,s)`, None for any other type and for impossible ones."""
+    if name == "decimal":
+        return 10, 0
+    if not (name.startswith("decimal(") and name.endswith(")")):
+        return None
+    parts = [part.strip() for part in name[len("decimal(") : -1].split(",")]
+    if len(parts) not in (1, 2) or not all(part.isascii() and part.isdigit() for part in parts):
+        return None
+    if any(len(part) > _MAX_DIGITS for part in parts):
+        return None
+    precision, scale = int(parts[0]), int(parts[1]) if len(parts) == 2 else 0
+    return (precision, scale) if 1 <= precision <= 38 and scale <= precision else None
