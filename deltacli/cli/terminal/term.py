@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -85,6 +86,7 @@ def cells(text: str) -> int:
     return len(text) if text.isascii() else sum(map(_cells_of, text))
 
 
+@lru_cache(maxsize=4_096)
 def _cells_of(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":
         return 0  # marks, joiners, and the vowels and finals of Hangul, which join their consonant

@@ -1,0 +1,28 @@
+"""Texts of a screen padded to one width: the fast ways agree with the definition, character by character."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+import pytest
+
+from deltacli.cli.render.aligned import write_aligned
+from deltacli.cli.render.columns import Column, pad
+from deltacli.cli.terminal.term import cells, visible
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize(
+    "texts",
+    [["a", "bcd"], ["größe", "straße", "é"], ["Жук", "ab"], ["漢字", "a"], ["e\u0301", "ab"], ["\x07é", "\u202ea"]],
+)
+def test_every_text_takes_the_cells_of_the_widest(texts: list[str], right: bool) -> None:
+    sink = io.BytesIO()
+    columns = [Column("p", str, right=right), Column("q", str)]
+
+    write_aligned(sink, columns, [pa.record_batch({"p": texts, "q": ["|"] * len(texts)})], keep_empty=True)
+
+    width = max(map(cells, map(visible, texts)))
+    expected = [f"{pad(visible(text), width, right=right)}  |" for text in texts]
+    assert expected == sink.getvalue().decode().splitlines()[1:]
