@@ -270,6 +270,34 @@ class Collector:
         found = self._of_log(batch.column("path"))
         self.protected.add(pc.drop_null(found.hashes), found.spare, self._take_vectors(batch.column("dv_id")))
 
+    def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
+        """Return everything that was taken."""
+        import pyarrow as pa
+
+        live = self.live.whole()
+        return References(
+            live=live,
+            live_written=live if self.is_decoded else self.written.whole(),
+            live_sizes=self.sizes.whole(),
+            live_vectors=self.live_vectors.whole(),
+            protected=_joined(self.protected, self.live_vectors),
+            removed=Keys(self.removed.whole(), self.removed_versions.whole()),
+            changes=Keys(self.changes.whole(), self.change_versions.whole()),
+            named=self.named.whole(),
+            vectors=self.vectors.whole(),
+            window=self._window,
+            listing=listing,
+            metadata=tuple(metadata),
+            faults=tuple(faults),
+            unknown_vector=self.unknown_vector,
+            escaping=self.escaping,
+            removals=pa.Table.from_batches(self.removals, removal_schema()),
+            some_live=tuple(self.some_live),
+            unlisted=self.unlisted.whole(),
+            history=self.history,
+            live_count=self.live_count,
+        )
+
     def _take_removed(self, paths: Any, vectors: Any, versions: Any, *, is_protected: bool) -> None:
         import pyarrow as pa
 
@@ -343,8 +371,6 @@ def collect_references(
 
     Raises what `read_snapshot` raises, for the versions to be kept, too.
     """
-    import pyarrow as pa
-
     table = snapshot.table
     listing = list_log(table.storage, progress=table.progress)
     runs = listing.commit_runs
@@ -353,41 +379,29 @@ def collect_references(
     metadata: list[Action] = []
     for rows in named_files(table, listing, faults, metadata):
         heap.take_commits(rows)
+    _take_newest(heap, snapshot, scope)
+    for version in keep_versions:
+        _take_version(heap, read_snapshot(table, version=version))
+    for other in protect:
+        with of_protected(other.table.uri):
+            _protect_table(other, heap, window.cutoff_ms)
+    return heap.finish(listing, metadata, faults)
+
+
+def _take_newest(heap: Collector, snapshot: Snapshot, scope: Scope | None) -> None:
+    """Take the live files and the tombstones of the newest version."""
     for batch in snapshot.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
             heap.take_live(batch.adds, scope)
         if batch.removes is not None and batch.removes.num_rows:
             heap.take_tombstones(batch.removes)
-    for version in keep_versions:
-        for batch in read_snapshot(table, version=version).narrow(with_records=False):
-            if batch.adds is not None and batch.adds.num_rows:
-                heap.take_needed(batch.adds)
-    for other in protect:
-        with of_protected(other.table.uri):
-            _protect_table(other, heap, window.cutoff_ms)
-    live = heap.live.whole()
-    return References(
-        live=live,
-        live_written=live if heap.is_decoded else heap.written.whole(),
-        live_sizes=heap.sizes.whole(),
-        live_vectors=heap.live_vectors.whole(),
-        protected=_joined(heap.protected, heap.live_vectors),
-        removed=Keys(heap.removed.whole(), heap.removed_versions.whole()),
-        changes=Keys(heap.changes.whole(), heap.change_versions.whole()),
-        named=heap.named.whole(),
-        vectors=heap.vectors.whole(),
-        window=window,
-        listing=listing,
-        metadata=tuple(metadata),
-        faults=tuple(faults),
-        unknown_vector=heap.unknown_vector,
-        escaping=heap.escaping,
-        removals=pa.Table.from_batches(heap.removals, removal_schema()),
-        some_live=tuple(heap.some_live),
-        unlisted=heap.unlisted.whole(),
-        history=heap.history,
-        live_count=heap.live_count,
-    )
+
+
+def _take_version(heap: Collector, snapshot: Snapshot) -> None:
+    """Take the live files of a version that must stay readable."""
+    for batch in snapshot.narrow(with_records=False):
+        if batch.adds is not None and batch.adds.num_rows:
+            heap.take_needed(batch.adds)
 
 
 def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
