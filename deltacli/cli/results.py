@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol
 
 from deltacli.cli.render.columns import Column, Row, write_table
 from deltacli.cli.render.json import EncodedItems, dumps, envelope
+from deltacli.cli.render.sections import Section, write_sections
 
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.render.state import Section
     from deltacli.cli.terminal.term import Terminal
 
 Json = Mapping[str, Any]  # Any: JSON values
@@ -128,8 +128,6 @@ class Result:
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write the text form: of a terminal, or of a pipe."""
-        from deltacli.cli.render.state import write_sections
-
         write_sections(sink, terminal, self.sections(terminal))
 
 
@@ -191,8 +189,6 @@ class Listing(Result, Generic[Row]):
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if sections := self.sections(terminal):
-            from deltacli.cli.render.state import write_sections
-
             write_sections(sink, terminal, sections)
         elif self.lists:
             shown = [column for column in self.columns if column.on_screen or not terminal.is_terminal]

@@ -13,7 +13,7 @@ import sys
 import termios
 from pathlib import Path
 
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.render.sections import Section, write_sections
 from deltacli.cli.terminal.term import Terminal
 from tests.cli.support import ROOT, deltacli
 

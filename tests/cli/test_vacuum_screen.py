@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.formats import NDJSON
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.render.sections import Section, write_sections
 from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from deltacli.api.table import Table
 from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
-from deltacli.operations.table.table import Table
 from tests.support.actions import Action
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built

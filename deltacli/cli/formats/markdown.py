@@ -15,7 +15,7 @@ from deltacli.cli.terminal.term import CONTROL, Terminal, encoded, visible
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.render.state import Section
+    from deltacli.cli.render.sections import Section
     from deltacli.cli.results import Result
 
 _ESCAPES = {

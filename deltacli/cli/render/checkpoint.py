@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import dumps, envelope
-from deltacli.cli.render.state import Section
+from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Listing
 from deltacli.units import format_count, format_size, plural
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.state import Section
+from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Listing
 from deltacli.cli.terminal.term import Style
 from deltacli.units import format_moment, format_size, plural

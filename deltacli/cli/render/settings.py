@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column, write_table
 from deltacli.cli.render.json import envelope
-from deltacli.cli.render.state import Section, write_sections
+from deltacli.cli.render.sections import Section, write_sections
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
 

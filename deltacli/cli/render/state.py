@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
-from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.units import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
 if TYPE_CHECKING:
@@ -18,17 +19,6 @@ if TYPE_CHECKING:
 
 _LISTED = 10
 _COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A label and the lines beside it."""
-
-    label: str
-    lines: Sequence[str]
-    style: Style = Style.PLAIN
-    is_cut: bool = True
-    """Longer lines are cut to the screen; else they go on below, because half of them says nothing."""
 
 
 def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts: bool) -> list[Section]:
@@ -54,40 +44,6 @@ def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts:
     if snapshot.problems:
         sections.append(Section("problems", list(snapshot.problems), Style.PROBLEM))
     return [section for section in sections if section.lines]
-
-
-def write_sections(sink: BinaryIO, terminal: Terminal, sections: Sequence[Section]) -> None:
-    """Write labelled lines, cut to a terminal's width (on a narrow one below their label), uncut into a pipe."""
-    width = max(len(section.label) for section in sections)
-    is_narrow = terminal.width is not None and terminal.width < 2 * (width + 2)
-    for section in sections:
-        if is_narrow:
-            sink.write(f"{terminal.paint(section.label, Style.HEADING)}\n".encode())
-        room = None if terminal.width is None else terminal.width - 2 - (0 if is_narrow else width)
-        for number, line in enumerate(_fitted(section, room)):
-            label = "" if is_narrow or number else section.label
-            label = terminal.paint(label if is_narrow else f"{label:<{width}}", Style.HEADING)
-            text = visible(line) if room is None else shorten(for_screen(line), room)
-            sink.write(f"{label}  {terminal.paint(text, section.style)}\n".encode("utf-8", "surrogateescape"))
-
-
-def _fitted(section: Section, room: int | None) -> Iterator[str]:
-    """The lines of a section; what may not be cut goes on in lines of its own."""
-    for line in section.lines:
-        if room is None or section.is_cut or len(line) <= room:
-            yield line
-        else:
-            yield from _folded(line, room)
-
-
-def _folded(line: str, room: int) -> Iterator[str]:
-    """A line in several, cut between words where that leaves none of them half empty."""
-    room = max(room, 1)
-    while len(line) > room:
-        blank = line.rfind(" ", room // 2, room + 1)
-        yield line[: room if blank < 0 else blank]
-        line = line[room if blank < 0 else blank + 1 :]
-    yield line
 
 
 def _version(summary: SnapshotSummary, terminal: Terminal) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.options.shared import Run, TableArgument
-from deltacli.cli.render.state import Section
+from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.units import format_count, format_size, plural
 

@@ -8,7 +8,7 @@ import typer
 
 from deltacli.cli.options.shared import Run, TableArgument, VersionOption
 from deltacli.cli.render.json import dumps
-from deltacli.cli.render.state import Section
+from deltacli.cli.render.sections import Section
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.shell import quoted_table
 from deltacli.errors import EXIT_FINDINGS, UsageError

@@ -18,7 +18,7 @@ from deltacli.units import format_moment, format_size
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.cli.render.state import Section
+    from deltacli.cli.render.sections import Section
     from deltacli.operations.vacuum.plan import VacuumPlan
 
 _NAMES = ("path", "sizeBytes", "modificationTimeMs", "reason", "removedAtVersion")

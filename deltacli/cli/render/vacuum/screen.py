@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from deltacli.cli.render.state import Section
+from deltacli.cli.render.sections import Section
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.plan import Mode
 from deltacli.units import (

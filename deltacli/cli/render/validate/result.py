@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
-from deltacli.cli.render.state import Section
+from deltacli.cli.render.sections import Section
 from deltacli.cli.render.validate.findings import write_text
 from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
 from deltacli.cli.render.validate.verdict import judge

@@ -7,7 +7,6 @@ same table with the same past, a log that shows everything since, and a retentio
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from deltacli.delta.log.segment import LogListing
@@ -16,7 +15,7 @@ from deltacli.errors import FileMissing, Refused
 from deltacli.operations.log.log_files import digest, log_location
 from deltacli.operations.table.log import list_log
 from deltacli.operations.vacuum.plan import VacuumPlan
-from deltacli.units import format_duration, format_timestamp, ranges_of
+from deltacli.units import format_duration, format_spans, format_timestamp, gaps_in
 
 if TYPE_CHECKING:
     from deltacli.operations.table.handle import TableHandle
@@ -116,7 +115,7 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
         listing = list_log(table.storage, start_version=version, progress=table.progress)
     found = digest_commit(table, listing, version)
     is_known = found is not None or plan.snapshot_sha256 is None
-    missing = _missing(listing, version + 1 if is_known else version, snapshot.version)
+    missing = gaps_in(listing.commits, version + 1 if is_known else version, snapshot.version)
     if missing:
         raise Refused(
             "commits since the plan are no longer in the log: what they need can't be known",
@@ -124,7 +123,7 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
             facts={
                 "planned at": f"version {version}, {format_timestamp(plan.now_ms)}",
                 "newest": str(snapshot.version),
-                "missing commits": missing,
+                "missing commits": format_spans(missing),
                 "next": "make a new plan",
             },
             hint=_AGAIN,
@@ -136,14 +135,3 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
             facts={"why": "the log was restored from a backup and written on", "next": "make a new plan"},
             hint=_AGAIN,
         )
-
-
-def _missing(listing: LogListing, first: int, last: int) -> str:
-    """The commits from `first` to `last` that are not there, as ranges; empty where all are.
-
-    The time depends on those that are there: a version may be 2^60.
-    """
-    there = (version for version in listing.commits if first <= version <= last)
-    runs = ranges_of([first - 1, *there, last + 1])
-    gaps = [(end + 1, start - 1) for (_, end), (start, _) in pairwise(runs)]
-    return ", ".join(str(start) if start == end else f"{start}-{end}" for start, end in gaps)
