@@ -9,6 +9,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.shell import again_with
 from deltacli.cli.terminal.term import close_live_line, for_screen, write_stderr
+from deltacli.cli.terminal.waiting import read_line
 from deltacli.clock import system_clock
 from deltacli.errors import Refused
 from deltacli.units import format_timestamp
@@ -66,4 +67,5 @@ def _ask(what: str) -> bool:
     close_live_line()
     sys.stdout.flush()
     write_stderr(f"{for_screen(what)}? [y/N] ")
-    return sys.stdin.readline().strip().lower() in _YES
+    answer = read_line(sys.stdin.fileno()).decode("utf-8", "replace")
+    return answer.strip().lower() in _YES

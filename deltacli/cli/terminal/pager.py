@@ -16,6 +16,7 @@ from typing import BinaryIO
 from deltacli.cli.formats import Cleaning, Format
 from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front
 from deltacli.cli.terminal.term import CONTROL, PagerQuitError, cells, close_live_line, escaped_json
+from deltacli.cli.terminal.waiting import wait_for_end, write_all
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
@@ -117,8 +118,7 @@ class Screen:
         assert self._process is not None
         assert self._process.stdin is not None
         try:
-            self._process.stdin.write(text)
-            self._process.stdin.flush()
+            write_all(self._process.stdin.fileno(), text)
         except BrokenPipeError as quitted:
             raise PagerQuitError from quitted
 
@@ -131,7 +131,7 @@ class Screen:
                 self._process.terminate()
             with contextlib.suppress(BrokenPipeError):  # it was left before it had read everything
                 self._process.stdin.close()
-            self._process.wait()
+            wait_for_end(self._process)
         finally:
             self._in_front.__exit__(None, None, None)
 
