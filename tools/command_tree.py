@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from deltacli.cli.app import build_app
-from deltacli.cli.options.shared import TAKES_VALUE
+from deltacli.cli.options.global_options import TAKES_VALUE
 
 
 class Kind(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from deltacli.cli.options.shared import TAKES_VALUE
+from deltacli.cli.options.global_options import TAKES_VALUE
 
 Path = tuple[str, ...]
 """The words that lead to a command, or to a group of commands; the root has none."""

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Sequence
 
 from deltacli import __version__
-from deltacli.cli.options.shared import require_target
+from deltacli.cli.options.targets import require_target
 from deltacli.errors import UsageError
 from deltacli.operations.validate.trend import Entry, last_like, read_history
 from deltacli.storage.replacement import unwritable

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run, require_target
+from deltacli.cli.options.shared import Run
+from deltacli.cli.options.targets import require_target
 from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.errors import DeltacliError, UsageError
 from deltacli.storage.secrets import without_secrets

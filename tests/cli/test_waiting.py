@@ -58,7 +58,9 @@ def test_a_signal_right_before_the_system_call_ends_the_wait(
 
     def interrupted_select(reads: list[int], writes: list[int], faults: list[int]) -> Any:
         # The calls run within one instruction of the interpreter: no handler runs between them.
-        found.extend(map(operator.call, [_thread.interrupt_main, partial(real, reads, writes, faults, _A_LIMIT)]))
+        call: Callable[[Callable[[], Any]], Any] = operator.call
+        calls: list[Callable[[], Any]] = [_thread.interrupt_main, partial(real, reads, writes, faults, _A_LIMIT)]
+        found.extend(map(call, calls))
         return found[-1]
 
     monkeypatch.setattr(select, "select", interrupted_select)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.options.shared import TAKES_VALUE
+from deltacli.cli.options.global_options import TAKES_VALUE
 from deltacli.delta.schema.widening import INTEGER_DIGITS, WIDER
 from deltacli.operations.table.problems import EXPLAINED
 from tests.cli.support import ROOT, deltacli, make_sample

@@ -14,8 +14,8 @@ from deltacli.cli.options.shared import (
     Run,
     TableArgument,
     YesOption,
-    require_target,
 )
+from deltacli.cli.options.targets import require_target
 from deltacli.cli.options.vacuum import (
     AllowBelow,
     Apply,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import inspect
 import os
 import stat
@@ -22,9 +21,17 @@ from deltacli.cli.options.configuration import (
     parse_storage_option,
     read_configuration,
     retry_budget_of,
-    table_around,
+)
+from deltacli.cli.options.global_options import (
+    DEFAULTS,
+    GLOBAL_OPTIONS,
+    ColourChoice,
+    LogFormat,
+    ProgressChoice,
+    TableFormat,
 )
 from deltacli.cli.options.moments import parse_moment
+from deltacli.cli.options.targets import require_directory, require_target
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.output import open_sink
 from deltacli.cli.terminal.term import Terminal, close_live_line, detect_terminal, say, say_json
@@ -38,29 +45,6 @@ if TYPE_CHECKING:
     from deltacli.storage import Allowed, Storage
 
 DEFAULT_LIMIT = 20
-
-
-class ColourChoice(StrEnum):
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
-
-
-class ProgressChoice(StrEnum):
-    AUTO = "auto"
-    ALWAYS = "always"
-    NEVER = "never"
-    JSON = "json"
-
-
-class LogFormat(StrEnum):
-    TEXT = "text"
-    JSON = "json"
-
-
-class TableFormat(StrEnum):
-    DELTA = "delta"
-    PAIMON = "paimon"
 
 
 TableArgument = Annotated[
@@ -119,115 +103,6 @@ def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotatio
             bool, typer.Option("--json", help="The same as --format json.", hidden="json" not in list(formats))
         ],
     }
-
-
-_SHARED: Mapping[str, Any] = {  # Any: annotations
-    **_format_options(AnyFormat),
-    "output": Annotated[
-        str | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the result there, atomically, instead of stdout.",
-            show_default=False,
-        ),
-    ],
-    "now": Annotated[
-        str | None,
-        typer.Option("--now", metavar="T", help="The clock, for reproducible runs.", show_default=False),
-    ],
-    "storage_option": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--storage-option",
-            metavar="K=V",
-            help="Passed to the store; K=@FILE reads the value from a file. Repeatable.",
-            show_default=False,
-        ),
-    ],
-    "retry_budget": Annotated[
-        str | None,
-        typer.Option(
-            "--retry-budget",
-            metavar="DURATION",
-            help="How long a request to a store is repeated; 0s = never.  [default: 60s]",
-            show_default=False,
-        ),
-    ],
-    "allow_external": Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-external",
-            metavar="PREFIX",
-            help="Open files outside the table below this path or URI. Repeatable.",
-            show_default=False,
-        ),
-    ],
-    "table_format": Annotated[
-        TableFormat | None,
-        typer.Option("--table-format", metavar="delta|paimon", help="Do not detect the format.", show_default=False),
-    ],
-    "config": Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="Defaults for these options, as TOML.", show_default=False),
-    ],
-    "colour": Annotated[
-        ColourChoice | None,
-        typer.Option(
-            "--color", metavar="auto|always|never", help="Colour on stdout.  [default: auto]", show_default=False
-        ),
-    ],
-    "progress": Annotated[
-        ProgressChoice | None,
-        typer.Option(
-            "--progress",
-            metavar="auto|always|never|json",
-            help="Progress on stderr; auto: on a terminal.  [default: auto]",
-            show_default=False,
-        ),
-    ],
-    "log_format": Annotated[
-        LogFormat | None,
-        typer.Option(
-            "--log-format",
-            metavar="text|json",
-            help="Notes and errors on stderr; default: json with --format json or ndjson, else text.",
-            show_default=False,
-        ),
-    ],
-    "no_pager": Annotated[bool, typer.Option("--no-pager", help="Never show a long result in a pager.")],
-    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="No notes and no progress on stderr.")],
-    "verbose": Annotated[
-        int,
-        typer.Option(
-            "-v", "--verbose", count=True, help="Say more on stderr; -vv adds tracebacks.", show_default=False
-        ),
-    ],
-}
-
-_DEFAULTS: Mapping[str, Any] = {"as_json": False, "no_pager": False, "quiet": False, "verbose": 0}  # Any: option values
-
-TAKES_VALUE: Mapping[str, bool] = {
-    "--format": True,
-    "--json": False,
-    "--output": True,
-    "--now": True,
-    "--storage-option": True,
-    "--retry-budget": True,
-    "--allow-external": True,
-    "--table-format": True,
-    "--config": True,
-    "--color": True,
-    "--progress": True,
-    "--log-format": True,
-    "--no-pager": False,
-    "-q": False,
-    "--quiet": False,
-    "-v": False,
-    "-vv": False,
-    "--verbose": False,
-}
-"""Shared options that may also stand before the command."""
 
 
 class ReaderGoneError(Exception):
@@ -341,13 +216,14 @@ def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = A
         for name, parameter in inspect.signature(command).parameters.items()
         if name != "run"
     ]
+    declared = {**_format_options(formats), **GLOBAL_OPTIONS}
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=annotation)
-        for name, annotation in {**_SHARED, **_format_options(formats)}.items()
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=DEFAULTS.get(name), annotation=annotation)
+        for name, annotation in declared.items()
     ]
 
     def invoke(**options: Any) -> None:  # Any: whatever typer parsed
-        run = make_run(formats=formats, **{name: options.pop(name) for name in _SHARED})
+        run = make_run(formats=formats, **{name: options.pop(name) for name in declared})
         try:
             command(run, **options)
         except BrokenPipeError as closed:  # typer would turn it into exit 1
@@ -384,35 +260,22 @@ def make_run(
     path = config or os.environ.get("DELTACLI_CONFIG")
     settings = read_configuration(path)
     configuration = f"in the configuration {path}"
-    if as_json and output_format not in (None, "json"):
-        raise UsageError(f"--json and --format {output_format} contradict each other")
-    if table_format is TableFormat.PAIMON:
-        raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
-    if as_json and "json" not in list(formats):
-        raise UsageError("--json: this command has one format of its own", hint="leave --json out")
+    _require_readable(formats, output_format, table_format, as_json=as_json)
     wished = _wished_format(formats, output_format, settings, configuration, as_json=as_json)
     chosen = FORMATS.get(wished, TABLE) if wished in list(formats) else TABLE
     colours = colour or one_of(ColourChoice, settings.get("color"), f"color {configuration}") or ColourChoice.AUTO
-    shows = (
-        progress
-        or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
-        or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
-        or ProgressChoice.AUTO
-    )
+    shows = _progress_choice(progress, settings, configuration)
     logs = log_format or (LogFormat.JSON if wished in FORMATS and FORMATS[wished].errors_are_json else LogFormat.TEXT)
     invocation.log_is_json, invocation.verbosity = logs is LogFormat.JSON, verbose
     if output is not None:
         require_target(output, "--output")
-        _require_directory(output)
+        require_directory(output)
     is_quiet = quiet or settings.get("quiet") is True
     return Run(
         format=chosen,
         output=output,
         clock=fixed_clock(parse_moment("--now", now, invocation.arguments)) if now is not None else system_clock,
-        storage_options={
-            **settings.get("storage_options", {}),
-            **dict(map(parse_storage_option, storage_option or [])),
-        },
+        storage_options=_storage_options(settings, storage_option),
         terminal=detect_terminal(colours, to_file=output not in (None, "-")),
         quiet=is_quiet,
         verbosity=verbose,
@@ -424,6 +287,35 @@ def make_run(
         retry_budget_ms=retry_budget_of(retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
     )
+
+
+def _require_readable(
+    formats: type[StrEnum], output_format: StrEnum | None, table_format: TableFormat | None, *, as_json: bool
+) -> None:
+    """Raise UsageError for options that contradict each other, and for tables that this version cannot read."""
+    if as_json and output_format not in (None, "json"):
+        raise UsageError(f"--json and --format {output_format} contradict each other")
+    if table_format is TableFormat.PAIMON:
+        raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
+    if as_json and "json" not in list(formats):
+        raise UsageError("--json: this command has one format of its own", hint="leave --json out")
+
+
+def _progress_choice(
+    given: ProgressChoice | None, settings: Mapping[str, Any], configuration: str
+) -> ProgressChoice:  # Any: TOML values
+    """The kind of progress: option, then environment, then configuration file. Raises UsageError."""
+    return (
+        given
+        or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
+        or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
+        or ProgressChoice.AUTO
+    )
+
+
+def _storage_options(settings: Mapping[str, Any], given: list[str] | None) -> dict[str, str]:  # Any: TOML values
+    """The options of the store; those of the command line replace those of the configuration. Raises UsageError."""
+    return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
 def _wished_format(
@@ -440,32 +332,6 @@ def _wished_format(
         or one_of(defaults, settings.get("format"), f"format {configuration}")
         or "table"
     )
-
-
-def require_target(output: str, option: str) -> None:
-    """Raise UsageError where a result must not be written: in a table any name may be that of a data file."""
-    if not output:
-        raise UsageError(f"{option} is an empty name")
-    if output == "-":
-        return
-    directory = os.path.dirname(os.path.realpath(output))
-    if "_delta_log" in directory.split(os.sep):
-        raise UsageError(f"{option} {output} is inside the log of a table, which a result would damage")
-    if (table := table_around(output)) is None:
-        return
-    raise UsageError(
-        f"{option} {output} is inside a table, whose files a result would mix with or replace",
-        facts={"table": table},
-        hint=f"name a file outside of the table after {option}",
-    )
-
-
-def _require_directory(output: str) -> None:
-    """Raise StorageFailed where there is no directory for a result, before anything is done that it would tell of."""
-    if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
-        from deltacli.storage.replacement import unwritable
-
-        raise unwritable(output, FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
 
 
 def _start_progress(choice: ProgressChoice) -> Progress:
