@@ -465,7 +465,7 @@ again;TEXT
 --fail-on;error warning info;once;The least severity that is exit 1.
 --baseline;FILE;once;Accept the findings written down there.
 --write-baseline;FILE;once;Write today'\''s findings down, to accept them from now on, and exit 0.
---history;FILE;once;Add a line with the counts of this run, and say what changed since the last.
+--trend;FILE;once;Add a line with the counts of this run to FILE, and compare it with the run before.
 --profile;current draft;once;The protocol as it is, or only what its old draft asks.
 --max-findings;TEXT;once;Findings shown for each rule and table, 0 = all.
 --exit-zero;-;once;Exit 0 whatever is found.

@@ -1,4 +1,4 @@
-"""`validate --history FILE`: the file that gets a line a run, and the sentence that compares a run with the last."""
+"""`validate --trend FILE`: the file that gets one line per run, and the sentence that compares a run with the last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Trend:
     """A history of runs. It is read, and refused where it is none, before anything is checked."""
 
     def __init__(self, name: str) -> None:
-        require_target(name, "--history")
+        require_target(name, "--trend")
         self._name = name
         self._entries = read_history(_read(name), name)
 
@@ -48,7 +48,7 @@ def comparison(before: Entry, now: Entry) -> str:
     """What changed between two runs, in one line."""
     changes = [
         f"{plural(abs(new - old), noun)} {'more' if new > old else 'fewer'}"
-        for noun, old, new in zip(("error", "warning", "info"), before.tally[:3], now.tally[:3], strict=True)
+        for noun, old, new in zip(("error", "warning", "note"), before.tally[:3], now.tally[:3], strict=True)
         if new != old
     ]
     day = _day(before, now)
@@ -77,16 +77,16 @@ def _read(name: str) -> bytes:
     parent = os.path.dirname(os.path.abspath(name))
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
-            raise UsageError(f"--history {name} is no regular file", code="usage.history")
+            raise UsageError(f"--trend {name} is not a regular file", code="usage.history")
         with open(name, "rb") as file:
             data = file.read()
     except FileNotFoundError:
         if not os.path.isdir(parent):
-            raise UsageError(f"--history {name}: there is no directory {parent}", code="usage.history") from None
+            raise UsageError(f"--trend {name}: directory {parent} not found", code="usage.history") from None
         target, data = parent, b""
     except OSError as fault:
         raise UsageError(
-            f"--history {name} can't be read: {(fault.strerror or str(fault)).lower()}", code="usage.history"
+            f"--trend {name} cannot be read: {(fault.strerror or str(fault)).lower()}", code="usage.history"
         ) from fault
     else:
         target = name

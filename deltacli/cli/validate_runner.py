@@ -41,12 +41,12 @@ class ValidateOptions(NamedTuple):
     most: int
     baseline: str | None
     write_baseline: str | None
-    history: str | None
+    trend: str | None
     brief: bool
 
     @property
     def left_out_by(self) -> dict[str, object]:
-        """The options that leave something out, as a history of runs names them."""
+        """The options that leave something out, as a trend names them."""
         named: dict[str, object] = {
             "select": list(self.select),
             "ignore": list(self.ignore),
@@ -169,7 +169,7 @@ class Checker:
         return bool(self._failures) and not self._tables
 
     def entry(self, exit_code: int) -> Entry:
-        """The run as a line of a history."""
+        """The run as a line of a trend."""
         from deltacli.operations.validate.trend import Entry
 
         return Entry(
@@ -217,7 +217,7 @@ class Checker:
         from deltacli.operations.validate.validate import validate_table
 
         wanted = self._wanted
-        needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.history))
+        needs_all = any(name is not None for name in (wanted.baseline, wanted.write_baseline, wanted.trend))
         label = _label(target, wanted.baseline)
         sieve = _FindingFilter(wanted, label, self._baseline, tell)
         gc.disable()  # actions are millions of objects and no cycles: a tenth of the time, no more memory
@@ -249,8 +249,8 @@ class Checker:
         if wanted.write_baseline is not None:
             own = _label(target, wanted.write_baseline)
             self._to_accept += [(own, finding) for finding in found.findings]
-        if wanted.history is not None:
-            self._tallies.append(_tally(_label(target, wanted.history), found, sieve))
+        if wanted.trend is not None:
+            self._tallies.append(_tally(_label(target, wanted.trend), found, sieve))
 
     def _may_fail(self, found: Validation) -> bool:
         """True if a finding that nobody has seen may reach the limit."""
@@ -316,7 +316,7 @@ def _tally(label: str, found: Validation, sieve: _FindingFilter) -> TableTally:
 
 
 def _label(target: Target, baseline: str | None) -> str:
-    """What a table is called in a baseline or a history: a local one by its path from there, so that both can move
+    """What a table is called in a baseline or a trend: a local one by its path from there, so that both can move
     together.
     """
     from deltacli.storage import LocalStorage

@@ -165,7 +165,7 @@ def test_columns_must_name_one(command: tuple[str, ...], sample: Path) -> None:
         ("vacuum {table} --dry-run", "--output"),
         ("vacuum {table}", "--save-plan"),
         ("validate {table}", "--write-baseline"),
-        ("validate {table}", "--history"),
+        ("validate {table}", "--trend"),
         ("read {table} --format parquet", "--output"),
     ],
 )

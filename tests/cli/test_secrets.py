@@ -26,7 +26,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "read": ("read", "{table}", "--format", "ndjson"),
     "changes": ("changes", "{table}", "--from", "0"),
     "checkpoint": ("checkpoint", "{table}"),
-    "validate": ("validate", "{table}", "--history", "history.ndjson"),
+    "validate": ("validate", "{table}", "--trend", "history.ndjson"),
     "validate as SARIF": ("validate", "local", "{table}", "--format", "sarif", "--output", "report.sarif"),
     "validate as JUnit": ("validate", "local", "{table}", "--format", "junit"),
     "validate for GitHub": (

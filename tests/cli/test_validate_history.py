@@ -1,4 +1,4 @@
-"""`validate --history`: a line a run, whatever becomes of the run, and what changed since the last one like it."""
+"""`validate --trend`: one line per run, whatever becomes of the run, and what changed since the last one like it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_each_run_adds_a_line_with_what_it_looked_at_and_what_it_found(lake: Pat
     Path("lake/bad/_delta_log/00000000000000000015.json").write_text(BAD * 3)
 
     codes = [
-        validate("lake", *ONLY, *NOW, "--history", str(FILE), "--max-findings", "1").code,
-        validate("lake", "none", *ONLY, "--history", str(FILE), "--exit-zero").code,
-        validate("none", "--history", str(FILE), "--level", "storage", "--fail-on", "info").code,
-        validate("lake/deep", *ONLY, "--history", str(FILE), "--format", "ndjson").code,
+        validate("lake", *ONLY, *NOW, "--trend", str(FILE), "--max-findings", "1").code,
+        validate("lake", "none", *ONLY, "--trend", str(FILE), "--exit-zero").code,
+        validate("none", "--trend", str(FILE), "--level", "storage", "--fail-on", "info").code,
+        validate("lake/deep", *ONLY, "--trend", str(FILE), "--format", "ndjson").code,
     ]
     first, second, third, fourth = lines()
 
@@ -59,8 +59,8 @@ def test_each_run_adds_a_line_with_what_it_looked_at_and_what_it_found(lake: Pat
 
 
 def test_what_a_baseline_accepts_is_counted_apart(lake: Path, validate: Run) -> None:
-    validate("lake", *ONLY, "--write-baseline", "known.json", "--history", str(FILE))
-    validate("lake", *ONLY, "--baseline", "known.json", "--history", str(FILE))
+    validate("lake", *ONLY, "--write-baseline", "known.json", "--trend", str(FILE))
+    validate("lake", *ONLY, "--baseline", "known.json", "--trend", str(FILE))
 
     written, held = lines()
 
@@ -71,7 +71,7 @@ def test_what_a_baseline_accepts_is_counted_apart(lake: Path, validate: Run) -> 
 
 def test_what_limited_the_run_is_named(lake: Path, validate: Run) -> None:
     validate(
-        "lake/deep", "--level", "data", "--sample", "5%", "--where", "trip > 1", "--profile", "draft", "--history", "h"
+        "lake/deep", "--level", "data", "--sample", "5%", "--where", "trip > 1", "--profile", "draft", "--trend", "h"
     )
 
     assert {"profile": "draft", "sample": "5%", "where": "trip > 1"} == lines(Path("h"))[0]["limits"]
@@ -79,10 +79,10 @@ def test_what_limited_the_run_is_named(lake: Path, validate: Run) -> None:
 
 def test_tables_and_history_can_be_moved_together(lake: Path, validate: Run) -> None:
     (lake / "moved").mkdir()
-    validate("lake", *ONLY, "--history", str(FILE))
+    validate("lake", *ONLY, "--trend", str(FILE))
     for name in ("lake", FILE):
         shutil.move(name, lake / "moved" / name)
-    validate("moved/lake", *ONLY, "--history", "moved/trend.ndjson")
+    validate("moved/lake", *ONLY, "--trend", "moved/trend.ndjson")
 
     before, after = read_history(Path("moved/trend.ndjson").read_bytes(), "")
 
@@ -90,15 +90,15 @@ def test_tables_and_history_can_be_moved_together(lake: Path, validate: Run) -> 
 
 
 def test_a_wrong_command_line_adds_no_line(lake: Path, validate: Run) -> None:
-    assert 2 == validate("lake", "--select", "no.rule", "--history", str(FILE)).code
+    assert 2 == validate("lake", "--select", "no.rule", "--trend", str(FILE)).code
     assert not FILE.exists()
 
 
 @pytest.mark.parametrize("start", [b"", b"\n\n"])
 def test_a_last_line_without_its_end_gets_one(start: bytes, lake: Path, validate: Run) -> None:
-    validate("lake", *ONLY, "--history", str(FILE))
+    validate("lake", *ONLY, "--trend", str(FILE))
     FILE.write_bytes(start + FILE.read_bytes().rstrip(b"\n"))
-    validate("lake", *ONLY, "--history", str(FILE))
+    validate("lake", *ONLY, "--trend", str(FILE))
 
     assert start + b"{" == FILE.read_bytes()[: len(start) + 1]
     assert 2 == len(read_history(FILE.read_bytes(), "trend.ndjson"))
@@ -115,28 +115,28 @@ def test_a_last_line_without_its_end_gets_one(start: bytes, lake: Path, validate
     ],
 )
 def test_a_file_that_is_no_history_is_refused_before_anything_is_checked(text: str, lake: Path, validate: Run) -> None:
-    validate("lake", *ONLY, "--history", str(FILE))
+    validate("lake", *ONLY, "--trend", str(FILE))
     content = FILE.read_bytes() + text.encode("latin-1")
     FILE.write_bytes(content)
 
-    result = validate("lake", *ONLY, "--history", str(FILE), "--json")
+    result = validate("lake", *ONLY, "--trend", str(FILE), "--json")
 
     assert (2, "", "usage.history") == (result.code, result.out, result.error["code"])
-    assert "trend.ndjson:2: the line is none of a history of validate" == result.error["message"]
+    assert "trend.ndjson:2: the line is not a run of validate" == result.error["message"]
     assert content == FILE.read_bytes()
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("none/trend.ndjson", "there is no directory"),
-        ("lake", "is no regular file"),
+        ("none/trend.ndjson", "not found"),
+        ("lake", "is not a regular file"),
         ("lake/bad/_delta_log/trend.ndjson", "inside the log"),
         ("known.json", "the same file"),
     ],
 )
 def test_a_place_for_no_history_is_refused(name: str, said: str, lake: Path, validate: Run) -> None:
-    result = validate("lake", *ONLY, "--write-baseline", "known.json", "--history", name)
+    result = validate("lake", *ONLY, "--write-baseline", "known.json", "--trend", name)
 
     assert (2, "") == (result.code, result.out)
     assert said in result.err
@@ -179,9 +179,9 @@ def test_a_comparison_is_one_line(before: Entry, now: Entry, said: str) -> None:
 
 
 def test_a_terminal_is_told_what_changed_and_a_pipe_is_not(lake: Path, validate: Run) -> None:
-    assert "" == validate("lake", *ONLY, *NOW, "--history", str(FILE)).err
+    assert "" == validate("lake", *ONLY, *NOW, "--trend", str(FILE)).err
     Path("lake/bad/_delta_log/00000000000000000015.json").unlink()
-    options = ("lake", *ONLY, "--now", "2026-11-21", "--history", str(FILE))
+    options = ("lake", *ONLY, "--now", "2026-11-21", "--trend", str(FILE))
 
     with Session("validate", *options) as session:
         _, shown = session.finish()
@@ -190,3 +190,16 @@ def test_a_terminal_is_told_what_changed_and_a_pipe_is_not(lake: Path, validate:
     assert "note: 1 error fewer than 2026-11-20; gone: commit.bad-json" in shown
     assert "" == piped.err
     assert 3 == len(lines())
+
+
+def test_the_former_name_of_the_option_does_the_same(lake: Path, validate: Run) -> None:
+    validate("lake", *ONLY, "--history", str(FILE))
+    both = validate("lake", *ONLY, "--history", str(FILE), "--trend", "other.ndjson")
+    shown = validate("--help").out
+
+    assert 1 == len(FILE.read_text().splitlines())
+    assert (2, "error: --history is the former name of --trend: trend.ndjson and other.ndjson are two files") == (
+        both.code,
+        both.err.splitlines()[0],
+    )
+    assert ("--trend" in shown, "--history" in shown) == (True, False)

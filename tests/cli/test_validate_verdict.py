@@ -107,7 +107,7 @@ def test_text_ends_with_what_is_at_stake_and_silence_where_nothing_is(lake: Path
         "lake/bad: it can't be read (commit.bad-json)",
         "all 2 tables: 1 at risk, 0 with things to look at, 1 with neither",
     ] == both.splitlines()[-3:]
-    assert ["table           version  errors  warnings  infos", "lake/deep/good       14       0         0      0"] == (
+    assert ["table           version  errors  warnings  notes", "lake/deep/good       14       0         0      0"] == (
         good.splitlines()
     )
 

@@ -117,14 +117,18 @@ WriteBaselineOption = Annotated[
         show_default=False,
     ),
 ]
-HistoryOption = Annotated[
+TrendOption = Annotated[
     str | None,
     typer.Option(
-        "--history",
+        "--trend",
         metavar="FILE",
-        help="Add a line with the counts of this run, and say what changed since the last.",
+        help="Add a line with the counts of this run to FILE, and compare it with the run before.",
         show_default=False,
     ),
+]
+HistoryOption = Annotated[
+    str | None,
+    typer.Option("--history", metavar="FILE", help="The former name of --trend.", hidden=True, show_default=False),
 ]
 ProfileOption = Annotated[
     ProfileChoice,
@@ -150,6 +154,7 @@ def validate(
     fail_on: FailOnOption = FailOn.ERROR,
     baseline: BaselineOption = None,
     write_baseline: WriteBaselineOption = None,
+    trend: TrendOption = None,
     history: HistoryOption = None,
     profile: ProfileOption = ProfileChoice.CURRENT,
     max_findings: MaxFindingsOption = DEFAULT_MOST,
@@ -171,7 +176,7 @@ def validate(
       deltacli validate ./tbl --level data --sample 5%
       deltacli validate './lake/**' --format sarif --output validate.sarif
       deltacli validate ./tbl --baseline known.json --write-baseline known.json
-      deltacli validate './lake/**' --history trend.ndjson
+      deltacli validate './lake/**' --trend trend.ndjson
       deltacli validate ./tbl --select 'checkpoint.*,hint.*' --format github
       deltacli validate --list-rules --select 'log.*'
     """
@@ -188,7 +193,7 @@ def validate(
         most=_most(max_findings),
         baseline=baseline,
         write_baseline=write_baseline,
-        history=history,
+        trend=_one_trend(trend, history),
         brief=brief,
     )
     if list_rules:
@@ -253,17 +258,24 @@ def _limits(level: LevelChoice | None, sample: str | None, where: str | None) ->
         ) from fault
 
 
+def _one_trend(trend: str | None, history: str | None) -> str | None:
+    """The file of `--trend`, or of its former name. Raises UsageError where they name two."""
+    if trend is not None and history is not None and trend != history:
+        raise UsageError(f"--history is the former name of --trend: {history} and {trend} are two files")
+    return history if trend is None else trend
+
+
 def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
-    """The history that gets a line. Raises UsageError where it is none, or the same file as another one."""
-    if wanted.history is None:
+    """The trend that gets a line. Raises UsageError where the file is not a trend, or is the same file as another one."""
+    if wanted.trend is None:
         return None
     from deltacli.cli.trend import Trend
 
     others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
     for option, name in others.items():
-        if name is not None and os.path.realpath(name) == os.path.realpath(wanted.history):
-            raise UsageError(f"--history and {option} are the same file, {name}")
-    return Trend(wanted.history)
+        if name is not None and os.path.realpath(name) == os.path.realpath(wanted.trend):
+            raise UsageError(f"--trend and {option} are the same file, {name}")
+    return Trend(wanted.trend)
 
 
 def _say_what_changed(run: Run, sentence: str | None) -> None:

@@ -110,7 +110,7 @@ class Entry(NamedTuple):
 def read_history(data: bytes, name: str) -> list[Entry]:
     """Return the runs of a file, the oldest first; blank lines are passed over.
 
-    Raises UsageError, which names the line, where the file is no such history.
+    Raises UsageError, which names the line, where the file is not a trend of `validate`.
     """
     entries = []
     for number, line in enumerate(data.split(b"\n"), 1):
@@ -120,7 +120,7 @@ def read_history(data: bytes, name: str) -> list[Entry]:
             entries.append(_entry(json.loads(line)))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
             raise UsageError(
-                f"{name}:{number}: the line is none of a history of validate",
+                f"{name}:{number}: the line is not a run of validate",
                 code="usage.history",
                 facts={"found": _found(fault), "expected": f'a line of the kind "{KIND}"'},
             ) from fault

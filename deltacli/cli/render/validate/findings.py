@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import Column, write_table
-from deltacli.cli.render.validate.report import CheckedTable, Counts, ValidationReport, place_name
+from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Fix, Severity
@@ -48,7 +48,7 @@ def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:
     """`path:line: severity: message [rule]`; the line only where there is one."""
     place = place_name(table, finding.place)
     where = f"{place}:{finding.place.line}:" if finding.place.line is not None else f"{place}:"
-    severity = terminal.paint(f"{finding.severity}:", _STYLES[finding.severity])
+    severity = terminal.paint(f"{SEVERITY_WORDS[finding.severity]}:", _STYLES[finding.severity])
     rule = terminal.paint(f"[{finding.rule.id}]", Style.QUIET)
     where = terminal.paint(_clean(where, terminal), Style.HEADING)
     return f"{where} {severity} {_clean(finding.message, terminal)} {rule}"
@@ -129,12 +129,12 @@ def _write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport)
 
 
 def _summary_columns() -> list[Column[_Row]]:
-    def number(name: str, priority: int, style: Style) -> Column[_Row]:
+    def number(name: str, count: Callable[[Counts], int], priority: int, style: Style) -> Column[_Row]:
         return Column(
             name,
-            lambda row: getattr(row.counts, name),
-            text=lambda row: format_count(getattr(row.counts, name)),
-            style=lambda row: style if getattr(row.counts, name) else Style.QUIET,
+            lambda row: count(row.counts),
+            text=lambda row: format_count(count(row.counts)),
+            style=lambda row: style if count(row.counts) else Style.QUIET,
             right=True,
             priority=priority,
             least=8,
@@ -143,9 +143,9 @@ def _summary_columns() -> list[Column[_Row]]:
     return [
         Column("table", lambda row: row.name, priority=1, least=20, keep_end=True),
         Column("version", lambda row: row.version, right=True, priority=4, least=7),
-        number("errors", 1, _STYLES[Severity.ERROR]),
-        number("warnings", 2, _STYLES[Severity.WARNING]),
-        number("infos", 3, Style.PLAIN),
+        number("errors", lambda counts: counts.errors, 1, _STYLES[Severity.ERROR]),
+        number("warnings", lambda counts: counts.warnings, 2, _STYLES[Severity.WARNING]),
+        number("notes", lambda counts: counts.infos, 3, Style.PLAIN),
         Column("not shown", lambda row: row.suppressed, right=True, priority=3, least=9),
         Column("accepted", lambda row: row.accepted, right=True, priority=3, least=8),
     ]
@@ -154,5 +154,5 @@ def _summary_columns() -> list[Column[_Row]]:
 def summary_sentence(report: ValidationReport) -> str:
     """The run in one line, for formats that have no place for it."""
     counts = report.counts
-    parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "info"))
+    parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "note"))
     return f"{plural(len(report.tables), 'table')}: {', '.join(parts)}"

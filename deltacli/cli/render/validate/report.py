@@ -25,6 +25,12 @@ LEVEL_NAMES = {
 """Level of the catalogue -> the `--level` that looks there."""
 
 _RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+SEVERITY_WORDS: Mapping[Severity, str] = {
+    Severity.ERROR: "error",
+    Severity.WARNING: "warning",
+    Severity.INFO: "note",
+}
+"""Severity -> what people read. Documents keep the names of the severities."""
 _ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]+:")
 _LOCAL = "file://"
 

@@ -11,7 +11,7 @@ from deltacli.cli.formats import FORMATS, Content, Format
 from deltacli.cli.render.columns import Column, write_table
 from deltacli.cli.render.json import SCHEMA_VERSION
 from deltacli.cli.render.validate.findings import fix_sentence
-from deltacli.cli.render.validate.report import LEVEL_NAMES
+from deltacli.cli.render.validate.report import LEVEL_NAMES, SEVERITY_WORDS
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.term import Style, Terminal, for_screen
 from deltacli.delta.rules.framework.base import Rule, Severity
@@ -55,7 +55,7 @@ class RulesResult(Result):
 
 def _block(rule: Rule, terminal: Terminal, width: int) -> Iterator[str]:
     """A rule for the eye: cut columns would say nothing."""
-    severity = terminal.paint(rule.severity.value, _STYLES[rule.severity])
+    severity = terminal.paint(SEVERITY_WORDS[rule.severity], _STYLES[rule.severity])
     yield f"{terminal.paint(rule.id, Style.HEADING)}  {severity}  {LEVEL_NAMES[rule.level]}"
     yield from _wrapped(rule.checks, width, 4)
     draft = f"; old draft: {rule.seed}" if rule.seed else ""
@@ -105,7 +105,12 @@ def _columns() -> list[Column[Rule]]:
     """The columns of a pipe and of CSV: a line a rule, everything in it."""
     return [
         Column("rule", lambda rule: rule.id),
-        Column("severity", lambda rule: rule.severity.value, style=lambda rule: _STYLES[rule.severity]),
+        Column(
+            "severity",
+            lambda rule: rule.severity.value,
+            text=lambda rule: SEVERITY_WORDS[rule.severity],
+            style=lambda rule: _STYLES[rule.severity],
+        ),
         Column("level", lambda rule: LEVEL_NAMES[rule.level]),
         Column("checks", lambda rule: rule.checks),
         Column("example", lambda rule: rule.example),
