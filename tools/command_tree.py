@@ -23,6 +23,7 @@ class Kind(StrEnum):
     TEXT = "text"
 
 
+_CHOICES = re.compile(r"[a-z]+(\|[a-z]+)+")
 _KINDS = {"FILE": Kind.FILE, "TABLE": Kind.DIRECTORY, "DIRECTORY": Kind.DIRECTORY, "DIR": Kind.DIRECTORY}
 
 
@@ -159,4 +160,6 @@ def _read_argument(parameter: Any) -> Argument:  # Any: typer's own click
 def _read_value(parameter: Any, fallback: str) -> Value:  # Any: typer's own click
     name = (parameter.metavar or fallback).removesuffix("...")
     choices = tuple(str(choice) for choice in getattr(parameter.type, "choices", ()))
+    if parameter.param_type_name == "argument" and _CHOICES.fullmatch(name):
+        choices = tuple(name.split("|"))
     return Value(name, Kind.CHOICE if choices else _KINDS.get(name, Kind.TEXT), choices)

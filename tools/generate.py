@@ -85,9 +85,9 @@ def files() -> dict[str, str]:
     tables = {"exit codes": exit_code_rows(), "environment": environment_rows(environment)}
     pages = render_man_pages(root, environment)
     return {
-        "completions/deltacli.bash": render_bash(root),
-        "completions/_deltacli": render_zsh(root),
-        "completions/deltacli.fish": render_fish(root),
+        "deltacli/cli/completions/deltacli.bash": render_bash(root),
+        "deltacli/cli/completions/_deltacli": render_zsh(root),
+        "deltacli/cli/completions/deltacli.fish": render_fish(root),
         "docs/commands.md": render_reference(root, environment),
         "docs/rules.md": render_rules_page(),
         "docs/scripting.md": fill(scripting, tables),

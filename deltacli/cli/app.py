@@ -22,6 +22,7 @@ from deltacli.cli.terminal.term import PagerQuitError, close_live_line, say, vis
 from deltacli.cli.tree import (
     COMMANDS,
     GROUPS,
+    WITHOUT_TABLE,
     Path,
     below,
     first_argument,
@@ -37,8 +38,8 @@ from deltacli.memory import choose_allocator, exhausted_by, is_exhaustion, requi
 _WIDTH = 80
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]
-_NEEDS_LITTLE = frozenset({("history",), ("log", "cat")})
-"""Commands that read logs line by line, without pyarrow."""
+_NEEDS_LITTLE = frozenset({("completion",), ("history",), ("log", "cat")})
+"""Commands that need no pyarrow: they read logs line by line, or no table at all."""
 _CONTEXT = {"help_option_names": _ASK_FOR_HELP, "max_content_width": _WIDTH, "terminal_width": _WIDTH}
 
 _HELP = """Administer Delta Lake table directories, without a JVM.
@@ -225,7 +226,7 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
 def _table_of(arguments: Sequence[str]) -> str | None:
     """The table as the user wrote it: the first argument of the command."""
     path = path_of(arguments)
-    if not is_command(path):
+    if not is_command(path) or path in WITHOUT_TABLE:
         return None
     from deltacli.storage.secrets import without_secrets
 

@@ -12,6 +12,7 @@ Path = tuple[str, ...]
 COMMANDS: Mapping[str, str] = {
     "changes": "deltacli.cli.commands.changes",
     "checkpoint": "deltacli.cli.commands.checkpoint",
+    "completion": "deltacli.cli.commands.completion",
     "features": "deltacli.cli.commands.features",
     "history": "deltacli.cli.commands.history",
     "log backup": "deltacli.cli.commands.log.backup",
@@ -46,6 +47,9 @@ Examples:
 
 GROUPS: Mapping[str, str] = {"log": _LOG}
 """Group of commands -> its help."""
+
+WITHOUT_TABLE = frozenset({("completion",)})
+"""Commands whose first argument is not a table."""
 
 _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 

@@ -7,7 +7,9 @@ import sys
 
 import pytest
 
+from deltacli.cli.commands.completion import SCRIPTS
 from tests.cli.support import ROOT, deltacli
+from tests.completions.shells import FILES
 from tools.generate import files, read_commands
 
 
@@ -50,3 +52,21 @@ def test_generated_files_are_up_to_date() -> None:
     stale = [name for name, content in files().items() if (ROOT / name).read_text(encoding="utf-8") != content]
 
     assert [] == stale
+
+
+def test_the_completion_scripts_come_with_the_package() -> None:
+    for shell, name in SCRIPTS.items():
+        result = deltacli("completion", shell)
+
+        assert (0, (FILES / name).read_text(encoding="utf-8")) == (result.code, result.out)
+
+
+def test_completion_without_a_known_shell_names_those_there_are() -> None:
+    none, unknown = deltacli("completion"), deltacli("completion", "tcsh")
+
+    assert (2, "error: no shell is named") == (none.code, none.err.splitlines()[0])
+    assert [
+        "error: there is no completion for 'tcsh'",
+        "  expected  bash, zsh, fish",
+        "hint: deltacli completion bash",
+    ] == unknown.err.splitlines()

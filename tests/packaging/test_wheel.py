@@ -12,9 +12,9 @@ from tests.cli.support import ROOT
 from tools.command_tree import read_commands
 
 PLACES = {
-    "completions/deltacli.bash": "share/bash-completion/completions/deltacli",
-    "completions/_deltacli": "share/zsh/site-functions/_deltacli",
-    "completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
+    "deltacli/cli/completions/deltacli.bash": "share/bash-completion/completions/deltacli",
+    "deltacli/cli/completions/_deltacli": "share/zsh/site-functions/_deltacli",
+    "deltacli/cli/completions/deltacli.fish": "share/fish/vendor_completions.d/deltacli.fish",
 }
 
 

@@ -266,7 +266,7 @@ def _one_trend(trend: str | None, history: str | None) -> str | None:
 
 
 def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
-    """The trend that gets a line. Raises UsageError where the file is not a trend, or is the same file as another one."""
+    """The trend that gets a line. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend is None:
         return None
     from deltacli.cli.trend import Trend

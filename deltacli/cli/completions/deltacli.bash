@@ -7,6 +7,7 @@ _deltacli_load() {
         '')
             commands='changes;-;again;Read how the rows of a table changed between two versions.
 checkpoint;-;again;Write a checkpoint, so that readers replay less.
+completion;-;again;Print the completion script of a shell.
 features;-;again;Show the table features of a table, or add some to its protocol.
 history;-;again;Show who changed a table, when and how, newest first.
 log;-;again;Care for the log of a table itself.
@@ -94,6 +95,27 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
+'
+            ;;
+        'completion ')
+            commands=''
+            options='--format;table;once;Format of stdout.
+--output;FILE;once;Write the result there, atomically, instead of stdout.
+--now;TEXT;once;The clock, for reproducible runs.
+--storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
+--allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
+--table-format;delta paimon;once;Do not detect the format.
+--config;FILE;once;Defaults for these options, as TOML.
+--color;auto always never;once;Colour on stdout.
+--progress;auto always never json;once;Progress on stderr; auto: on a terminal.
+--log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Never show a long result in a pager.
+-q --quiet;-;once;No notes and no progress on stderr.
+-v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+-h --help;-;once;Show this message and exit.
+'
+            arguments='once;bash zsh fish
 '
             ;;
         'features ')

@@ -1,0 +1,60 @@
+"""`deltacli completion SHELL`."""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from deltacli.cli.options.shared import Run
+from deltacli.errors import UsageError
+
+EXIT_CODES = (0, 2, 70)
+
+SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
+"""Shell -> its script among the files of `deltacli/cli/completions`, which are generated from the command tree."""
+
+
+class FORMATS(StrEnum):
+    """A script has no other format."""
+
+    TABLE = "table"
+
+
+ShellArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="bash|zsh|fish", help="The shell that reads the script.", show_default=False),
+]
+
+
+def completion(run: Run, shell: ShellArgument = None) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    The script completes commands, options and values without starting deltacli.
+    An installed package has it in share/ of its prefix as well, where most
+    shells find it by themselves.
+
+    \b
+    Examples:
+      source <(deltacli completion bash)                      (in ~/.bashrc)
+      deltacli completion zsh --output ~/.zfunc/_deltacli
+      deltacli completion fish | source
+    """
+    script = pkgutil.get_data("deltacli.cli", f"completions/{_script_of(shell)}")
+    assert script is not None, "the package is installed without its data"
+    with run.sink() as sink:
+        sink.write(script)
+
+
+def _script_of(shell: str | None) -> str:
+    """The file of a shell's script. Raises UsageError for a shell without one."""
+    if shell in SCRIPTS:
+        return SCRIPTS[shell]
+    message = "no shell is named" if shell is None else f"there is no completion for {shell!r}"
+    raise UsageError(
+        message, code="usage.shell", facts={"expected": ", ".join(SCRIPTS)}, hint="deltacli completion bash"
+    )
