@@ -12,6 +12,7 @@ import typer
 
 from deltacli.cli.app import build_app
 from deltacli.cli.options.global_options import TAKES_VALUE
+from deltacli.cli.options.sections import Section, section_of
 
 
 class Kind(StrEnum):
@@ -46,6 +47,11 @@ class Option:
     full_help: str
     variable: str | None = None
     repeatable: bool = False
+
+    @property
+    def section(self) -> str:
+        """The heading over the option."""
+        return section_of(self.spellings) or "Other"
 
     @property
     def spelled(self) -> str:
@@ -83,6 +89,14 @@ class Command:
     @property
     def name(self) -> str:
         return " ".join(self.path)
+
+    @property
+    def sections(self) -> dict[str, list[Option]]:
+        """The options by section, in the order of the help."""
+        found: dict[str, list[Option]] = {heading: [] for heading in (*Section, "Other")}
+        for option in self.options:
+            found[option.section].append(option)
+        return {heading: options for heading, options in found.items() if options}
 
     def walk(self) -> Iterator[Command]:
         """Yield this command and everything below it."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from deltacli.cli.options.sections import Section
 from deltacli.errors import EXIT_CODES
 from tools.bash_completion import render_bash
 from tools.command_tree import Command, Option, read_commands, read_tree
@@ -33,11 +34,19 @@ def render_reference(root: Command, environment: Mapping[str, str]) -> str:
         if command.children:
             continue
         usage = " ".join([command.name, *(argument.spelled for argument in command.arguments)])
-        lines += [f"## `deltacli {usage}`", "", "```text", command.help, "```", "", "| option | meaning |", "|---|---|"]
-        lines += [_option_row(option, environment) for option in command.options]
-        lines += ["", "```text", command.epilog, "```", ""]
+        lines += [f"## `deltacli {usage}`", "", "```text", command.help, "```", ""]
+        own = {heading: options for heading, options in command.sections.items() if heading != Section.GLOBAL}
+        for heading, options in own.items():
+            lines += _option_table(heading, options, environment)
+        lines += ["[Global options](#global-options)", "", "```text", command.epilog, "```", ""]
+    shared = next(command for command in root.walk() if command.path and not command.children).sections
+    lines += ["## Global options", "", *_option_table("Every command", shared[Section.GLOBAL], environment)]
     lines += ["## Exit codes", "", *exit_code_rows(), "", "## Environment", "", *environment_rows(environment), ""]
     return "\n".join(lines)
+
+
+def _option_table(heading: str, options: Sequence[Option], environment: Mapping[str, str]) -> list[str]:
+    return [f"| {heading} | meaning |", "|---|---|", *(_option_row(option, environment) for option in options), ""]
 
 
 def _option_row(option: Option, environment: Mapping[str, str]) -> str:

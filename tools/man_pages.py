@@ -65,9 +65,12 @@ def _head(name: str, summary: str) -> list[str]:
 
 
 def _options(command: Command) -> list[str]:
+    """The options, each section under a heading of its own."""
     lines = []
-    for option in command.options:
-        lines += [".TP", _spelled(option), _line(option.full_help)]
+    for heading, options in command.sections.items():
+        lines.append(f".SS {_text(heading)}")
+        for option in options:
+            lines += [".TP", _spelled(option), _line(option.full_help)]
     return lines
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -13,6 +12,7 @@ import typer
 from deltacli import __version__
 from deltacli.cli.errors import report_details, report_error, say_document, wants_json
 from deltacli.cli.formats import AnyFormat
+from deltacli.cli.help import HelpCommand, HelpGroup
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import ReaderGoneError, with_shared_options
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
@@ -35,12 +35,11 @@ from deltacli.cli.tree import (
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
 from deltacli.memory import choose_allocator, exhausted_by, is_exhaustion, require_room
 
-_WIDTH = 80
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]
 _NEEDS_LITTLE = frozenset({("completion",), ("history",), ("log", "cat")})
 """Commands that need no pyarrow: they read logs line by line, or no table at all."""
-_CONTEXT = {"help_option_names": _ASK_FOR_HELP, "max_content_width": _WIDTH, "terminal_width": _WIDTH}
+_CONTEXT = {"help_option_names": _ASK_FOR_HELP}
 
 _HELP = """Administer Delta Lake table directories, without a JVM.
 
@@ -74,15 +73,16 @@ def build_app(at: Path | None = None) -> typer.Typer:
         if above and at == ():
             continue
         module = import_module(COMMANDS[name])
-        groups[tuple(above)].command(last, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT)(
-            with_shared_options(getattr(module, last.replace("-", "_")), getattr(module, "FORMATS", AnyFormat))
-        )
+        groups[tuple(above)].command(
+            last, cls=HelpCommand, epilog=_exits(module.EXIT_CODES), context_settings=_CONTEXT
+        )(with_shared_options(getattr(module, last.replace("-", "_")), getattr(module, "FORMATS", AnyFormat)))
     return app
 
 
 def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
     return typer.Typer(
         name=name,
+        cls=HelpGroup,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -94,10 +94,8 @@ def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
 
 
 def _exits(codes: Sequence[int]) -> str:
-    lines = (
-        textwrap.fill(EXIT_CODES[code], 76, initial_indent=f"  {code:<3} ", subsequent_indent=" " * 6) for code in codes
-    )
-    return "\b\nExit codes:\n" + "\n".join(lines)
+    """The exit codes of a command as the end of its help, one per line."""
+    return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {EXIT_CODES[code]}" for code in codes)
 
 
 def _print_version(is_wanted: bool) -> None:

@@ -72,7 +72,7 @@ def test_a_bare_group_explains_itself(tmp_path: Path) -> None:
 
     assert (2, "", 0, "") == (bare.code, bare.out, asked.code, asked.err)
     assert asked.out.strip() == bare.err.strip()
-    assert asked.out.index("Examples:") < asked.out.index("Options:") < asked.out.index("Commands:")
+    assert asked.out.index("Examples:") < asked.out.index("Commands:") < asked.out.index("Options:")
     assert max(map(len, asked.out.splitlines())) <= 80
 
 

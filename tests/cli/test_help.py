@@ -8,9 +8,14 @@ import sys
 import pytest
 
 from deltacli.cli.commands.completion import SCRIPTS
+from deltacli.cli.options.sections import Section, section_of
+from tests.cli.pty_session import Session
 from tests.cli.support import ROOT, deltacli
 from tests.completions.shells import FILES
-from tools.generate import files, read_commands
+from tools.command_tree import read_commands, read_tree
+from tools.generate import files
+
+HEADINGS = ("Usage", "Arguments", *Section, "Exit codes")
 
 
 @pytest.mark.parametrize("command", [command.name for command in read_commands()])
@@ -19,8 +24,10 @@ def test_help_shows_examples_first_and_exit_codes_last(command: str) -> None:
 
     assert 0 == result.code
     assert max(map(len, result.out.splitlines())) <= 80
-    assert result.out.index("Examples:") < result.out.index("Options:") < result.out.index("Exit codes:")
     assert "\x1b" not in result.out
+    headings = [line.split(":")[0] for line in result.out.splitlines() if line[:1] not in ("", " ")]
+    assert [heading for heading in HEADINGS if heading in headings] == headings
+    assert result.out.index("Examples:") < result.out.index("Output:")
 
 
 def test_the_version_is_answered_without_loading_the_house() -> None:
@@ -70,3 +77,27 @@ def test_completion_without_a_known_shell_names_those_there_are() -> None:
         "  expected  bash, zsh, fish",
         "hint: deltacli completion bash",
     ] == unknown.err.splitlines()
+
+
+def test_every_option_has_a_section() -> None:
+    options = {option.spellings for command in read_tree().walk() for option in command.options}
+
+    assert [] == [spellings for spellings in options if section_of(spellings) is None]
+
+
+def test_help_is_as_wide_as_the_terminal_and_headed_in_bold() -> None:
+    with Session("vacuum", "--help", size=(120, 40)) as wide, Session("vacuum", "--help", size=(60, 40)) as narrow:
+        (_, shown), (_, folded) = wide.finish(), narrow.finish()
+
+    assert "\x1b[1mSafety:\x1b[0m" in shown
+    assert 100 < max(map(len, shown.splitlines())) <= 120
+    prose = [line for line in folded.splitlines() if "deltacli vacuum ./tbl" not in line]
+    assert max(map(len, prose)) <= 60
+
+
+def test_the_root_explains_the_global_options_that_commands_only_name() -> None:
+    root, command = deltacli("--help").out, deltacli("history", "--help").out
+
+    assert "--retry-budget DURATION" in root
+    assert "--retry-budget DURATION" in command
+    assert ("is repeated" in root, "is repeated" in command) == (True, False)

@@ -52,8 +52,8 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
 
 def _script_of(shell: str | None) -> str:
     """The file of a shell's script. Raises UsageError for a shell without one."""
-    if shell in SCRIPTS:
-        return SCRIPTS[shell]
+    if shell is not None and (script := SCRIPTS.get(shell)):
+        return script
     message = "no shell is named" if shell is None else f"there is no completion for {shell!r}"
     raise UsageError(
         message, code="usage.shell", facts={"expected": ", ".join(SCRIPTS)}, hint="deltacli completion bash"

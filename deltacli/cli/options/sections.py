@@ -1,0 +1,49 @@
+"""The sections of a command's help, and which option is shown in which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+
+class Section(StrEnum):
+    """A heading over options, in the order of the help."""
+
+    SELECTION = "Selection"
+    EXECUTION = "Execution"
+    OUTPUT = "Output"
+    SAFETY = "Safety"
+    GLOBAL = "Global"
+
+
+_OPTIONS: Mapping[Section, str] = {
+    Section.SELECTION: """
+        --version --timestamp --from --to --where --actions --checkpoint --retention --keep-versions --mode --prefix
+        --inventory --include-foreign --level --sample --select --ignore --profile --baseline --list-rules --verify
+        --apply --explain --full
+    """,
+    Section.EXECUTION: """
+        --layout --parts --rows-per-file --v2-top --stats --if-behind --threads --rate --no-log-entries
+        --commit-metadata --enable --upgrade-protocol
+    """,
+    Section.OUTPUT: """
+        --columns --limit --counts --files --tombstones --schema --digest --brief --max-findings --fail-on --exit-zero
+        --write-baseline --trend --save-plan --format --json --output
+    """,
+    Section.SAFETY: """
+        --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version
+        --protect-from --skip-nested-tables
+    """,
+    Section.GLOBAL: """
+        --now --storage-option --retry-budget --allow-external --table-format --config --color --progress --log-format
+        --no-pager --quiet --verbose --help -V
+    """,
+}
+"""Section -> its options, mostly by their long names; -V is the --version of the program."""
+
+_SECTION_OF = {option: section for section, options in _OPTIONS.items() for option in options.split()}
+
+
+def section_of(spellings: Iterable[str]) -> Section | None:
+    """The section of an option, None for one that no section has."""
+    return next((_SECTION_OF[name] for name in spellings if name in _SECTION_OF), None)
