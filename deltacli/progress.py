@@ -6,9 +6,9 @@ Silent unless somebody asks. Reported a piece or a batch at a time, never a row.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Protocol, TypeVar, runtime_checkable
 
 Item = TypeVar("Item")
 
@@ -25,6 +25,43 @@ class Progress(Protocol):
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
         """Begin a step: `reading the log`, in `commits`, of `total` where that is known; of 0 nothing need be said."""
+
+
+class WeighedStep(Step, Protocol):
+    """A step whose parts take as long as they weigh: bytes, rows."""
+
+    def advance(self, amount: int = 1, *, weight: int = 0) -> None:
+        """Add to what is done."""
+
+
+@runtime_checkable
+class WeighingProgress(Progress, Protocol):
+    """A progress that is also told what the parts of a step weigh, so that half of the bar is half of the time."""
+
+    def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
+        """Begin a step of `total` parts that weigh so much together."""
+
+
+class _Unweighed:
+    """A step of a progress that only counts."""
+
+    def __init__(self, step: Step) -> None:
+        self._step = step
+
+    def advance(self, amount: int = 1, *, weight: int = 0) -> None:  # noqa: ARG002  (what this one is spared)
+        if amount:
+            self._step.advance(amount)
+
+
+@contextmanager
+def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int) -> Iterator[WeighedStep]:
+    """Begin a step whose parts weigh differently; a progress that does not weigh counts them."""
+    if isinstance(progress, WeighingProgress):
+        with progress.weighed_step(what, unit=unit, total=total, weight=weight) as step:
+            yield step
+    else:
+        with progress.step(what, unit=unit, total=total) as counted:
+            yield _Unweighed(counted)
 
 
 class _Silent:
@@ -67,3 +104,30 @@ def _report(
                     untold = 0
         finally:
             step.advance(untold)
+
+
+def reported_weighed(
+    items: Iterator[Item],
+    progress: Progress,
+    what: str,
+    *,
+    unit: str,
+    weights: list[int],
+    weight_of: Callable[[Item], int],
+) -> Iterator[Item]:
+    """Pass items on as one step whose parts weigh differently; the same iterator where nobody listens."""
+    return items if progress is SILENT else _report_weighed(items, progress, what, unit, weights, weight_of)
+
+
+def _report_weighed(
+    items: Iterator[Item],
+    progress: Progress,
+    what: str,
+    unit: str,
+    weights: list[int],
+    weight_of: Callable[[Item], int],
+) -> Iterator[Item]:
+    with weighed(progress, what, unit=unit, total=len(weights), weight=sum(weights)) as step:
+        for item in items:
+            yield item
+            step.advance(weight=weight_of(item))

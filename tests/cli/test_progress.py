@@ -15,10 +15,10 @@ from deltacli import open_table
 from deltacli.cli.formats import NDJSON
 from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal import progress as progress_module
-from deltacli.cli.terminal.progress import JsonPainter, LinePainter, LiveProgress, StepState, describe
+from deltacli.cli.terminal.progress import BarPainter, Eta, JsonPainter, LiveProgress, Shown, StepState
 from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
 from deltacli.clock import fixed_clock
-from deltacli.progress import SILENT, reported
+from deltacli.progress import SILENT, reported, reported_weighed, weighed
 from tests.cli.support import ROOT, deltacli
 
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "progress.json").read_text())
@@ -49,7 +49,7 @@ class Paper:
 
 
 def line_on(paper: Paper, clock: Watch, *, width: int = 80) -> LiveProgress:
-    return LiveProgress(LinePainter(paper, lambda: width, lambda: True), clock=clock, ticking=False)
+    return LiveProgress(BarPainter(paper, lambda: width, lambda: True, colour=False), clock=clock, ticking=False)
 
 
 def test_work_of_half_a_second_shows_nothing_and_longer_work_a_line() -> None:
@@ -66,7 +66,9 @@ def test_work_of_half_a_second_shows_nothing_and_longer_work_a_line() -> None:
         progress.tick()
 
     assert [] == before
-    assert "reading the log  400/2,000 commits  20%  200/s  0:02  ETA 0:08" == paper.shown
+    assert ["reading the log", "20% 400/2,000 commits 200/s 0:02"] == [
+        part.strip() for part in paper.shown.split("━" * 6)
+    ]
 
 
 def test_at_most_ten_pictures_a_second() -> None:
@@ -82,22 +84,101 @@ def test_at_most_ten_pictures_a_second() -> None:
     assert 10 <= len(paper.written) <= 16  # of the two seconds the first half is quiet
 
 
-def test_the_innermost_step_is_shown_and_the_outer_one_again_after_it() -> None:
+def test_the_outermost_and_the_innermost_step_are_shown_and_the_lines_go_with_them() -> None:
     paper, clock = Paper(), Watch()
     progress = line_on(paper, clock)
 
-    with progress.step("outer", unit="commits"):
+    with progress.step("tables", unit="tables", total=4):
         clock.seconds += 1
-        with progress.step("inner", unit="bytes", total=4 << 20) as step:
+        with progress.step("between", unit="files"), progress.step("inner", unit="bytes", total=4 << 20) as step:
             step.advance(1 << 20)
             clock.seconds += 1
             progress.tick()
-            inside = paper.shown
+            both = paper.shown
         clock.seconds += 1
         progress.tick()
+        progress.close()
 
-    assert "inner  1.0 MiB/4.0 MiB  25%  1.0 MiB/s  0:01  ETA 0:03" == inside
-    assert "outer  0 commits  0:03" == paper.shown
+    first, second = both.replace("\x1b[K", "").split("\n")
+    assert ["tables", "0%", "0/4", "tables", "0:02"] == first.split()
+    assert ["inner", "━" * 9, "25%", "1.0", "MiB/4.0", "MiB", "1.0", "MiB/s", "0:01"] == second.split()
+    assert "\r\x1b[1A" == paper.written[-2][:5]
+    assert paper.written[-2].endswith("0:03\x1b[K\x1b[J")
+    assert "\r\x1b[K" == paper.written[-1]
+
+
+def test_two_lines_are_taken_away_from_the_first_on() -> None:
+    paper, clock = Paper(), Watch()
+    progress = line_on(paper, clock)
+
+    with progress.step("outer", unit="files"), progress.step("inner", unit="files"):
+        clock.seconds += 1
+        progress.tick()
+        progress.close()
+
+    assert "\r\x1b[1A\x1b[J" == paper.written[-1]
+
+
+def test_half_of_the_bar_is_half_of_the_weight() -> None:
+    paper, clock = Paper(), Watch()
+    progress = line_on(paper, clock)
+    pieces = [("large", 900), ("small", 100)]
+
+    told = reported_weighed(
+        iter(pieces), progress, "copying", unit="files", weights=[900, 100], weight_of=lambda piece: piece[1]
+    )
+    for _ in range(2):  # the first one is over when the second is asked for
+        next(told)
+    clock.seconds += 1
+    progress.tick()
+
+    assert "90% 1/2 files" in paper.shown
+
+
+def test_a_progress_that_only_counts_is_told_no_weights() -> None:
+    listener = Listener()
+
+    with weighed(listener, "copying", unit="files", total=2, weight=1_000) as step:
+        step.advance(weight=900)
+        step.advance(0, weight=50)
+
+    assert [("copying", 1)] == [(state.what, state.done) for state in listener.steps[:1]]
+
+
+def test_the_time_left_is_told_once_it_is_stable() -> None:
+    steady, uneven, stuck = Eta(), Eta(), Eta()
+
+    early = steady.remaining(0.5, 0.05)
+    stable = [steady.remaining(seconds, seconds / 10) for seconds in (1.0, 1.5, 2.0, 2.5, 3.0)]
+    jumping = [uneven.remaining(seconds, 0.1 + 0.4 * (int(seconds) % 2)) for seconds in (1.0, 2.0, 3.0, 4.0)]
+
+    standing = [stuck.remaining(seconds, 0.5) for seconds in (20.0, 21.0, 22.0, 23.0)]
+
+    assert early is None
+    assert [None, None, None, 7.5, 7.0] == stable
+    assert [None] * 4 == jumping == standing
+
+
+def test_work_goes_on_while_the_terminal_takes_nothing() -> None:
+    clock, drawing, released = Watch(), threading.Event(), threading.Event()
+
+    def write(_: str) -> None:
+        drawing.set()
+        released.wait(30)
+
+    progress = LiveProgress(BarPainter(write, lambda: 80, lambda: True, colour=False), clock=clock, ticking=False)
+    with progress.step("reading the log", unit="commits"):
+        clock.seconds += 1
+        ticker = threading.Thread(target=progress.tick)
+        ticker.start()
+        drawing.wait(30)
+        with progress.step("reading the checkpoint", unit="rows") as step:
+            step.advance()
+        is_stuck = ticker.is_alive()
+        released.set()
+        ticker.join()
+
+    assert is_stuck
 
 
 def test_a_picture_that_a_signal_interrupts_is_taken_away() -> None:
@@ -108,7 +189,7 @@ def test_a_picture_that_a_signal_interrupts_is_taken_away() -> None:
         if len(paper.written) == 1:
             raise KeyboardInterrupt
 
-    progress = LiveProgress(LinePainter(write, lambda: 80, lambda: True), clock=clock, ticking=False)
+    progress = LiveProgress(BarPainter(write, lambda: 80, lambda: True, colour=False), clock=clock, ticking=False)
     with progress.step("reading the log", unit="commits"):
         clock.seconds += 1
         with pytest.raises(KeyboardInterrupt):
@@ -127,7 +208,7 @@ def test_who_leaves_at_once_waits_a_moment_for_a_picture_that_is_just_drawn(monk
         drawing.set()
         leaving.wait(30)
 
-    progress = LiveProgress(LinePainter(write, lambda: 80, lambda: True), clock=clock, ticking=False)
+    progress = LiveProgress(BarPainter(write, lambda: 80, lambda: True, colour=False), clock=clock, ticking=False)
     with progress.step("reading the log", unit="commits"):
         clock.seconds += 1
         ticker = threading.Thread(target=progress.tick)
@@ -159,15 +240,17 @@ def test_nothing_is_left_of_the_line() -> None:
         progress.tick()
 
     assert ("", "") == (hidden, soon_after)
-    assert "reading  0 rows  0:02" == again
+    assert ["reading", "0", "rows", "0:02"] == again.split()
     assert "\r\x1b[K" == paper.written[-1]
 
 
 @pytest.mark.parametrize("width", [10, 20, 40, 80, 200])
 def test_the_line_fits_the_terminal_and_keeps_what_tells_most(width: int) -> None:
+    from deltacli.cli.terminal.bars import Bars
+
     step = StepState("reading the log", "commits", 10_000, done=1_234)
 
-    line = describe(step, 61.0, width)
+    (line,) = Bars(colour=False).lines([Shown(step, 61.0)], width)
 
     assert cells(line) <= width
     assert (width >= 20) == ("12%" in line)

@@ -280,7 +280,7 @@ def make_run(
         quiet=is_quiet,
         verbosity=verbose,
         format_is_given=table_format is not None,
-        progress=SILENT if is_quiet else _start_progress(shows),
+        progress=SILENT if is_quiet else _start_progress(shows, colour=colours is not ColourChoice.NEVER),
         progress_is_asked_for=shows is not ProgressChoice.AUTO,
         log_is_json=logs is LogFormat.JSON,
         is_paged=not no_pager,
@@ -334,14 +334,14 @@ def _wished_format(
     )
 
 
-def _start_progress(choice: ProgressChoice) -> Progress:
+def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
     """The progress somebody will see; nothing is imported where nobody will."""
     on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if choice is ProgressChoice.NEVER or (choice is ProgressChoice.AUTO and not on_terminal):
         return SILENT
     from deltacli.cli.terminal.progress import start_progress
 
-    return start_progress(choice)
+    return start_progress(choice, colour=colour)
 
 
 def _is_pipe(stream: Any) -> bool:  # Any: a standard stream, or what a test puts in its place

@@ -1,7 +1,7 @@
-"""Progress on stderr: one line that is redrawn on a terminal, whole lines in a log, or JSON lines for a program.
+"""Progress on stderr: lines that are redrawn on a terminal, whole lines in a log, or JSON lines for a program.
 
-Imported only where somebody will see it. Work only counts; a thread looks a few times a second and draws. So reporting
-costs an addition, and the clock on the line goes on while a call hangs.
+Imported only where it will be seen. Work only counts; a thread looks a few times a second and draws. So reporting
+costs an addition, the clock goes on while a call hangs, and a terminal that takes nothing does not stop the work.
 """
 
 from __future__ import annotations
@@ -10,48 +10,101 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.term import cells, say, say_json, set_live_line, shorten, write_stderr
+from deltacli.cli.terminal.term import say, say_json, set_live_line, shorten, write_stderr
 from deltacli.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from deltacli.cli.terminal.bars import Bars
 
 _STOPPING = "interrupted: finishing what is running; Ctrl-C again leaves at once"
 _A_MOMENT = 0.25
 """Seconds: longer than a terminal takes for a line, shorter than anybody waits."""
 
 
+class Eta:
+    """How long a step still takes, as soon as the estimates of the last seconds agree with each other. A step that
+    stands still has none.
+    """
+
+    _SECONDS = 3.0
+    _LEAST_SECONDS = 2.0
+    _TOLERANCE = 1.25
+
+    def __init__(self) -> None:
+        self._estimates: deque[tuple[float, float]] = deque()
+
+    def remaining(self, elapsed: float, share: float | None) -> float | None:
+        """Note how far a step is, and return the seconds that are left; None while that is not known."""
+        if share is None or not 0 < share < 1:
+            return None
+        self._estimates.append((elapsed, elapsed / share))
+        while self._estimates[0][0] < elapsed - self._SECONDS:
+            self._estimates.popleft()
+        if elapsed - self._estimates[0][0] < self._LEAST_SECONDS:
+            return None
+        ends = [end for _, end in self._estimates]
+        began, end = self._estimates[0]
+        is_moving = share > began / end
+        return elapsed / share - elapsed if is_moving and max(ends) <= self._TOLERANCE * min(ends) else None
+
+
 @dataclass(slots=True)
 class StepState:
-    """How far a step is; `began` is a moment of the progress's clock."""
+    """How far a step is; `began` is a moment of the progress's clock. With a `weight` the parts of the work differ, and
+    the share of the time that is over is the share of the weight.
+    """
 
     what: str
     unit: str
     total: int | None
+    weight: int | None = None
     began: float = 0.0
     done: int = 0
+    weight_done: int = 0
+    eta: Eta = field(default_factory=Eta, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def advance(self, amount: int = 1) -> None:
+    def advance(self, amount: int = 1, *, weight: int = 0) -> None:
         with self._lock:
             self.done += amount
+            self.weight_done += weight
+
+    @property
+    def share(self) -> float | None:
+        """The part of the work that is done, None where the whole is not known."""
+        done, whole = (self.weight_done, self.weight) if self.weight else (self.done, self.total)
+        return min(done / whole, 1.0) if whole else None
+
+
+class Shown(NamedTuple):
+    """A step and the seconds since it began."""
+
+    step: StepState
+    elapsed: float
 
 
 class Painter(Protocol):
-    """How a step looks. Called by one thread at a time.
+    """How steps look. Called by one thread at a time.
 
-    `delay`: seconds of work before the first picture. `interval`: the shortest time between two.
+    `delay`: seconds of work before the first picture. `interval`: the shortest time between two. `tells_steps`: whether
+    `begin` and `end` write.
     """
 
     delay: float
     interval: float
+    tells_steps: bool
 
     def begin(self, step: StepState) -> None: ...
 
-    def show(self, step: StepState, elapsed: float) -> None: ...
+    def show(self, steps: Sequence[Shown]) -> None:
+        """Draw the outermost step and the innermost one, which comes last; they may be the same one."""
 
     def notice(self, text: str) -> None:
         """Show a text instead of a step."""
@@ -63,7 +116,7 @@ class Painter(Protocol):
 
 
 class LiveProgress:
-    """Shows the innermost step, after `delay` seconds of work and at most once an `interval`.
+    """Shows the outermost and the innermost step, after `delay` seconds of work and at most once an `interval`.
 
     Without `ticking` the caller looks (`tick`), and nothing depends on real time.
     """
@@ -74,27 +127,36 @@ class LiveProgress:
         self._ticking = ticking
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self._lock = threading.RLock()  # a signal may interrupt the thread that holds it
+        self._lock = threading.RLock()  # of the painter; a signal may interrupt the thread that holds it
+        self._steps_lock = threading.RLock()  # never held while something is written
         self._steps: list[StepState] = []
         self._began: float | None = None
         self._looked: float | None = None
         self._notice: str | None = None
 
-    @contextmanager
-    def step(self, what: str, *, unit: str, total: int | None = None) -> Iterator[StepState]:
+    def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[StepState]:
         """Begin a step; one with nothing to do is not shown."""
-        step = StepState(what, unit, total)
-        if total == 0 or self._closed.is_set():
+        return self._run(StepState(what, unit, total))
+
+    def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[StepState]:
+        """Begin a step whose parts take as long as they weigh."""
+        return self._run(StepState(what, unit, total, weight))
+
+    @contextmanager
+    def _run(self, step: StepState) -> Iterator[StepState]:
+        if step.total == 0 or self._closed.is_set():
             yield step
             return
         self._begin(step)
         try:
             yield step
         finally:
-            with self._lock:
+            with self._steps_lock:
                 self._steps.remove(step)
-                if not self._closed.is_set():
-                    self._painter.end(step, self._clock() - step.began)
+            if self._painter.tells_steps:
+                with self._lock:
+                    if not self._closed.is_set():
+                        self._painter.end(step, self._clock() - step.began)
 
     def tick(self) -> None:
         """Draw, where it is time to."""
@@ -107,14 +169,19 @@ class LiveProgress:
             self._looked = now
             if self._notice is not None:
                 self._painter.notice(self._notice)
-            elif self._steps:
-                self._painter.show(self._steps[-1], now - self._steps[-1].began)
+            elif shown := self._shown(now):
+                self._painter.show(shown)
             else:
                 self._painter.hide()
 
+    def _shown(self, now: float) -> list[Shown]:
+        with self._steps_lock:
+            steps = self._steps if len(self._steps) < 2 else [self._steps[0], self._steps[-1]]
+            return [Shown(step, now - step.began) for step in steps]
+
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Take the line away while something else is written; it comes back with the next picture."""
+        """Take the lines away while something else is written; they come back with the next picture."""
         with self._lock:
             self._painter.hide()
             self._looked = self._clock()
@@ -125,64 +192,84 @@ class LiveProgress:
         self._notice = _STOPPING
 
     def close(self) -> None:
-        """Take the line away for good."""
+        """Take the lines away for good."""
         with self._lock:
             self._closed.set()
             self._painter.hide()
 
     def leave(self) -> None:
-        """Take the line away, if whoever draws lets go of it within a moment: it may be stuck."""
+        """Take the lines away, if whoever draws lets go of them within a moment: it may be stuck."""
         if self._lock.acquire(timeout=_A_MOMENT):
             self.close()
 
     def _begin(self, step: StepState) -> None:
-        with self._lock:
+        with self._steps_lock:
             step.began = self._clock()
             self._began = step.began if self._began is None else self._began
             self._steps.append(step)
-            self._painter.begin(step)
             if self._ticking and self._ticker is None:
                 self._ticker = threading.Thread(target=self._keep_looking, name="progress", daemon=True)
                 self._ticker.start()
+        if self._painter.tells_steps:
+            with self._lock:
+                self._painter.begin(step)
 
     def _keep_looking(self) -> None:
         while not self._closed.wait(min(self._painter.interval, 0.5)):
             self.tick()
 
 
-class LinePainter:
-    """Redraws one line of a terminal, never wider than it."""
+class BarPainter:
+    """Redraws the last lines of a terminal, never wider than it: bars of rich, which is imported for the first one."""
 
     delay = 0.5
     interval = 0.1
+    tells_steps = False
 
-    def __init__(self, write: Callable[[str], None], width: Callable[[], int], may_draw: Callable[[], bool]) -> None:
+    def __init__(
+        self, write: Callable[[str], None], width: Callable[[], int], may_draw: Callable[[], bool], *, colour: bool
+    ) -> None:
         self._write = write
         self._width = width
         self._may_draw = may_draw
-        self._is_drawn = False
+        self._colour = colour
+        self._bars: Bars | None = None
+        self._drawn = 0
+        """How many lines are drawn; the cursor is at the end of the last."""
 
     def begin(self, step: StepState) -> None:
         pass
 
-    def show(self, step: StepState, elapsed: float) -> None:
-        self._draw(describe(step, elapsed, self._width() - 1))
+    def show(self, steps: Sequence[Shown]) -> None:
+        if not self._may_draw():
+            return
+        if self._bars is None:
+            from deltacli.cli.terminal.bars import Bars
+
+            self._bars = Bars(colour=self._colour)
+        self._draw(self._bars.lines(steps, self._width() - 1))
 
     def notice(self, text: str) -> None:
-        self._draw(shorten(text, self._width() - 1))
+        if self._may_draw():
+            self._draw([shorten(text, self._width() - 1)])
 
     def end(self, step: StepState, elapsed: float) -> None:
         pass
 
     def hide(self) -> None:
-        if self._is_drawn:
-            self._write("\r\x1b[K")
-            self._is_drawn = False
+        if self._drawn:
+            self._write(f"{self._to_first_line()}\x1b[{'K' if self._drawn == 1 else 'J'}")
+            self._drawn = 0
 
-    def _draw(self, text: str) -> None:
-        if self._may_draw():
-            self._is_drawn = True  # said first: a signal between the two must not leave the line behind
-            self._write(f"\r{text}\x1b[K")
+    def _draw(self, lines: Sequence[str]) -> None:
+        begin, before = self._to_first_line(), self._drawn
+        self._drawn = len(lines)  # said first: a signal between the two must not leave the lines behind
+        rest = "\x1b[J" if len(lines) < before else ""
+        text = "\n".join(f"{line}\x1b[K" for line in lines)
+        self._write(f"{begin}{text}{rest}")
+
+    def _to_first_line(self) -> str:
+        return "\r" if self._drawn < 2 else f"\r\x1b[{self._drawn - 1}A"
 
 
 class LogPainter:
@@ -190,19 +277,20 @@ class LogPainter:
 
     delay = 0.5
     interval = 5.0
+    tells_steps = True
 
     def begin(self, step: StepState) -> None:
         pass
 
-    def show(self, step: StepState, elapsed: float) -> None:
-        say(describe(step, elapsed, None))
+    def show(self, steps: Sequence[Shown]) -> None:
+        say(describe(*steps[-1]))
 
     def notice(self, text: str) -> None:
         say(text)
 
     def end(self, step: StepState, elapsed: float) -> None:
         if elapsed >= self.delay:
-            say(describe(step, elapsed, None))
+            say(describe(step, elapsed))
 
     def hide(self) -> None:
         pass
@@ -213,11 +301,18 @@ class JsonPainter:
 
     delay = 0.0
     interval = 0.5
+    tells_steps = True
 
     def begin(self, step: StepState) -> None:
-        self.show(step, 0.0)
+        self.end(step, 0.0)
 
-    def show(self, step: StepState, elapsed: float) -> None:
+    def show(self, steps: Sequence[Shown]) -> None:
+        self.end(*steps[-1])
+
+    def notice(self, text: str) -> None:
+        pass
+
+    def end(self, step: StepState, elapsed: float) -> None:
         document = {
             "type": "progress",
             "step": step.what,
@@ -228,23 +323,18 @@ class JsonPainter:
         }
         say_json(dumps(document))
 
-    def notice(self, text: str) -> None:
-        pass
-
-    def end(self, step: StepState, elapsed: float) -> None:
-        self.show(step, elapsed)
-
     def hide(self) -> None:
         pass
 
 
-def start_progress(choice: str) -> LiveProgress:
-    """Make stderr's progress: `json`, or a line (`auto`, `always`; whole lines where nothing can be redrawn)."""
+def start_progress(choice: str, *, colour: bool = True) -> LiveProgress:
+    """Make stderr's progress: `json`, or bars (`auto`, `always`; whole lines where nothing can be redrawn)."""
     painter: Painter
     if choice == "json":
         painter = JsonPainter()
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
-        painter = LinePainter(write_stderr, _stderr_width, _is_in_foreground)
+        colour = colour and not os.environ.get("NO_COLOR")
+        painter = BarPainter(write_stderr, _stderr_width, _is_in_foreground, colour=colour)
     else:
         painter = LogPainter()
     progress = LiveProgress(painter)
@@ -252,36 +342,42 @@ def start_progress(choice: str) -> LiveProgress:
     return progress
 
 
-def describe(step: StepState, elapsed: float, width: int | None) -> str:
-    """A step in one line of at most `width` cells, the least telling parts left out first."""
+class Facts(NamedTuple):
+    """A step in words; None for what is not known."""
+
+    what: str
+    amount: str
+    share: str | None
+    rate: str | None
+    spent: str
+
+
+def facts_of(step: StepState, elapsed: float) -> Facts:
+    """Say how far a step is."""
     amount = _amount(step.done, step.unit)
-    share = eta = None
+    share = None
     if step.total is not None:
-        share = f"{min(step.done * 100 // step.total, 100)}%"
+        share = f"{int((step.share or 0) * 100 + 1e-9)}%"
         amount = f"{amount}/{_amount(step.total, step.unit)}"
-        if 0 < step.done < step.total:
-            eta = f"ETA {_duration(elapsed * (step.total - step.done) / step.done)}"
     amount = amount if step.unit == "bytes" else f"{amount} {step.unit}"
     rate = f"{_amount(int(step.done / elapsed), step.unit)}/s" if step.done > elapsed > 0 else None
-    spent = _duration(elapsed)
-    choices = (
-        (step.what, amount, share, rate, spent, eta),
-        (step.what, amount, share, spent, eta),
-        (step.what, amount, share, eta),
-        (step.what, amount, share),
-        (step.what, share or amount),
-    )
-    lines = ["  ".join(part for part in parts if part) for parts in choices]
-    if width is None:
-        return lines[0]
-    return shorten(next((line for line in lines if cells(line) <= width), lines[-1]), width)
+    return Facts(step.what, amount, share, rate, format_seconds(elapsed))
+
+
+def describe(step: StepState, elapsed: float) -> str:
+    """A step in one line, for a log."""
+    eta = None
+    if step.share and step.share < 1:
+        eta = f"ETA {format_seconds(elapsed / step.share - elapsed)}"
+    return "  ".join(part for part in (*facts_of(step, elapsed), eta) if part)
 
 
 def _amount(number: int, unit: str) -> str:
     return format_size(number) if unit == "bytes" else format_count(number)
 
 
-def _duration(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are some."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from deltacli.engine.base import Engine
 from deltacli.errors import FileMissing, Unreadable
 from deltacli.operations.log.log_files import StoredFile, at_once, digest, log_location
-from deltacli.progress import Progress, reported
+from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
 from deltacli.units import format_timestamp
 
@@ -105,8 +105,13 @@ def differing(
             return False
 
     found = engine.run(is_right, files, at_once=at_once(storage, (file.size_bytes for file in files)))
-    told = reported(found, progress, what, unit="files", total=len(files))
-    return [file.name for file, right in zip(files, told, strict=True) if not right]
+    wrong = []
+    with weighed(progress, what, unit="files", total=len(files), weight=sum(file.size_bytes for file in files)) as step:
+        for file, right in zip(files, found, strict=True):
+            if not right:
+                wrong.append(file.name)
+            step.advance(weight=file.size_bytes)
+    return wrong
 
 
 def _read_first(first: Any, files: Mapping[str, BackedUp]) -> BackupList:  # Any: JSON values

@@ -21,7 +21,7 @@ from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import FileMissing, Refused, StorageFailed, UsageError, VersionAbsent
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.rebuild import read_snapshot
-from deltacli.progress import reported
+from deltacli.progress import reported_weighed
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.units import format_ranges, format_spans, gaps_in
 from deltacli.work.commits.reading import read_commit
@@ -108,8 +108,15 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
 
 def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
     """Every action, oldest commit first; of one commit adds after removes, so that an add wins."""
-    progress = reported(iter(commits), table.progress, "reading the log", unit="commits", total=len(commits))
-    for file in progress:
+    told = reported_weighed(
+        iter(commits),
+        table.progress,
+        "reading the log",
+        unit="commits",
+        weights=[file.size_bytes for file in commits],
+        weight_of=lambda file: file.size_bytes,
+    )
+    for file in told:
         actions = read_actions(read_commit(table.storage, file), file.name)
         yield from (pair for pair in actions if pair[0] != "add")
         yield from (pair for pair in actions if pair[0] == "add")

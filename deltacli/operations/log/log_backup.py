@@ -30,7 +30,7 @@ from deltacli.operations.log.log_files import (
     versioned,
 )
 from deltacli.operations.table.log import list_log
-from deltacli.progress import SILENT, Progress, reported
+from deltacli.progress import SILENT, Progress, reported, weighed
 from deltacli.storage import Existed, Storage, is_inside
 from deltacli.storage.base import require_writable
 from deltacli.units import format_ranges, format_timestamp
@@ -196,13 +196,14 @@ def execute_backup(
     copied: list[BackedUp] = []
     read = partial(_read, storage, hint=plan.hint)
     contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
-    with progress.step("copying", unit="files", total=len(plan.copies)) as step:
+    size_bytes = sum(file.size_bytes for file in plan.copies)
+    with weighed(progress, "copying", unit="files", total=len(plan.copies), weight=size_bytes) as step:
         for file, data in zip(plan.copies, contents, strict=True):
             if data is not None:
                 _write(destination, file, data)
                 copied.append(BackedUp(file.name, len(data), digest(data), file.modified_ms))
                 told.written += 1
-            step.advance()
+            step.advance(weight=file.size_bytes)
     _verify(destination, copied, engine, progress)
     files = {**plan.carried, **{file.name: file for file in copied}}
     listed = BackupList(plan.table, plan.table_id, plan.version, clock(), True, files)

@@ -12,7 +12,7 @@ from deltacli.errors import ConflictLost, FileMissing, StorageFailed, Unreadable
 from deltacli.operations.log.backup_list import differing
 from deltacli.operations.log.log_files import Journal, at_once, digest, list_whole_log, log_location, versioned
 from deltacli.operations.log.log_restore import Action, RestoreItem, RestorePlan, require_real_directories
-from deltacli.progress import SILENT, Progress
+from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Created, Existed, Storage, Unknown
 from deltacli.units import format_ranges
 
@@ -37,12 +37,13 @@ def execute_restore(
     read = partial(_read, source)
     contents = engine.run(read, plan.writes, at_once=at_once(source, (item.file.size_bytes for item in plan.writes)))
     written: list[RestoreItem] = []
-    with progress.step("restoring", unit="files", total=len(plan.writes)) as step:
+    size_bytes = sum(item.file.size_bytes for item in plan.writes)
+    with weighed(progress, "restoring", unit="files", total=len(plan.writes), weight=size_bytes) as step:
         for item, data in zip(plan.writes, contents, strict=True):
             if _write(plan, storage, item, data, written):
                 written.append(item)
                 told.written += 1
-            step.advance()
+            step.advance(weight=item.file.size_bytes)
     _verify(storage, written, engine, progress)
     _require_alone(plan, storage)
 

@@ -6,7 +6,7 @@ Never opens a checkpoint; reads file actions only when counting them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -18,7 +18,7 @@ from deltacli.delta.log.timestamps import CommitTime, TimestampSource, file_time
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt, FileMissing
 from deltacli.operations.table.log import list_log
-from deltacli.progress import SILENT, Progress, reported
+from deltacli.progress import SILENT, Progress, weighed
 from deltacli.storage import Storage
 from deltacli.units import format_timestamp, ranges_of
 from deltacli.work.commits.provenance import Provenance, read_provenance
@@ -150,9 +150,9 @@ def read_history(
     newest_first = sorted(listing.commits, reverse=True)
     chosen = newest_first[:limit] if limit else newest_first
     read = partial(_read_item, storage, times=times, counts=counts)
-    files = (listing.commits[version] for version in chosen)
+    files = [listing.commits[version] for version in chosen]
     found = engine.run(read, files, at_once=storage.capabilities.parallel_reads)
-    items = tuple(reported(found, progress, "reading the history", unit="commits", total=len(chosen)))
+    items = _told(found, files, progress, counts=counts)
     gaps = gaps_of(listing)
     lost = tuple(ranges_of(listing.commits.keys() - set(listing.reconstructable)))
     first = min(listing.commits, default=0)
@@ -160,6 +160,21 @@ def read_history(
     readable = listing.readable_without({item.version for item in items if item.problem is not None})
     newest = readable[-1] if readable else None
     return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost, newest)
+
+
+def _told(
+    found: Iterator[HistoryItem], files: Sequence[LogFile], progress: Progress, *, counts: bool
+) -> tuple[HistoryItem, ...]:
+    """Collect the commits, telling how far they are: a commit is read whole where actions are counted."""
+    if progress is SILENT:
+        return tuple(found)
+    weights = [file.size_bytes if counts else 1 for file in files]
+    items = []
+    with weighed(progress, "reading the history", unit="commits", total=len(files), weight=sum(weights)) as step:
+        for item, weight in zip(found, weights, strict=True):
+            items.append(item)
+            step.advance(weight=weight)
+    return tuple(items)
 
 
 def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:

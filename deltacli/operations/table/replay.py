@@ -25,7 +25,7 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.delta.log.state import StateBuilder
 from deltacli.engine.base import Engine
 from deltacli.errors import CommitCorrupt
-from deltacli.progress import SILENT, Progress, reported
+from deltacli.progress import SILENT, Progress, reported_weighed
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import FileBatch
 from deltacli.work.commits.reading import is_large, read_commit, stream_commit
@@ -200,7 +200,10 @@ def read_contents(
     largest = max((file.size_bytes for file in commits if not is_large(file)), default=0)
     at_once = min(storage.capabilities.parallel_reads, max(1, _BYTES_READ_AHEAD // max(1, largest)))
     contents = engine.run(read, reversed(commits), at_once=at_once)
-    return reported(contents, progress, "reading the log", unit="commits", total=len(commits))
+    sizes = [file.size_bytes for file in commits]
+    return reported_weighed(
+        contents, progress, "reading the log", unit="commits", weights=sizes, weight_of=lambda one: one[0].size_bytes
+    )
 
 
 class _Held:

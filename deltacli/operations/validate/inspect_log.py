@@ -40,7 +40,7 @@ from deltacli.operations.validate.findings import CHECK_CRASHED, FILE_UNREADABLE
 from deltacli.operations.validate.inspect_checkpoint import CheckpointInspector
 from deltacli.operations.validate.inspect_storage import WholeLog
 from deltacli.operations.validate.refused_log_files import RefusedLogFiles
-from deltacli.progress import Progress
+from deltacli.progress import Progress, weighed
 from deltacli.storage import Storage
 from deltacli.work.checkpoints.reading import sidecar_location
 
@@ -106,8 +106,9 @@ class LogInspector:
         versions = sorted(set(self._log.listing.commits) | set(by_version) | set(checksums))
         if 0 in self._log.listing.commits:
             self.files = KnownFiles(is_known=True)
-        total = len(self._log.listing.commits)
-        with self._progress.step("checking the log", unit="commits", total=total) as step:
+        commits = self._log.listing.commits
+        size_bytes = sum(file.size_bytes for file in self._log.files)
+        with weighed(self._progress, "checking the log", unit="commits", total=len(commits), weight=size_bytes) as step:
             scanned: dict[str, Scan] = {}
             claims: dict[str, bytes | Fault] = {}
             for position, version in enumerate(versions):
@@ -117,10 +118,11 @@ class LogInspector:
                         scanned = self._scan_window(versions[position:])
                     with self._guarded(file.name, version):
                         self._take_commit(file, scanned.pop(file.name))
-                    step.advance()
+                    step.advance(weight=file.size_bytes)
                 for instance in by_version.get(version, ()):
                     with self._guarded(instance.files[0].name, version):
                         self._take_checkpoint(version, instance, scanned)
+                    step.advance(0, weight=sum(part.size_bytes for part in instance.files))
                 if version in checksums and self._collector.looks_at(ChecksumView):
                     checksum = checksums[version]
                     if checksum.name not in claims:
