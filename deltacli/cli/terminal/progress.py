@@ -79,7 +79,7 @@ class StepState:
     @property
     def share(self) -> float | None:
         """The part of the work that is done, None where the whole is not known."""
-        done, whole = (self.weight_done, self.weight) if self.weight else (self.done, self.total)
+        done, whole = (self.weight_done, self.weight) if (self.weight or 0) > 0 else (self.done, self.total)
         return min(done / whole, 1.0) if whole else None
 
 

@@ -28,6 +28,7 @@ from deltacli.errors import DeltacliError, FileMissing, StorageFailed
 from deltacli.operations.checkpoint.rows import FILE_KINDS, StateRows
 from deltacli.operations.log.checksum_guard import require_as_in_checksum
 from deltacli.operations.table.version import Snapshot
+from deltacli.progress import reported
 from deltacli.storage import Created, Draft, Existed, Unknown
 from deltacli.work.checkpoints.writing import (
     BYTES_A_GROUP,
@@ -254,8 +255,10 @@ class CheckpointWriter:
         """Raise StorageFailed unless what lies on the disk is what was meant; nobody has seen it yet."""
         place = draft.place
         with _not_proven(path):
-            digests = self._snapshot.table.engine.run(partial(digest_group, place), range(count_groups(place)))
-            why = why_not_proven(place, encoded, digests)
+            table, groups = self._snapshot.table, count_groups(place)
+            digests = table.engine.run(partial(digest_group, place), range(groups))
+            told = reported(digests, table.progress, "verifying the checkpoint", unit="row groups", total=groups)
+            why = why_not_proven(place, encoded, told)
             if why is not None:
                 raise StorageFailed(why)
 

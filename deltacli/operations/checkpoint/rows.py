@@ -59,10 +59,12 @@ class StateRows:
 
     def batches(self) -> Iterator[RowBatch]:
         """Yield live files and unexpired tombstones."""
-        for batch in self._snapshot.map_file_actions(self._converted):
-            self.expired += batch.expired
-            self.add_bytes += batch.add_bytes
-            yield batch
+        with self._snapshot.table.progress.step("writing the checkpoint", unit="rows") as step:
+            for batch in self._snapshot.map_file_actions(self._converted):
+                self.expired += batch.expired
+                self.add_bytes += batch.add_bytes
+                yield batch
+                step.advance(sum(map(len, batch.actions.values())))
 
     def cut(self, most: int) -> Iterator[tuple[str, Any]]:  # Any: struct arrays
         """Yield the same as actions of one kind, at most so many at a time."""

@@ -86,8 +86,8 @@ class Deletions:
         with self.table.progress.step("deleting", unit="files", total=total) as step:
             for parts in _waves(pending, files):
                 wave = self._look(parts)
-                to_the_end(partial(self._delete, wave))
-                step.advance(wave.rows.num_rows)
+                step.advance(wave.rows.num_rows - sum(len(batch.rows) for batch in wave.batches))
+                to_the_end(partial(self._delete, wave, step.advance))
                 handled += wave.rows.num_rows
                 if self.rate and handled < total:
                     self._wait(begun + handled / self.rate)
@@ -124,10 +124,10 @@ class Deletions:
             looks = self.plan.by_inventory or (is_cheap and not is_fresh(self.plan, self.ticks))
             yield _Batch(part.column("row").to_pylist(), paths, sizes, self.plan.cutoff_ms if looks else None)
 
-    def _delete(self, wave: _Wave) -> None:
-        """Delete a wave's files and count them, whatever ends it."""
+    def _delete(self, wave: _Wave, advance: Callable[[int], None]) -> None:
+        """Delete a wave's files and count them, whatever ends it. `advance` is told of each file that is decided."""
         try:
-            faults = self._send(wave.batches)
+            faults = self._send(wave.batches, advance)
         except BaseException:  # whatever it is, files are gone by now: they are counted before it travels on
             with suppress(Exception):  # what ended it matters more than what can't be noted
                 self._settle(wave)
@@ -136,11 +136,11 @@ class Deletions:
         if faults:
             raise faults[0]
 
-    def _send(self, batches: Sequence[_Batch]) -> list[DeltacliError]:
+    def _send(self, batches: Sequence[_Batch], advance: Callable[[int], None]) -> list[DeltacliError]:
         storage = self.table.storage
 
         def work(batch: _Batch) -> DeltacliError | None:
-            return batch.delete(storage)
+            return batch.delete(storage, advance)
 
         found = self.table.engine.run(work, batches, at_once=self._at_once)
         return [fault for fault in found if fault is not None]
@@ -177,26 +177,28 @@ class _Batch:
         """The rows of which nothing is known yet."""
         return [row for position, row in enumerate(self.rows) if position not in self.outcomes]
 
-    def delete(self, storage: Storage) -> DeltacliError | None:
+    def delete(self, storage: Storage, advance: Callable[[int], None]) -> DeltacliError | None:
         """Delete the files; return a fault of the store, by which all that it left open have failed."""
         try:
-            self._delete(storage)
+            self._delete(storage, advance)
         except DeltacliError as fault:
             failed = Failed(fault.message, fault if isinstance(fault, PermissionRefused) else None)
             self.outcomes = {position: self.outcomes.get(position, failed) for position in range(len(self.rows))}
             return fault
         return None
 
-    def _delete(self, storage: Storage) -> None:
+    def _delete(self, storage: Storage, advance: Callable[[int], None]) -> None:
         if self.cutoff_ms is not None:
             sizes, times = storage.stat_many(self.paths)
             young = [position for position, modified_ms in enumerate(times) if modified_ms >= self.cutoff_ms]
             gone = [position for position, size in enumerate(sizes) if size < 0]
             self.outcomes |= dict.fromkeys(young) | dict.fromkeys(gone, Missing())
+            advance(len(self.outcomes))
         due = [position for position in range(len(self.rows)) if position not in self.outcomes]
         deletions = storage.delete_many([self.paths[position] for position in due])
         for (_, what), position in zip(deletions, due, strict=True):
             self.outcomes[position] = what
+            advance(1)
 
     def count(self, outcome: VacuumOutcome) -> None:
         """Add to an outcome."""

@@ -6,7 +6,7 @@ checks in columns (`rules/file_views.py`), so that memory does not grow with the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from time import monotonic
@@ -38,7 +38,7 @@ from deltacli.operations.validate.inspect_changes import ChangeInspector
 from deltacli.operations.validate.inspect_vectors import VectorInspector
 from deltacli.operations.validate.row_checks import AtHand, OnlyFooter, RowChecks, repeated_name
 from deltacli.operations.validate.table_at_hand import TableContext
-from deltacli.progress import Progress
+from deltacli.progress import Progress, WeighedStep, weighed
 from deltacli.units import plural
 from deltacli.work.file_facts import FileFacts, FooterFiles, FooterPool, read_file
 from deltacli.work.vector_facts import VectorRead
@@ -120,16 +120,18 @@ class FileInspector:
             self.not_checked.append(f"the rows of all files, which can't be read: {fault.message}")
             return None
 
-    def run(self, live: Iterable[LiveAdds], total: int) -> None:
-        """Look into the live files, of which there are `total`."""
+    def run(self, live: Iterable[LiveAdds], total: int, size_bytes: int) -> None:
+        """Look into the live files, of which there are `total` of so many bytes."""
         self.checked = FilesChecked(0, total, 0 if self.with_rows else None)
         what = "reading rows" if self.with_rows else "reading footers"
-        with self.progress.step(what, unit="files", total=total) as step:
+        weight = size_bytes if self.with_rows else total  # a footer takes as long as any other
+        with weighed(self.progress, what, unit="files", total=total, weight=weight) as step:
             for part in live:
                 chosen = self.selection.of(part, self.table.config)
-                step.advance(part.adds.num_rows - chosen.adds.num_rows)
+                left_out = sum(self._weights(part)) - sum(self._weights(chosen))
+                step.advance(part.adds.num_rows - chosen.adds.num_rows, weight=left_out)
                 for rows in self._vectors.parts(chosen, _FILES_A_VIEW):
-                    self._look_at(chosen.take(rows), step.advance)
+                    self._look_at(chosen.take(rows), step)
         if self._unreached:
             self.not_checked.append(f"{plural(self._unreached, 'data file')} that could not be read")
         if self._unread:
@@ -150,9 +152,15 @@ class FileInspector:
         )
         self.not_checked.extend(inspector.run(changes, rows_added, self.selection, self.progress))
 
-    def _look_at(self, live: LiveAdds, advance: Callable[[int], None]) -> None:
+    def _weights(self, live: LiveAdds) -> list[int]:
+        """How long each file takes, in comparison: by its bytes where its rows are read."""
+        if not self.with_rows:
+            return [1] * live.adds.num_rows
+        return [max(size or 0, 0) for size in live.adds.column("size").to_pylist()]
+
+    def _look_at(self, live: LiveAdds, step: WeighedStep) -> None:
         vectors = self._vectors.read(live)
-        facts = self._rows_of(live, vectors, advance) if self.with_rows else self._footers_of(live, advance)
+        facts = self._rows_of(live, vectors, step) if self.with_rows else self._footers_of(live, step)
         checked, live_files, rows = self.checked
         if rows is not None:
             rows += sum(fact.rows for fact in facts)
@@ -182,14 +190,14 @@ class FileInspector:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def _footers_of(self, live: LiveAdds, advance: Callable[[int], None]) -> list[FileFacts]:
+    def _footers_of(self, live: LiveAdds, step: WeighedStep) -> list[FileFacts]:
         paths: list[str] = live.adds.column("path").to_pylist()
         each = _NEAR_FILES_A_PIECE if self._is_near else _FAR_FILES_A_PIECE
         pieces = [paths[start : start + each] for start in range(0, len(paths), each)]
         found: list[FileFacts] = []
         for part in self._parts_of(pieces):
             found += [FileFacts(len(found) + row, *one) for row, one in enumerate(part)]
-            advance(len(part))
+            step.advance(len(part), weight=len(part))
         return found
 
     def _parts_of(self, pieces: Sequence[Sequence[str]]) -> Iterator[list[tuple[Footer | None, FileFault | None]]]:
@@ -208,14 +216,13 @@ class FileInspector:
                 yield from self.engine.run(self._footers.read, pieces[number + 1 :])
                 return
 
-    def _rows_of(
-        self, live: LiveAdds, vectors: Mapping[int, VectorRead], advance: Callable[[int], None]
-    ) -> list[FileFacts]:
+    def _rows_of(self, live: LiveAdds, vectors: Mapping[int, VectorRead], step: WeighedStep) -> list[FileFacts]:
         assert self._questions is not None
         found: list[FileFacts] = []
+        weights = self._weights(live)
         for fact in self.engine.run(partial(self._read, vectors), self._questions.files(live, self._footers)):
             found.append(self._questions.settled(fact))
-            advance(1)
+            step.advance(weight=weights[fact.row])
         return found
 
     def _read(

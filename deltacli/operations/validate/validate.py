@@ -200,7 +200,8 @@ def _look_into_files(
         predicate = parse_predicate(limits.where, table.config.schema)
     selection = FileSelection(limits.share, str(inspector.version), predicate)
     files = FileInspector(table, engine, collector, selection, progress, with_rows)
-    files.run(inspector.files.placed_adds(), inspector.files.totals.files)
+    totals = inspector.files.totals
+    files.run(inspector.files.placed_adds(), totals.files, totals.size_bytes)
     files.run_changes(inspector.cdc, inspector.rows_added)
     inspector.not_checked.extend(files.not_checked)
     checked = files.checked
