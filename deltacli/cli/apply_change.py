@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import again_without, quoted_table
 
 if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
@@ -23,7 +24,7 @@ def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
 
     write_change(run, plan, is_done=False)
     if has_next:
-        run.say_next("the same command without --dry-run")
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
 
 
 def carry_out(run: Run, table: str, what: str, plan: Outcome, change: Callable[[], Outcome], *, yes: bool) -> None:

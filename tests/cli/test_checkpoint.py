@@ -97,7 +97,7 @@ def test_on_a_terminal_the_next_command_is_named(home: Path) -> None:
     _, dry = on_terminal(80, "checkpoint", home / "tbl", "--dry-run", *NOW)
 
     assert f"next: deltacli checkpoint {home / 'tbl'} --verify --version 14" == ESCAPE.sub("", lines[-1])
-    assert f"next: deltacli checkpoint {home / 'tbl'}" == ESCAPE.sub("", dry[-1])
+    assert f"next: deltacli checkpoint {home / 'tbl'} {' '.join(NOW)}" == ESCAPE.sub("", dry[-1])
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--if-behind", "5"), ("--version", "3"), ("--stats", "both")])

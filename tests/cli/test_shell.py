@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.terminal.shell import again, again_without_limit, fill_hint, quoted
+from deltacli.cli.options import shared
+from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
+from deltacli.cli.terminal.term import Terminal
+from deltacli.clock import fixed_clock
 from tests.cli.support import deltacli
 
 ODD = [
@@ -68,3 +72,28 @@ def test_a_command_line_is_no_hint_with_places() -> None:
     hint = again(["vacuum", "{table}/x y", "--apply={parent}"])
 
     assert "deltacli vacuum '{table}/x y' '--apply={parent}'" == fill_hint(hint, "/data/t")
+
+
+def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:
+    arguments = ["vacuum", "-v", "--dry-run", "--retention", "7 d", "--", "--dry-run"]
+
+    assert "deltacli vacuum -v --retention '7 d' -- --dry-run" == again_without(arguments, "--dry-run")
+
+
+def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> None:
+    run = Run(
+        format=OutputFormat.TABLE,
+        output=None,
+        clock=fixed_clock(0),
+        storage_options={},
+        terminal=Terminal(is_terminal=True, width=80, colour=False),
+        quiet=False,
+        verbosity=0,
+    )
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(shared, "say", said.append)
+        run.note("next: deltacli history s3://user:hunter2@host/t")
+        run.note(f"next: deltacli history {sample}")
+
+    assert [f"next: deltacli history {sample}"] == said

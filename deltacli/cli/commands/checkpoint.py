@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import Run, TableArgument, VersionOption
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS, UsageError
 from deltacli.units import plural
 
@@ -194,8 +195,8 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
     run.write(
         Outcome("checkpoint", opened.uri, content, lambda: checkpoint_sections(result), content["files"], columns)
     )
-    again = f"deltacli checkpoint {quoted_table(table)}"
-    run.say_next(again if dry_run else f"{again} --verify --version {result.version}")
+    verify = f"deltacli checkpoint {quoted_table(table)} --verify --version {result.version}"
+    run.say_next(again_without(invocation.arguments, "--dry-run") if dry_run else verify)
 
 
 def _note(run: Run, plan: CheckpointPlan) -> None:

@@ -40,7 +40,7 @@ from deltacli.cli.options.vacuum import (
     require_one_errand,
 )
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, quoted, quoted_table
+from deltacli.cli.terminal.shell import again, again_with, again_without, quoted, quoted_table
 from deltacli.delta.log.commit_metadata import parse_commit_metadata
 from deltacli.errors import DeltacliError, PartlyDone, Refused, UsageError
 from deltacli.operations.vacuum.plan import VacuumOutcome
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 EXIT_CODES = (0, 2, 3, 4, 5, 6, 7, 8, 70)
 
-_ADD = "add {override}"
 _SAVE_AGAIN = "deltacli vacuum {{table}} --save-plan FILE {override}"
 
 
@@ -169,11 +168,11 @@ class _VacuumCommand:
         """Plan, ask, delete."""
         plan = self._plan(request)
         if self.dry_run:
-            self._show_dry(plan, _ADD)
+            self._show_dry(plan)
             if plan.files or plan.directories:
-                self.run.say_next("the same command with --yes in place of --dry-run")
+                self.run.say_next(again_without(invocation.arguments, "--dry-run"))
             return
-        if self._is_due(plan, _ADD):
+        if self._is_due(plan):
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
 
     def save(self, request: VacuumRequest, path: str) -> None:
@@ -184,7 +183,7 @@ class _VacuumCommand:
         require_target(path, "--save-plan")
         plan = self._plan(request)
         save_plan(with_past(self.table, plan), path)
-        self._show_dry(plan, _ADD)
+        self._show_dry(plan)
         if self.run.format.is_for_eyes:
             self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
 
@@ -256,7 +255,7 @@ class _VacuumCommand:
         for note in plan.notes:
             self.run.note(f"note: {note}")
 
-    def _is_due(self, plan: VacuumPlan, way_out: str) -> bool:
+    def _is_due(self, plan: VacuumPlan, way_out: str | None = None) -> bool:
         """True where there is something to do, nothing is against it, and somebody said yes. Raises Refused.
 
         A guard speaks also where nothing would go: a listing that came back empty is no table without garbage.
@@ -301,8 +300,10 @@ class _VacuumCommand:
         require_done(outcome, again=again(invocation.arguments))
         self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
-    def _show_dry(self, plan: VacuumPlan, way_out: str) -> None:
-        """Show a plan that is not executed. Raises Refused where a guard forbids it; `way_out` becomes the hint."""
+    def _show_dry(self, plan: VacuumPlan, way_out: str | None = None) -> None:
+        """Show a plan that is not executed. Raises Refused where a guard forbids it; `way_out` becomes the
+        hint, by default this command with what overrides the guard.
+        """
         self._show(plan, None, dry_run=True)
         if plan.refusals:
             raise _refused(plan, way_out)
@@ -313,14 +314,22 @@ class _VacuumCommand:
         self.run.write(VacuumResult(plan, outcome, dry_run, self.with_files))
 
 
-def _refused(plan: VacuumPlan, way_out: str) -> Refused:
+def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
     """The first reason against a plan, with the option that overrides it; the others are facts."""
     first, *others = plan.refusals
-    hint = way_out.format(override=first.override) if first.override else first.hint
+    hint = _hint_past(first.override, way_out) if first.override else first.hint
     facts = {"guard": first.code}
     if others:
         facts["also"] = ", ".join(one.code for one in others)
     return Refused(f"nothing was changed: {first.message}", code=first.code, facts=facts, hint=hint)
+
+
+def _hint_past(override: str, way_out: str | None) -> str:
+    """The command that is allowed what a guard refused."""
+    if way_out is not None:
+        return way_out.format(override=override)
+    option, _, value = override.partition(" ")
+    return again_with(invocation.arguments, option, value or None)
 
 
 def _so_far(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:

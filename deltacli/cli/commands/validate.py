@@ -12,7 +12,7 @@ import typer
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import Run
-from deltacli.cli.terminal.shell import again_with, quoted, quoted_table
+from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ class LevelChoice(StrEnum):
 
 
 _NEXT_LEVEL = {
-    LevelChoice.LOG: ("are the files there", LevelChoice.STORAGE),
-    LevelChoice.STORAGE: ("are they what the log says", LevelChoice.FOOTERS),
-    LevelChoice.FOOTERS: ("are their rows", LevelChoice.DATA),
+    LevelChoice.LOG: LevelChoice.STORAGE,
+    LevelChoice.STORAGE: LevelChoice.FOOTERS,
+    LevelChoice.FOOTERS: LevelChoice.DATA,
 }
 
 
@@ -360,11 +360,10 @@ def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) 
     found = [finding.rule.id for finding in sorted(findings, key=worst_first)]
     reported = dict.fromkeys(rule for rule in found if rule not in OWN_RULES)
     if any(table.suppressed for table in report.tables):
-        run.note(f"next: all findings: {again_with(invocation.arguments, '--max-findings', '0')}")
+        run.note(f"next: {again_with(invocation.arguments, '--max-findings', '0')}")
     elif reported:
         chosen = quoted(",".join(list(reported)[:_NAMED]))
-        run.note(f"next: what the rules mean: deltacli validate --list-rules --select {chosen}")
+        run.note(f"next: deltacli validate --list-rules --select {chosen}")
     elif not found and wanted.level in _NEXT_LEVEL:
-        names = " ".join(quoted_table(table.name) for table in report.tables[:_NAMED])
-        question, level = _NEXT_LEVEL[LevelChoice(wanted.level)]
-        run.note(f"next: {question}: deltacli validate {names} --level {level}")
+        level = _NEXT_LEVEL[LevelChoice(wanted.level)]
+        run.note(f"next: {again_with(invocation.arguments, '--level', level)}")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import telling_commit
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.errors import EXIT_FINDINGS
 from deltacli.units import plural
 
@@ -94,7 +95,7 @@ def widen_type(
         if check and not planned.plan.is_noop:
             raise typer.Exit(EXIT_FINDINGS)
         if dry_run and not planned.plan.is_noop:
-            run.say_next("the same command with --yes in place of --dry-run")
+            run.say_next(again_without(invocation.arguments, "--dry-run"))
         return
     due = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in planned.plan.due)
     what = f"widen {plural(len(planned.plan.due), 'column')} of {opened.uri}: {due}"

@@ -157,7 +157,7 @@ class Run:
 
     def note(self, text: str) -> None:
         """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
-        if self.quiet:
+        if self.quiet or _is_spoiled(text):
             return
         if self.log_is_json:
             say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
@@ -206,6 +206,13 @@ class Run:
                 raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
             return wanted
         return DEFAULT_LIMIT if self.is_on_screen else 0
+
+
+def _is_spoiled(text: str) -> bool:
+    """True for a command to paste that would lose a secret where it is shown."""
+    from deltacli.storage.secrets import without_secrets
+
+    return text.startswith("next: ") and without_secrets(text) != text
 
 
 def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = AnyFormat) -> Callable[..., None]:

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 
 from deltacli.hints import CommandLine, fill_hint, quoted, quoted_table
 
-__all__ = ["CommandLine", "again", "again_with", "again_without_limit", "fill_hint", "quoted", "quoted_table"]
+__all__ = [
+    "CommandLine",
+    "again",
+    "again_with",
+    "again_without",
+    "again_without_limit",
+    "fill_hint",
+    "quoted",
+    "quoted_table",
+]
 
 
 def again_without_limit(arguments: Sequence[str]) -> CommandLine:
@@ -17,6 +26,12 @@ def again_without_limit(arguments: Sequence[str]) -> CommandLine:
 def again(arguments: Sequence[str]) -> CommandLine:
     """The same command line once more."""
     return CommandLine(" ".join(["deltacli", *map(quoted, arguments)]))
+
+
+def again_without(arguments: Sequence[str], flag: str) -> CommandLine:
+    """The same command line once more, without a flag."""
+    end = list(arguments).index("--") if "--" in arguments else len(arguments)
+    return again([*(word for word in arguments[:end] if word != flag), *arguments[end:]])
 
 
 def again_with(

@@ -11,7 +11,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_versions
 from deltacli.cli.options.shared import DryRunOption, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import again, quoted_table
+from deltacli.cli.terminal.shell import again, again_without, quoted_table
 from deltacli.units import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
@@ -127,6 +127,6 @@ def _say_what_next(run: Run, table: str, plan: ExpiryPlan) -> None:
         return
     name = quoted_table(table)
     if plan.offered_checkpoint is not None:
-        run.note(f"next: deltacli checkpoint {name} --version {plan.offered_checkpoint}, then this once more")
+        run.note(f"next: deltacli checkpoint {name} --version {plan.offered_checkpoint}")
     elif plan.files and not plan.refusals and run.terminal.is_terminal:
-        run.note("next: the same command without --dry-run")
+        run.note(f"next: {again_without(invocation.arguments, '--dry-run')}")

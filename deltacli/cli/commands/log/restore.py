@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.confirmation import require_confirmation
+from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import DryRunOption, Run, TableArgument, YesOption
 from deltacli.cli.terminal.interrupts import Interrupted
-from deltacli.cli.terminal.shell import quoted_table
+from deltacli.cli.terminal.shell import again_without, quoted_table
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
@@ -91,4 +92,4 @@ def _say_what_next(run: Run, table: str, plan: RestorePlan, *, was_done: bool) -
     if was_done:
         run.say_next(f"deltacli validate {quoted_table(table)}")
     elif plan.writes:
-        run.say_next("the same command without --dry-run")
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
