@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
+from deltacli.cli.terminal.output import keep_heading
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, shorten, visible
 from deltacli.errors import UsageError
 
@@ -128,6 +129,8 @@ def write_table(
             lines.append(terminal.paint(text, Style.CHANGE))
         else:
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
+    if heading and terminal.width is not None:
+        keep_heading(sink)
     if lines:
         sink.write(encoded("\n".join(lines) + "\n"))
     return [column.name for column in chosen]

@@ -16,6 +16,14 @@ if TYPE_CHECKING:
 _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
+def keep_heading(sink: BinaryIO, lines: int = 1) -> None:
+    """Keep the heading of a table in view while the user pages through it, where the sink is a pager that can. Called
+    before the heading is written.
+    """
+    if (keep := getattr(sink, "keep_heading", None)) is not None:
+        keep(lines)
+
+
 @contextlib.contextmanager
 def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
     """Yield the stream for the result; `screen` is stdout where that is a terminal.

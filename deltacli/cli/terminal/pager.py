@@ -19,6 +19,9 @@ from deltacli.cli.terminal.term import CONTROL, PagerQuitError, cells, close_liv
 from deltacli.cli.terminal.waiting import wait_for_end, write_all
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
+_LESS_WITH_HEADER = 600
+"""The first version of less that is sure to know --header."""
+_PATIENCE_SECONDS = 1.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -33,6 +36,22 @@ def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | No
         return ["/bin/sh", "-c", wanted] if os.name == "posix" else None
     command = shlex.split(wanted)
     return command if which(command[0]) else None
+
+
+def with_heading(command: list[str], lines: int) -> list[str]:
+    """Return the command of a pager that keeps the first lines in view, where it is a less that can."""
+    if not lines or os.path.basename(command[0]) != "less" or _version_of(command[0]) < _LESS_WITH_HEADER:
+        return command
+    return [*command, f"--header={lines}"]
+
+
+def _version_of(less: str) -> int:
+    """The version that less prints; 0 for one that prints none, such as that of busybox."""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run([less, "--version"], capture_output=True, timeout=_PATIENCE_SECONDS, check=False)
+        if found := re.match(rb"less (\d+)", done.stdout):
+            return int(found[1])
+    return 0
 
 
 class Screen:
@@ -58,6 +77,7 @@ class Screen:
         self._clean = clean
         self._held: list[bytes] = []
         self._held_rows = 0
+        self._heading = 0
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Screen:
@@ -89,6 +109,11 @@ class Screen:
                 self._start(self._pager)
         return len(data)
 
+    def keep_heading(self, lines: int) -> None:
+        """Keep in view what is written next, if it is the beginning."""
+        if not self._held and self._process is None:
+            self._heading = lines
+
     def flush(self) -> None:
         """Show what was written, as far as nothing is held back for the pager."""
         if self._process is None and self._pager is None:
@@ -99,7 +124,9 @@ class Screen:
         environment = dict(os.environ)
         environment.setdefault("LESS", "FRX")
         try:
-            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment)
+            self._process = subprocess.Popen(
+                with_heading(command, self._heading), stdin=subprocess.PIPE, env=environment
+            )
         except OSError:
             self._pager = None
             self._release()
