@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from deltacli.cli.formats import TABLE
 from deltacli.cli.options import shared
-from deltacli.cli.options.shared import OutputFormat, Run
+from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.shell import again, again_without, again_without_limit, fill_hint, quoted
 from deltacli.cli.terminal.term import Terminal
 from deltacli.clock import fixed_clock
@@ -82,7 +83,7 @@ def test_the_command_that_a_dry_run_suggests_is_the_same_without_it() -> None:
 
 def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> None:
     run = Run(
-        format=OutputFormat.TABLE,
+        format=TABLE,
         output=None,
         clock=fixed_clock(0),
         storage_options={},

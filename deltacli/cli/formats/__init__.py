@@ -14,6 +14,8 @@ from enum import Enum, StrEnum
 from importlib import import_module
 from typing import TYPE_CHECKING, BinaryIO
 
+from deltacli.cli.terminal.term import Cleaning
+
 if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.cli.terminal.term import Terminal
@@ -27,14 +29,6 @@ class Content(Enum):
     ANY = "any result"
     FINDINGS = "findings of validate"
     ROWS = "rows of a table"
-
-
-class Cleaning(Enum):
-    """How control characters of a format are shown on a terminal."""
-
-    NONE = "the format shows them as escapes itself"
-    JSON = "as escapes of JSON: the values stay the same"
-    TEXT = "as escapes of Python"
 
 
 @dataclass(frozen=True, slots=True)

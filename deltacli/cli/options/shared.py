@@ -194,7 +194,8 @@ class Run:
         if self.terminal.is_terminal:
             from deltacli.cli.terminal.pager import open_screen
 
-            return open_sink(None, open_screen(content or self.format, is_paged=self.is_paged))
+            shown = content or self.format
+            return open_sink(None, open_screen(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # what reads the pipe may draw on the same terminal
         return open_sink(self.output)

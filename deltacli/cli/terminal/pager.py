@@ -13,9 +13,8 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import BinaryIO
 
-from deltacli.cli.formats import Cleaning, Format
 from deltacli.cli.terminal.interrupts import Interrupted, pager_in_front
-from deltacli.cli.terminal.term import CONTROL, PagerQuitError, cells, close_live_line, escaped_json
+from deltacli.cli.terminal.term import CONTROL, Cleaning, PagerQuitError, cells, close_live_line, escaped_json
 from deltacli.cli.terminal.waiting import wait_for_end, write_all
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
@@ -170,16 +169,16 @@ def _screen_rows(text: bytes, width: int) -> int:
     return rows - 1 if not lines[-1] else rows
 
 
-def open_screen(format_: Format, *, is_paged: bool) -> Screen:
+def open_screen(cleaning: Cleaning, *, is_paged: bool) -> Screen:
     """Return stdout as a screen; paged where the user may press keys."""
     size = shutil.get_terminal_size((80, 24))
-    wants_pager = is_paged and format_.is_paged and sys.stdin.isatty()
+    wants_pager = is_paged and sys.stdin.isatty()
     return Screen(
         sys.stdout.buffer,
         rows=size.lines - 1,
         width=max(size.columns, 1),
         pager=choose_pager(os.environ) if wants_pager else None,
-        clean=_CLEANERS[format_.cleaning],
+        clean=_CLEANERS[cleaning],
     )
 
 

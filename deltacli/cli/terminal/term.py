@@ -8,7 +8,7 @@ import shutil
 import sys
 import unicodedata
 from contextlib import AbstractContextManager, nullcontext
-from enum import StrEnum
+from enum import Enum, StrEnum
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -17,6 +17,14 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 
 class PagerQuitError(Exception):
     """The user has seen enough and left the pager: the run ends, and all is well."""
+
+
+class Cleaning(Enum):
+    """How control characters of a format are shown on a terminal."""
+
+    NONE = "the format shows them as escapes itself"
+    JSON = "as escapes of JSON: the values stay the same"
+    TEXT = "as escapes of Python"
 
 
 class Style(StrEnum):
