@@ -15,7 +15,8 @@ from deltacli import open_table
 from deltacli.cli.formats import NDJSON
 from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal import progress as progress_module
-from deltacli.cli.terminal.progress import BarPainter, Eta, JsonPainter, LiveProgress, Shown, StepState
+from deltacli.cli.terminal.progress import BarPainter, JsonPainter, LiveProgress
+from deltacli.cli.terminal.steps import Eta, Shown, StepState
 from deltacli.cli.terminal.term import Terminal, cells, live_line, set_live_line
 from deltacli.clock import fixed_clock
 from deltacli.progress import SILENT, reported, reported_weighed, weighed

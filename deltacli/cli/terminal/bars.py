@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Column
 from rich.text import Text
 
-from deltacli.cli.terminal.progress import Facts, Shown, facts_of, format_seconds
+from deltacli.cli.terminal.steps import Facts, Shown, facts_of, format_seconds
 from deltacli.cli.terminal.term import cells, shorten
 
 _LEAST_BAR, _WIDEST_BAR = 10, 40
