@@ -260,3 +260,13 @@ def test_the_path_of_a_table_need_not_be_utf_8(home: Path) -> None:
     verified = deltacli("checkpoint", odd, "--verify")
 
     assert (0, 0) == (done.code, verified.code), done.err + verified.err
+
+
+def test_a_dry_run_that_only_force_allows_shows_the_plan_and_is_refused(home: Path) -> None:
+    checkpoint(home)
+
+    done = checkpoint(home, "--layout", "multi-part", "--parts", "2", "--dry-run")
+
+    assert 4 == done.code
+    assert "multi-part" in done.out
+    assert "in another form (classic)" in done.err

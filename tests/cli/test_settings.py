@@ -230,3 +230,12 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, is_done: bool, 
     assert f"set 1 property of file://{home}/tbl? " == plan.splitlines()[-1]
     assert "would change  owner: (not set) -> me" in plan
     assert ("15, committed" in rest) == is_done
+
+
+def test_a_dry_run_that_only_force_allows_shows_the_plan_and_is_refused(home: Path) -> None:
+    result = deltacli("properties", "tbl", "set", "delta.someday=1", "--dry-run", cwd=home)
+    forced = deltacli("properties", "tbl", "set", "delta.someday=1", "--dry-run", "--force", cwd=home)
+
+    assert (4, 0) == (result.code, forced.code)
+    assert "delta.someday" in result.out
+    assert forced.out == result.out

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,12 +15,12 @@ from deltacli.cli.options.shared import Run, TableArgument, VersionOption
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table
-from deltacli.errors import EXIT_FINDINGS, UsageError
+from deltacli.errors import EXIT_FINDINGS, DeltacliError, Refused, UsageError
 from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest
+    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest, CheckpointResult
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -174,11 +176,27 @@ def _require_nothing_to_write(options: Mapping[str, bool]) -> None:
         raise UsageError(f"--verify writes nothing: it does not go with {', '.join(given)}")
 
 
-def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
     from deltacli.cli.render.checkpoint import checkpoint_sections
+
+    content = result.as_json()
+    columns = ("path", "sizeBytes", "rows")
+    run.write(
+        Outcome("checkpoint", opened.uri, content, lambda: checkpoint_sections(result), content["files"], columns)
+    )
+
+
+def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
     from deltacli.operations.checkpoint.checkpoint import plan_checkpoint, write_checkpoint
 
-    plan = plan_checkpoint(opened, request)
+    try:
+        plan = plan_checkpoint(opened, request)
+    except Refused:
+        if dry_run and not request.force:
+            with suppress(DeltacliError):  # a refusal that --force does not override: there is no plan
+                forced = plan_checkpoint(opened, replace(request, force=True))
+                _show(run, opened, write_checkpoint(forced, dry_run=True))
+        raise
     _note(run, plan)
     published: list[str] = []
     try:
@@ -190,11 +208,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         raise
     if result.plan is not plan:  # the checkpoint it was rebuilt from turned out corrupt
         _note(run, result.plan)
-    content = result.as_json()
-    columns = ("path", "sizeBytes", "rows")
-    run.write(
-        Outcome("checkpoint", opened.uri, content, lambda: checkpoint_sections(result), content["files"], columns)
-    )
+    _show(run, opened, result)
     verify = f"deltacli checkpoint {quoted_table(table)} --verify --version {result.version}"
     run.say_next(again_without(invocation.arguments, "--dry-run") if dry_run else verify)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +12,7 @@ import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
 from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
-from deltacli.errors import UsageError
+from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -94,7 +96,13 @@ def _change(
 ) -> None:
     from deltacli.operations.change.table_properties import change_properties, plan_properties
 
-    plan = plan_properties(opened, edits)
+    try:
+        plan = plan_properties(opened, edits)
+    except Refused:
+        if dry_run:
+            with suppress(DeltacliError):  # a refusal that --force does not override: there is no plan
+                show_plan(run, plan_properties(opened, replace(edits, force=True)), has_next=False)
+        raise
     for caution in plan.plan.cautions:
         run.note(f"note: {caution}")
     if dry_run or not plan.plan.changes:
