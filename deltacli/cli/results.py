@@ -66,19 +66,22 @@ class RowGrid(Generic[Row]):
         if form.is_for_eyes:
             yield from self._for_eyes(form)
             return
-        chosen = [column for column in self.columns if self.is_chosen or column.in_pipe]
+        chosen = [column for column in self.columns if column.picture is None and (self.is_chosen or column.in_pipe)]
         yield form.header([column.name for column in chosen])
         yield from (form.row([column.value(row) for column in chosen]) for row in self.rows)
 
     def _for_eyes(self, form: RowForm) -> Iterator[bytes]:
-        """Yield the texts of the columns of a screen whose values last; empty columns are left out."""
-        columns = [column for column in self.columns if self.is_chosen or (column.on_screen and column.in_pipe)]
+        """Yield the texts of a screen whose values last; columns without any are left out."""
+        columns = [column for column in self.columns if self._is_for_people(column)]
         texts = [[column.shown(row) for column in columns] for row in self.rows]
         kept = [
             place for place in range(len(columns)) if self.is_chosen or not texts or any(row[place] for row in texts)
         ]
         yield form.header([columns[place].heading() for place in kept], [columns[place].right for place in kept])
         yield from (form.row([row[place] for place in kept]) for row in texts)
+
+    def _is_for_people(self, column: Column[Row]) -> bool:
+        return column.picture is None and (self.is_chosen or (column.on_screen and column.in_pipe))
 
 
 @dataclass(frozen=True, slots=True)

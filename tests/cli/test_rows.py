@@ -258,9 +258,9 @@ def test_a_narrow_screen_leaves_columns_out_and_says_which() -> None:
     narrow = Terminal(is_terminal=True, width=30, colour=True)
     out, written = write("table", batch(TABLE[1:3]), terminal=narrow)
 
-    heading, second, third = out.decode().splitlines()
+    heading, rule, second, third = out.decode().splitlines()
     assert ["at"] == list(written.left_out)
-    assert "\x1b[1mid  name  tags\x1b[0m" == heading
+    assert ["\x1b[1mid\x1b[0m  \x1b[1mname\x1b[0m  \x1b[1mtags\x1b[0m", f"\x1b[2m{'─' * 14}\x1b[0m"] == [heading, rule]
     assert " 2        []" == second
     assert " 3  \x1b[2mnull\x1b[0m  \x1b[2mnull\x1b[0m" == third
 
@@ -276,11 +276,13 @@ def test_the_columns_of_a_change_stay_longest() -> None:
     FORMATS["table"].write(sink, result, Terminal(True, 30, False))
 
     assert ["b"] == list(result.written.left_out)
-    assert ["a             _type   _version", "xxxxxxxxxxx…  insert         7"] == sink.getvalue().decode().splitlines()
+    assert ["a             _type   _version", "─" * 30, "xxxxxxxxxxx…  insert         7"] == (
+        sink.getvalue().decode().splitlines()
+    )
 
 
 def test_control_characters_are_escaped_and_wide_ones_aligned() -> None:
     found = pa.record_batch([pa.array(["日本", "a\x1b[2J", "\u202ex"]), pa.array([1, 2, 3])], names=["a\x07", "n"])
     out, _ = write("table", found, terminal=Terminal(True, 40, False))
 
-    assert ["a\\x07     n", "日本      1", "a\\x1b[2J  2", "\\u202ex   3"] == out.decode().splitlines()
+    assert ["a\\x07     n", "─" * 11, "日本      1", "a\\x1b[2J  2", "\\u202ex   3"] == out.decode().splitlines()

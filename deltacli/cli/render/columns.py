@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.output import keep_heading
 from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, shorten, visible
 from deltacli.errors import UsageError
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.terminal.theme import Role
+
 Row = TypeVar("Row")
+
+DRAWN_ROWS = 1_000
+"""Tables of more rows are written by the streaming writer, also on a terminal: rich takes 50 µs per cell."""
 
 GAP = "  "
 """What stands between two columns."""
@@ -30,7 +39,7 @@ class Column(Generic[Row]):
     name: str
     value: Callable[[Row], object]
     text: Callable[[Row], str] | None = None
-    style: Callable[[Row], Style] | None = None
+    style: Callable[[Row], Style | Role] | None = None
     right: bool = False
     priority: int = 5
     least: int = 8
@@ -40,6 +49,12 @@ class Column(Generic[Row]):
     """Whether the column is shown there when nobody chose columns."""
     keep_end: bool = False
     """Where the text does not fit, cut its beginning: file names tell themselves apart at the end."""
+    folds: bool = False
+    """On a drawn screen, text that does not fit goes on below instead of being cut."""
+    picture: Callable[[Row, Canvas, int], Text] | None = None
+    """A bar in place of the text, drawn on so many cells (`least`). Such a column is shown only where rich draws, and
+    left out where the text of every row is empty.
+    """
 
     def heading(self) -> str:
         return visible(self.title or self.name)
@@ -65,7 +80,7 @@ def exact(value: object) -> str:
 
 def usual(columns: Sequence[Column[Row]], terminal: Terminal) -> list[Column[Row]]:
     """The columns shown when nobody chose any: fewer on a screen, every exact one in a pipe."""
-    return [column for column in columns if (column.on_screen if terminal.is_terminal else column.in_pipe)]
+    return [column for column in columns if (column.on_screen if terminal.is_drawn else column.in_pipe)]
 
 
 def choose(columns: Sequence[Column[Row]], wanted: str | None) -> list[Column[Row]]:
@@ -107,12 +122,21 @@ def write_table(
     note: Callable[[Row], str | None] | None = None,
     heading: bool = True,
     keep_empty: bool = False,
+    is_part: bool = False,
 ) -> list[str]:
     """Write aligned columns: fitted to a terminal, complete and uncut into a pipe, columns without any value left out
     (but for `keep_empty`), and return the names of those shown.
 
-    `note` gives a row that is one line of text instead.
+    `note` gives a row that is one line of text instead. A table that comes in several parts, of which this is one,
+    `is_part` of it: parts are never drawn by rich, so that all of them look alike.
     """
+    if terminal.is_drawn and len(rows) <= DRAWN_ROWS and not is_part:
+        from deltacli.cli.render.terminal.console import Canvas
+        from deltacli.cli.render.terminal.tables import draw_table
+
+        canvas = Canvas(sink, terminal)
+        return draw_table(canvas, columns, rows, note=note, heading=heading, keep_empty=keep_empty)
+    columns = [column for column in columns if column.picture is None]
     if terminal.width is None:
         chosen = [replace(column, title=None) for column in columns]
         if not keep_empty:
@@ -120,7 +144,7 @@ def write_table(
         texts = [[exact_line(column.value(row)) for column in chosen] for row in rows]
         widths = _natural_widths(chosen, texts)
     else:
-        chosen, texts, widths = _fit(columns, rows, terminal.width, keep_empty=keep_empty)
+        chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
     notes = [note(row) if note else None for row in rows]
     lines = [_heading(terminal, chosen, widths)] if chosen and heading else []
     for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
@@ -157,8 +181,15 @@ def _line(
     parts = []
     for column, width, text in zip(columns, widths, texts, strict=True):
         padded = pad(text, width, right=column.right)
-        parts.append(terminal.paint(padded, column.style(row)) if column.style and terminal.colour else padded)
+        parts.append(_painted(terminal, padded, column.style(row)) if column.style and terminal.colour else padded)
     return GAP.join(parts).rstrip()
+
+
+def _painted(terminal: Terminal, text: str, style: Style | Role) -> str:
+    """Colour a text of a streamed table as the theme has it."""
+    from deltacli.cli.render.terminal.theme import style_of
+
+    return terminal.paint(text, style_of(style))
 
 
 def pad(text: str, width: int, *, right: bool) -> str:
@@ -173,30 +204,64 @@ def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str
     ]
 
 
-def _fit(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], width: int, *, keep_empty: bool
+def _fitted(
+    columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
 ) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
-    """Choose the columns that fit a screen by priority, leave out empty ones, shorten the last flexible ones, and
-    return the cut texts.
-    """
+    """Choose the columns for a screen, and return them with the texts cut to their widths; forced colour cuts none."""
     texts = [[column.shown(row) for column in columns] for row in rows]
     natural = _natural_widths(columns, texts)
-    filled = [
-        index
-        for index, column in enumerate(columns)
-        if keep_empty or any(row[index] for row in texts) or (not rows and column.priority < 5)
+    width = terminal.width if terminal.is_terminal else None
+    chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)
+    cut = [
+        [
+            shorten(row[index], room, keep_end=columns[index].keep_end)
+            for index, room in zip(chosen, widths, strict=True)
+        ]
+        for row in texts
     ]
+    return [columns[index] for index in chosen], cut, widths
+
+
+def fit(
+    columns: Sequence[Column[Any]],
+    texts: Sequence[Sequence[str]],
+    natural: Sequence[int],
+    width: int | None,
+    *,
+    keep_empty: bool,
+) -> tuple[list[int], list[int]]:
+    """Choose the columns that fit `width` cells by priority (None: all), leave out those without a value, and return
+    the places of the others and their widths.
+    """
+    filled = with_values(columns, texts, keep_empty=keep_empty)
+    if width is None:
+        return filled, [natural[index] for index in filled]
+    least = {index: min(natural[index], columns[index].least) for index in filled}
     chosen: list[int] = []
-    for index in sorted(filled, key=lambda i: columns[i].priority):
-        least = sum(min(natural[i], columns[i].least) for i in [*chosen, index]) + len(GAP) * len(chosen)
-        if least <= width or not chosen:
+    for index in sorted(filled, key=lambda index: columns[index].priority):
+        if sum(least[i] for i in [*chosen, index]) + len(GAP) * len(chosen) <= width or not chosen:
             chosen.append(index)
     chosen.sort()
-    widths = {index: min(natural[index], columns[index].least, width) for index in chosen}
-    spare = width - sum(widths.values()) - len(GAP) * (len(chosen) - 1)
+    return chosen, spread(columns, chosen, natural, [min(least[index], width) for index in chosen], width)
+
+
+def with_values(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]], *, keep_empty: bool) -> list[int]:
+    """The places of the columns that have a value in some row; where there are no rows, of the important ones."""
+    return [
+        index
+        for index, column in enumerate(columns)
+        if keep_empty or any(row[index] for row in texts) or (not texts and column.priority < 5)
+    ]
+
+
+def spread(
+    columns: Sequence[Column[Any]], chosen: Sequence[int], natural: Sequence[int], least: Sequence[int], width: int
+) -> list[int]:
+    """Return the widths of the chosen columns: `least`, and what is left of `width` by priority."""
+    widths = dict(zip(chosen, least, strict=True))
+    spare = max(width - sum(least) - len(GAP) * (len(chosen) - 1), 0)
     for index in sorted(chosen, key=lambda i: columns[i].priority):
-        extra = min(spare, natural[index] - widths[index])
-        widths[index] += max(extra, 0)
-        spare -= max(extra, 0)
-    cut = [[shorten(row[index], widths[index], keep_end=columns[index].keep_end) for index in chosen] for row in texts]
-    return [columns[index] for index in chosen], cut, [widths[index] for index in chosen]
+        extra = min(spare, max(natural[index] - widths[index], 0))
+        widths[index] += extra
+        spare -= extra
+    return [widths[index] for index in chosen]

@@ -40,11 +40,19 @@ class Style(StrEnum):
 
 
 class Terminal(NamedTuple):
-    """What stdout is: a terminal of `width` cells, or a pipe (`width` None), with or without colour."""
+    """What stdout is: a terminal of `width` cells, or a pipe (`width` None), with or without colour.
+
+    A pipe in which colour was forced has a width as well: results are drawn for it as for a terminal, but not cut.
+    """
 
     is_terminal: bool
     width: int | None
     colour: bool
+
+    @property
+    def is_drawn(self) -> bool:
+        """Whether results are drawn for the eye, by rich (`deltacli/cli/render/terminal/`)."""
+        return self.width is not None
 
     def paint(self, text: str, style: Style) -> str:
         """Colour a text by meaning, where colour is on."""
@@ -52,13 +60,28 @@ class Terminal(NamedTuple):
 
 
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
-    """Look at stdout. `colour` is auto, always or never; `NO_COLOR` and `TERM=dumb` turn auto off."""
-    is_terminal = not to_file and sys.stdout.isatty()
-    wanted = colour == "always" or (
-        colour == "auto" and is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    """Look at stdout. `colour` is auto, always or never.
+
+    `FORCE_COLOR` turns auto into always. `NO_COLOR` wins over both; `TERM=dumb` turns auto off. A result that is
+    written to a file is neither coloured nor drawn.
+    """
+    if to_file:
+        return Terminal(is_terminal=False, width=None, colour=False)
+    environment = os.environ
+    is_terminal = sys.stdout.isatty()
+    may_colour = not environment.get("NO_COLOR")
+    is_forced = may_colour and (
+        colour == "always" or (colour == "auto" and environment.get("FORCE_COLOR", "0") not in ("", "0"))
     )
-    width = max(shutil.get_terminal_size((80, 24)).columns, 20) if is_terminal else None
-    return Terminal(is_terminal, width, wanted)
+    wanted = is_forced or (colour == "auto" and is_terminal and may_colour and environment.get("TERM") != "dumb")
+    if is_terminal:
+        return Terminal(is_terminal, max(shutil.get_terminal_size((80, 24)).columns, 20), wanted)
+    return Terminal(is_terminal, _forced_width(environment.get("COLUMNS", "")) if is_forced else None, wanted)
+
+
+def _forced_width(columns: str) -> int:
+    """The width of a drawn result where there is no terminal: `COLUMNS`, else 100."""
+    return max(int(columns), 20) if columns.isdecimal() and int(columns) else 100
 
 
 def visible(text: str) -> str:

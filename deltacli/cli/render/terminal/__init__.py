@@ -1,0 +1,28 @@
+"""What a person sees on a terminal, drawn by rich.
+
+A result is drawn where `Terminal.is_drawn`: stdout is a terminal, or colour was forced (`--color always`,
+`FORCE_COLOR`) into something else, where no row and no value is cut. In a pipe nothing here is imported.
+
+Two functions draw most results without a change to their callers: `render.columns.write_table` and
+`render.state.write_sections`. For more than that:
+
+    canvas = Canvas(sink, run.terminal)
+    canvas.draw(panel(canvas, "data", grid(canvas, [("files", "12"), ("size", canvas.text("3.2 GiB", Role.SIZE))])))
+
+`theme.py`: `Role` says what a text is (an error, a path, an operation that deletes), and one table says how it looks.
+`role_of_operation` gives the role of an operation of the log.
+
+`console.py`: `Canvas(sink, terminal)` with `width`, `is_ascii`, `never_cuts`, `text(value, role)`, `joined(parts)` and
+`draw(*renderables)`.
+
+`tables.py`: `draw_table` draws the `Column`s of `render/columns.py`; `matrix` draws a small table of texts.
+
+`sections.py`: `grid` (labels with folded values), `panel`, `draw_sections`, `change` (before → after as a diff).
+
+`bars.py`: `bar`, `split_bar` (what was added and what was removed) and `sparkline`.
+
+Everything else (`history.py`, `snapshot.py`, `schema_tree.py` …) makes renderables of the objects of one operation.
+
+Texts that come from a table go through `Canvas.text`, which shows control and direction characters as escapes. Strings
+are never passed to rich as they are: it would read markup in them.
+"""

@@ -1,0 +1,147 @@
+"""Tables of results, drawn by rich: columns chosen by priority, numbers on the right, long values folded or cut."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.box import Box
+from rich.cells import cell_len
+from rich.table import Table
+from rich.text import Text
+
+from deltacli.cli.render.columns import GAP, Column, Row, fit, spread, with_values
+from deltacli.cli.render.terminal.console import Canvas, measured
+from deltacli.cli.render.terminal.theme import Role, role_of
+from deltacli.cli.terminal.term import shorten
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_LINE_BELOW_HEADING = Box("    \n    \n ── \n    \n    \n ── \n    \n    \n")
+_ASCII_LINE = Box("    \n    \n -- \n    \n    \n -- \n    \n    \n", ascii=True)
+
+_LONG_WORD = 24
+"""Cells from which a word may be folded where nothing may be cut."""
+
+
+def draw_table(
+    canvas: Canvas,
+    columns: Sequence[Column[Row]],
+    rows: Sequence[Row],
+    *,
+    note: Callable[[Row], str | None] | None = None,
+    heading: bool = True,
+    keep_empty: bool = False,
+) -> list[str]:
+    """Draw rows and return the names of the columns shown. `note` gives a row that is a red rule instead."""
+    texts = [[canvas.plain(column.shown(row)) for column in columns] for row in rows]
+    natural = [
+        max([cell_len(column.heading()), *(cell_len(measured(row[index])) for row in texts)])
+        if column.picture is None
+        else max(cell_len(column.heading()), column.least)
+        for index, column in enumerate(columns)
+    ]
+    if canvas.never_cuts:
+        chosen = with_values(columns, texts, keep_empty=keep_empty)
+        whole = [_narrowest(columns[index], index, texts, natural[index]) for index in chosen]
+        widths = spread(columns, chosen, natural, whole, canvas.width)
+    else:
+        chosen, widths = fit(columns, texts, natural, canvas.width, keep_empty=keep_empty)
+    if not chosen:
+        return []
+    total = sum(widths) + len(GAP) * (len(chosen) - 1)
+    shown = [columns[index] for index in chosen]
+    table = _table(canvas, shown, widths, heading=heading)
+    for row, values in zip(rows, texts, strict=True):
+        if note is not None and (remark := note(row)) is not None:
+            canvas.draw(*([table] if table.row_count or table.show_header else []), width=total)
+            canvas.draw(_gap(canvas, remark), width=total)
+            table = _table(canvas, shown, widths, heading=False)
+        else:
+            table.add_row(
+                *(
+                    _cell(canvas, columns[index], row, values[index], width)
+                    for index, width in zip(chosen, widths, strict=True)
+                )
+            )
+    if table.row_count or table.show_header:
+        canvas.draw(table, width=total)
+    return [column.name for column in shown]
+
+
+def _narrowest(column: Column[Any], index: int, texts: Sequence[Sequence[str]], natural: int) -> int:
+    """The width below which a column is never folded: that of its numbers, or of its words up to a limit."""
+    if column.right or column.picture is not None:
+        return natural
+    words = max((cell_len(word) for row in texts for word in row[index].split(" ")), default=0)
+    return min(natural, max(column.least, cell_len(column.heading()), min(words, _LONG_WORD)))
+
+
+def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int], *, heading: bool) -> Table:
+    table = Table(
+        box=_ASCII_LINE if canvas.is_ascii else _LINE_BELOW_HEADING,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_header=heading,
+        header_style=str(Role.HEADING),
+        border_style=str(Role.FRAME),
+    )
+    for column, width in zip(columns, widths, strict=True):
+        is_whole = not column.folds and not canvas.never_cuts
+        table.add_column(
+            canvas.text(shorten(column.heading(), width), Role.HEADING, folds=False),
+            justify="right" if column.right else "left",
+            width=width,
+            no_wrap=is_whole,
+            overflow="ellipsis" if is_whole else "fold",
+        )
+    return table
+
+
+def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int) -> Text:
+    if column.picture is not None:
+        return column.picture(row, canvas, width)
+    folds = column.folds or canvas.never_cuts
+    role = role_of(column.style(row)) if column.style else Role.PLAIN
+    shown = value if folds else shorten(value, width, keep_end=column.keep_end)
+    return Text(measured(shown), str(role), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
+
+
+def _gap(canvas: Canvas, remark: str) -> RenderableType:
+    from rich.rule import Rule
+
+    mark = "-" if canvas.is_ascii else "─"
+    return Rule(canvas.text(remark.strip(), Role.ERROR, folds=False), characters=mark, style=str(Role.DELETES))
+
+
+def matrix(
+    canvas: Canvas,
+    titles: Sequence[str],
+    rows: Iterable[Sequence[str | Text]],
+    *,
+    right: Sequence[int] = (),
+) -> RenderableType:
+    """Return a small table of texts with a line below its titles; the columns in `right` hold numbers."""
+    table = Table(
+        box=_ASCII_LINE if canvas.is_ascii else _LINE_BELOW_HEADING,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        header_style=str(Role.HEADING),
+        border_style=str(Role.FRAME),
+    )
+    for index, title in enumerate(titles):
+        table.add_column(
+            canvas.text(title, Role.HEADING, folds=False),
+            justify="right" if index in right else "left",
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*_texts(canvas, row))
+    return table
+
+
+def _texts(canvas: Canvas, values: Iterable[str | Text]) -> Iterator[Text]:
+    return (canvas.text(value) if isinstance(value, str) else value for value in values)
