@@ -19,15 +19,15 @@ MEANINGS = {
     "CLASSPATH": "where Java finds the classes of Hadoop; `hdfs://` needs it",
     "COLUMNS": "the width of the terminal, instead of asking it",
     "DELTACLI_PAGER": "the program that shows long results on a terminal; it beats `PAGER`, and empty or `cat` is none",
-    "FORCE_COLOR": "where it is set and neither empty nor `0`: the same as `--color always`, unless `--color never` is given",
-    "LANG": "the locale, unless `LC_ALL` or `LC_CTYPE` is set; results on a terminal are in ASCII where it is not UTF-8",
+    "FORCE_COLOR": "where it is set and neither empty nor `0`: `--color always` instead of `auto`",
+    "LANG": "the locale; on a terminal, boxes and bars are in ASCII where it is not UTF-8",
     "LC_ALL": "the locale; it wins over `LC_CTYPE` and `LANG`",
     "LC_CTYPE": "the locale of characters; it wins over `LANG`",
     "LESS": "options of the pager `less`; where it is unset, deltacli chooses them",
     "NO_COLOR": "where it is set and not empty: no colour, whatever `--color` and `FORCE_COLOR` say",
     "PAGER": "the program that shows long results on a terminal",
     "STORAGE_EMULATOR_HOST": "the endpoint of `gs://`, as the clients of Google Cloud read it",
-    "TERM": "`dumb`: no colour unless `--color always` or `FORCE_COLOR`, no pager, and no progress unless it is asked for",
+    "TERM": "`dumb`: no colour unless it is forced, no pager, and no progress unless it is asked for",
 }
 """What a variable means that is not simply the default of an option; only those that are read are written anywhere."""
 

@@ -10,7 +10,8 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
-from deltacli.cli.render.columns import Column, choose, unknown_column, usual, write_table
+from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual, write_table
+from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
@@ -85,6 +86,11 @@ class HistoryResult(Result):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)
         rows = list(_lines(self.found))
+        if terminal.is_drawn and not self.is_chosen and len(rows) <= DRAWN_ROWS:
+            from deltacli.cli.render.terminal.history import draw_history
+
+            draw_history(sink, terminal, self.found, shown, rows)
+            return
         write_table(sink, terminal, shown, rows, note=lambda line: line.gap, keep_empty=self.is_chosen)
 
     def _items(self) -> list[dict[str, Any]]:
@@ -249,48 +255,9 @@ def _parameters(line: _Line) -> str:
     )
 
 
-_FIRST_OF: Sequence[tuple[str, tuple[str, ...]]] = (
-    (
-        "+{} files",
-        ("numAddedFiles", "num_added_files", "numTargetFilesAdded", "numFiles", "numFilesAdded", "filesAdded"),
-    ),
-    (
-        "-{} files",
-        (
-            "numRemovedFiles",
-            "num_removed_files",
-            "numTargetFilesRemoved",
-            "numFilesRemoved",
-            "filesRemoved",
-            "numDeletedFiles",
-        ),
-    ),
-    ("+{} rows", ("numTargetRowsInserted", "numOutputRows", "num_added_rows")),
-    ("~{} rows", ("numUpdatedRows", "numTargetRowsUpdated")),
-    ("-{} rows", ("numDeletedRows", "numTargetRowsDeleted", "num_deleted_rows")),
-)
-
-
 def _changes(line: _Line) -> str:
-    """What the writer's metrics say changed, whatever it calls them: `+5 files, -2 files, +120 rows`."""
-    metrics = ((line.item.commit_info if line.item else None) or {}).get("operationMetrics")
-    if not isinstance(metrics, dict):
-        return ""
-    parts = []
-    for pattern, names in _FIRST_OF:
-        number = next((_whole(metrics[name]) for name in names if name in metrics), None)
-        if number:
-            text = pattern.format(format_count(number))
-            parts.append(text.removesuffix("s") if number == 1 else text)
-    return ", ".join(parts)
-
-
-def _whole(value: object) -> int | None:
-    """A metric: Spark writes strings, others numbers, nested ones say nothing here."""
-    try:
-        return int(value) if isinstance(value, str | int) else None
-    except ValueError:
-        return None
+    """What the writer's metrics say changed: `+5 files, -2 files, +120 rows`."""
+    return in_words(changes_of(line.item.commit_info if line.item else None))
 
 
 def _action_counts(line: _Line) -> str:

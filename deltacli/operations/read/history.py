@@ -131,6 +131,8 @@ class History:
     lost: tuple[tuple[int, int], ...] = ()
     newest_readable: int | None = None
     """The newest version that can be rebuilt, as far as the listing and the items tell."""
+    times_ms: tuple[int, ...] = ()
+    """The times of all commits in the log; only of the items where these have times that their files do not tell."""
 
     @property
     def is_complete(self) -> bool:
@@ -159,7 +161,10 @@ def read_history(
     head = ((0, first - 1),) if lost and first and lost[0][0] == first else ()
     readable = listing.readable_without({item.version for item in items if item.problem is not None})
     newest = readable[-1] if readable else None
-    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost, newest)
+    is_by_files = all(item.time.source is not TimestampSource.IN_COMMIT for item in items)
+    known = times.values() if is_by_files else [item.time for item in items]
+    moments = tuple(time.timestamp_ms for time in known)
+    return History(storage.uri, items, len(newest_first), gaps, (*head, *gaps), lost, newest, moments)
 
 
 def _told(

@@ -1,0 +1,184 @@
+"""The history of a table on a terminal: aligned numbers, a bar per commit, commits per day as a sparkline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO, Protocol, TypeVar
+
+from rich.text import Text
+
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.commit_metrics import Changes, changes_of
+from deltacli.cli.render.terminal.bars import sparkline, split_bar
+from deltacli.cli.render.terminal.console import Canvas
+from deltacli.cli.render.terminal.tables import draw_table
+from deltacli.cli.render.terminal.theme import Role, role_of_operation
+from deltacli.cli.terminal.term import Terminal
+from deltacli.units import format_count, format_moment
+
+if TYPE_CHECKING:
+    from deltacli.operations.read.history import History, HistoryItem
+
+_DAY_MS = 86_400_000
+_MANY_COMMITS = 20
+_NARROW = 100
+_USUAL = 80
+_BAR_CELLS = 8
+_SPARKS = 60
+_OPERATION_CELLS = 18
+
+
+class Line(Protocol):
+    """A row of the history: a commit, or a gap in the log with its text."""
+
+    @property
+    def item(self) -> HistoryItem | None: ...
+
+    @property
+    def gap(self) -> str | None: ...
+
+
+AnyLine = TypeVar("AnyLine", bound=Line)
+
+Parts = Sequence[tuple[int, str, Role]]
+"""Numbers with their sign and role: `(3, "+", Role.ADDED)`."""
+
+
+def draw_history(
+    sink: BinaryIO, terminal: Terminal, found: History, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
+) -> None:
+    """Draw the history; `columns` are those of the screen, of which the metrics become numbers and bars."""
+    canvas = Canvas(sink, terminal)
+    if len(found.times_ms) > _MANY_COMMITS:
+        canvas.draw(commits_per_day(canvas, found.times_ms), Text(""))
+    draw_table(canvas, _drawn_columns(canvas, columns, rows), rows, note=lambda line: line.gap)
+
+
+def commits_per_day(canvas: Canvas, times_ms: Sequence[int]) -> Text:
+    """Return one line: how many commits each day had, several days to a mark where there are many."""
+    first, last = min(times_ms) // _DAY_MS, max(times_ms) // _DAY_MS
+    span = " to ".join(format_moment(day * _DAY_MS)[:10] for day in (first, last))
+    room = max(min(canvas.width - len(f"commits per 1,000 days    {span}"), _SPARKS), 10)
+    days = -(-(last - first + 1) // room)
+    counts = [0] * ((last - first) // days + 1)
+    for time_ms in times_ms:
+        counts[(time_ms // _DAY_MS - first) // days] += 1
+    most = f", at most {format_count(max(counts))}" if canvas.width >= _NARROW else ""
+    return canvas.joined(
+        [
+            ("commits per day" if days == 1 else f"commits per {format_count(days)} days", Role.LABEL),
+            "  ",
+            sparkline(canvas, counts),
+            "  ",
+            (f"{span}{most}", Role.QUIET),
+        ]
+    )
+
+
+def _drawn_columns(
+    canvas: Canvas, columns: Sequence[Column[AnyLine]], rows: Sequence[AnyLine]
+) -> list[Column[AnyLine]]:
+    changes = {line.item.version: changes_of(line.item.commit_info) for line in rows if line.item is not None}
+    found: list[Column[AnyLine]] = []
+    has_counts = any(column.name == "addedFiles" for column in columns)
+    for column in columns:
+        match column.name:
+            case "timestamp" if canvas.width < _NARROW and not canvas.never_cuts:
+                found.append(replace(column, text=_to_the_minute, least=16))
+            case "operation":
+                least = _OPERATION_CELLS if canvas.width >= _USUAL else column.least
+                found.append(replace(column, style=_operation_role, least=least))
+            case "operationMetrics":
+                found += _change_columns(canvas, changes, with_files=not has_counts)
+            case "age":
+                found.append(replace(column, style=lambda _: Role.TIME))
+            case _:
+                found.append(column)
+    return found
+
+
+def _to_the_minute(line: Line) -> str:
+    return format_moment(line.item.time.timestamp_ms)[:16] if line.item else ""
+
+
+def _operation_role(line: Line) -> Role:
+    return role_of_operation((line.item.operation if line.item else None) or "")
+
+
+def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[AnyLine]]:
+    """Return the columns `files` and `rows`, whose numbers stand below each other, and a bar of the rows, or of the
+    files where no commit counts its rows.
+    """
+    has_rows = any(map(_row_parts_sum, changes.values()))
+    largest = max((sum(n for n, _, _ in (_rows(c) if has_rows else _files(c))) for c in changes.values()), default=0)
+
+    def parts(line: AnyLine, of: Callable[[Changes], Parts]) -> Parts:
+        return of(changes[line.item.version]) if line.item is not None else ()
+
+    def bar(line: AnyLine, canvas: Canvas, width: int) -> Text:
+        amounts = [(number, role) for number, _, role in parts(line, _rows if has_rows else _files)]
+        return split_bar(canvas, amounts, largest, width)
+
+    return [
+        *([_numbers(canvas, "files", changes, _files)] if with_files else []),
+        _numbers(canvas, "rows", changes, _rows),
+        Column(
+            "changes",
+            lambda _: None,
+            text=lambda line: "x" if any(n for n, _, _ in parts(line, _rows if has_rows else _files)) else "",
+            picture=bar,
+            priority=3,
+            least=_BAR_CELLS,
+            title="changes" if has_rows else "files",
+        ),
+    ]
+
+
+def _row_parts_sum(changes: Changes) -> int:
+    return sum(number for number, _, _ in _rows(changes))
+
+
+def _files(changes: Changes) -> Parts:
+    return ((changes.files_added, "+", Role.ADDED), (changes.files_removed, "-", Role.REMOVED))
+
+
+def _rows(changes: Changes) -> Parts:
+    return (
+        (changes.rows_added, "+", Role.ADDED),
+        (changes.rows_updated, "~", Role.CHANGED),
+        (changes.rows_deleted, "-", Role.REMOVED),
+    )
+
+
+def _numbers(
+    canvas: Canvas, name: str, changes: Mapping[int, Changes], of: Callable[[Changes], Parts]
+) -> Column[AnyLine]:
+    """Return a column of signed numbers: each sign in a place of its own, or on a narrow screen close together."""
+    every = [[_signed(number, sign) for number, sign, _ in of(one)] for one in changes.values()]
+    has_places = canvas.width >= _NARROW
+    places = [max(map(len, texts)) if has_places else 0 for texts in zip(*every, strict=True)]
+    lengths = [places] if has_places else [[len(text) for text in texts] for texts in every]
+
+    def draw(line: AnyLine, _: Canvas, __: int) -> Text:
+        drawn = Text(no_wrap=True)
+        if line.item is None:
+            return drawn
+        for (number, sign, role), place in zip(of(changes[line.item.version]), places, strict=True):
+            if place or number:
+                drawn.append((" " if drawn else "") + _signed(number, sign).rjust(place), str(role))
+        return drawn
+
+    return Column(
+        name,
+        lambda _: None,
+        text=lambda line: "x" if line.item and any(n for n, _, _ in of(changes[line.item.version])) else "",
+        picture=draw,
+        right=True,
+        priority=3,
+        least=max((sum(cells) + max(sum(map(bool, cells)) - 1, 0) for cells in lengths), default=0),
+    )
+
+
+def _signed(number: int, sign: str) -> str:
+    return f"{sign}{format_count(number)}" if number else ""
