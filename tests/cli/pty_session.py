@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -93,6 +94,7 @@ class Session:
         )
         os.close(child)
         self.seen = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
 
     def __enter__(self) -> Session:
         return self
@@ -110,13 +112,13 @@ class Session:
             assert time.monotonic() < deadline, self.seen
             block = read_some(self._parent)
             assert block, f"the end came before {text!r}: {self.seen!r}"
-            self.seen += block.decode()
+            self.seen += self._decoder.decode(block)
         return self.seen
 
     def finish(self) -> tuple[int, str]:
         """Read to the end; the exit code and everything shown."""
         while block := read_some(self._parent):
-            self.seen += block.decode()
+            self.seen += self._decoder.decode(block)
         return self.process.wait(DEADLINE), self.seen.replace("\r\n", "\n")
 
     def type(self, keys: str) -> None:

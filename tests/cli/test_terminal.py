@@ -30,7 +30,14 @@ def on_terminal(width: int, *arguments: str | Path, **environment: str) -> tuple
         stdin=child,
         stdout=child,
         stderr=child,
-        env={**settings, "PYTHONPATH": str(ROOT), "TERM": "xterm", "DELTACLI_PROGRESS": "never", **environment},
+        env={
+            **settings,
+            "PYTHONPATH": str(ROOT),
+            "TERM": "xterm",
+            "DELTACLI_PROGRESS": "never",
+            "PAGER": "cat",
+            **environment,
+        },
         close_fds=True,
     )
     os.close(child)

@@ -29,6 +29,9 @@ EXIT_CODES = (0, 2, 3, 7, 70)
 Files = Annotated[bool, typer.Option("--files", help="List the live files instead.")]
 Tombstones = Annotated[bool, typer.Option("--tombstones", help="List the tombstones instead, expired ones too.")]
 Schema = Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")]
+Mapping = Annotated[
+    bool, typer.Option("--mapping", help="With --schema, show the ids and physical names of column mapping.")
+]
 Counts = Annotated[bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones.")]
 Digest = Annotated[bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones.")]
 
@@ -41,6 +44,7 @@ def snapshot(
     files: Files = False,
     tombstones: Tombstones = False,
     schema: Schema = False,
+    mapping: Mapping = False,
     counts: Counts = False,
     digest: Digest = False,
     limit: LimitOption = None,
@@ -63,6 +67,10 @@ def snapshot(
     from deltacli.api.table import Table
 
     at_ms = parse_moment_of(version, timestamp)
+    if mapping and not schema:
+        raise UsageError(
+            "--mapping belongs to --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
+        )
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
@@ -79,7 +87,7 @@ def snapshot(
 
         found = opened.snapshot(version=version, timestamp_ms=at_ms)
         note_findings(run, found, at_ms)
-        run.write(SchemaResult(found))
+        run.write(SchemaResult(found, with_mapping=mapping))
         return
     from deltacli.cli.render.state import SnapshotResult
     from deltacli.operations.read.snapshot import summarize

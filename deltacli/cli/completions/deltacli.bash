@@ -410,6 +410,7 @@ again;TEXT
 --files;-;once;List the live files instead.
 --tombstones;-;once;List the tombstones instead, expired ones too.
 --schema;-;once;Show the schema as a tree instead.
+--mapping;-;once;With --schema, show the ids and physical names of column mapping.
 --counts;-;once;Show only the numbers of files, rows, bytes and tombstones.
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
 --limit;TEXT;once;Rows shown, 0 = all.

@@ -389,6 +389,7 @@ complete -c deltacli -n '__deltacli_may "snapshot" --timestamp' -l timestamp -r 
 complete -c deltacli -n '__deltacli_may "snapshot" --files' -l files -d 'List the live files instead.'
 complete -c deltacli -n '__deltacli_may "snapshot" --tombstones' -l tombstones -d 'List the tombstones instead, expired ones too.'
 complete -c deltacli -n '__deltacli_may "snapshot" --schema' -l schema -d 'Show the schema as a tree instead.'
+complete -c deltacli -n '__deltacli_may "snapshot" --mapping' -l mapping -d 'With --schema, show the ids and physical names of column mapping.'
 complete -c deltacli -n '__deltacli_may "snapshot" --counts' -l counts -d 'Show only the numbers of files, rows, bytes and tombstones.'
 complete -c deltacli -n '__deltacli_may "snapshot" --digest' -l digest -d 'Add SHA-256 digests of the live files and tombstones.'
 complete -c deltacli -n '__deltacli_may "snapshot" --limit' -l limit -r -f -d 'Rows shown, 0 = all.'

@@ -7,17 +7,46 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
-from deltacli.cli.terminal.term import Style, Terminal, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, shorten, visible
 from deltacli.delta.schema.types import DataType, PrimitiveType, StructField, simple_name, walk
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 
-def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
+_BRANCH = 4
+_LEAST_ROOM = 16
+
+
+def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool) -> None:
+    """Write the schema as a tree: drawn where the terminal has room for it, else a line per field."""
+    deepest, count = 0, 0
+    for depth, _ in walk(snapshot.schema):
+        deepest, count = max(deepest, depth), count + 1
+    has_room = terminal.width is not None and _BRANCH * (deepest + 1) + _LEAST_ROOM <= terminal.width
+    if has_room and count <= DRAWN_ROWS:
+        from deltacli.cli.render.terminal.console import Canvas
+        from deltacli.cli.render.terminal.schema_tree import schema_drawing
+
+        canvas = Canvas(sink, terminal)
+        canvas.draw(schema_drawing(canvas, snapshot, with_mapping=with_mapping))
+        return
+    sink.write(encoded("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
+
+
+def mapping_of(field: StructField) -> str | None:
+    """Return the id and the physical name that column mapping gave a field: `id 3, physical name col-1a2b`."""
+    number = field.metadata.get("delta.columnMapping.id")
+    name = field.metadata.get("delta.columnMapping.physicalName")
+    parts = [f"id {number}"] if number is not None else []
+    parts += [f"physical name {name}"] if name is not None else []
+    return ", ".join(parts) or None
+
+
+def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = False) -> list[str]:
     """The schema as a tree: name, type, `not null`, partition columns, comments."""
     partitions = set(snapshot.metadata.partition_columns)
     entries = list(walk(snapshot.schema))
@@ -28,10 +57,12 @@ def schema_tree(snapshot: Snapshot, terminal: Terminal) -> list[str]:
         trunk = "".join("    " if last else "│   " for last in last_of[:depth])
         branch = f"{trunk}{'└── ' if is_last else '├── '}"
         text = _field_text(field, is_partition=depth == 0 and field.name in partitions)
+        if with_mapping and (mapping := mapping_of(field)) is not None:
+            text += visible(f"  [{mapping}]")
         if terminal.width is not None:
             text = for_screen(text)
         line = branch + text
-        lines.append(line if terminal.width is None else shorten(line, terminal.width))
+        lines.append(line if terminal.width is None or not terminal.is_terminal else shorten(line, terminal.width))
     return lines
 
 
@@ -77,9 +108,12 @@ def schema_columns() -> list[Column[tuple[str, str, bool, bool]]]:
 
 @dataclass
 class SchemaResult(Result):
-    """The schema of a snapshot. A schema that cannot be parsed is refused in every format."""
+    """The schema of a snapshot; `with_mapping`: people see the ids and names of column mapping. A schema that cannot be
+    parsed is refused in every format.
+    """
 
     found: Snapshot
+    with_mapping: bool = False
     lists: bool = True
 
     def document(self) -> Document:
@@ -97,7 +131,7 @@ class SchemaResult(Result):
         return RowGrid(schema_columns(), schema_rows(self.found))
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        sink.write(("\n".join(schema_tree(self.found, terminal)) + "\n").encode("utf-8", "surrogateescape"))
+        write_schema_tree(sink, self.found, terminal, with_mapping=self.with_mapping)
 
     def _stored(self) -> dict[str, Any]:  # Any: JSON values
         _ = self.found.schema

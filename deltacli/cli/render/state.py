@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
@@ -51,7 +51,7 @@ def _version(summary: SnapshotSummary, terminal: Terminal) -> str:
     if snapshot.time is None:
         return f"{snapshot.version}, its commit file is gone"
     moment = snapshot.time.timestamp_ms
-    if terminal.is_terminal:
+    if terminal.is_drawn:
         return f"{snapshot.version}, committed {format_moment(moment)} UTC, {format_age(moment, summary.now_ms)}"
     return f"{snapshot.version}, committed {format_timestamp(moment)} ({snapshot.time.source})"
 
@@ -148,6 +148,16 @@ class SnapshotResult(Result):
 
     def sections(self, terminal: Terminal) -> Sequence[Section]:
         return state_sections(self.summary, terminal, only_counts=self.only_counts)
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if not terminal.is_drawn or self.only_counts:
+            super().draw(sink, terminal)
+            return
+        from deltacli.cli.render.terminal.snapshot import draw_snapshot
+        from deltacli.operations.read.file_layout import MOST_FILES, file_layout
+
+        layout = file_layout(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
+        draw_snapshot(sink, terminal, self.summary, layout)
 
     @property
     def _uri(self) -> str:

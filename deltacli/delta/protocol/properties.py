@@ -42,6 +42,7 @@ LOG_RETENTION = "delta.logRetentionDuration"
 LOG_CLEANUP = "delta.enableExpiredLogCleanup"
 CHECKPOINT_PROTECTION = "delta.requireCheckpointProtectionBeforeVersion"
 
+DEFAULT_CHECKPOINT_INTERVAL = 10
 DEFAULT_LOG_RETENTION_MS = 30 * 86_400_000
 DEFAULT_DELETED_FILE_RETENTION_MS = 7 * 86_400_000
 

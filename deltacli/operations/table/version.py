@@ -171,14 +171,14 @@ class Snapshot:
             self.segment.commits,
             self._tail.contested,
             older_follow=self.segment.checkpoint is not None,
-            partitions=self._physical_partitions,
+            partitions=self.physical_partitions,
             progress=table.progress,
         )
         if self._inline.adds or self._inline.removes:
             yield whole_batch([("checkpoint", self._inline)])
 
     @property
-    def _physical_partitions(self) -> tuple[str, ...]:
+    def physical_partitions(self) -> tuple[str, ...]:
         """The names of the partition columns in partition values."""
         try:
             fields = {field.name: field for field in self.schema.fields}

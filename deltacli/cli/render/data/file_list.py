@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -17,9 +17,15 @@ from deltacli.units import format_count, format_moment, format_size
 
 if TYPE_CHECKING:
     import pyarrow
+    from rich.text import Text
 
+    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.table.version import Snapshot
 
+
+_LARGEST = "largest size of those shown"
+_WIDE = 80
+_PATH_CELLS = 40
 
 Encode = Callable[[str, Any], EncodedItems]
 """The kind of action and a batch in, their rows as bytes out."""
@@ -83,7 +89,8 @@ class FilesResult(Result):
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         """Write rows for a terminal, or in columns into a pipe."""
         columns = _screen_columns(self._listing)
-        if terminal.width is None and not terminal.colour:
+        if not terminal.is_drawn:
+            columns = [column for column in columns if column.picture is None]
             texts = (_texts(columns, kind, batch) for kind, batch in self._batches())
             write_aligned(sink, columns, texts, keep_empty=False)
         else:
@@ -207,14 +214,34 @@ def _screen_columns(listing: FileListing) -> list[Column[dict[str, Any]]]:
     if len(listing.kinds) > 1:
         columns.append(Column("type", lambda row: row["type"], priority=2, least=6))
     columns.append(_number_column("size", lambda row: row.get("size"), format_size, priority=1, least=9))
+    columns.append(_size_bar())
     if "add" in listing.kinds:
         columns.append(_number_column("records", _records, format_count, priority=3))
         columns.append(_number_column("deletedRows", _deleted, format_count, priority=4, title="deleted"))
         columns.append(_moment_column("modificationTime", "modified (UTC)"))
     if "remove" in listing.kinds:
         columns.append(_moment_column("deletionTimestamp", "deleted (UTC)"))
-    columns.append(Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True))
+    columns.append(Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True, folds=True))
     return columns
+
+
+def _size_bar() -> Column[dict[str, Any]]:
+    """A bar for the size of each file, shown only where rich draws, as long as `largest` in the row says."""
+
+    def picture(row: dict[str, Any], canvas: Canvas, width: int) -> Text:
+        from deltacli.cli.render.terminal.bars import bar
+
+        return bar(canvas, row.get("size") or 0, row.get(_LARGEST) or 0, width)
+
+    return Column(
+        _LARGEST,
+        lambda _: None,
+        text=lambda row: "x" if row.get(_LARGEST) else "",
+        picture=picture,
+        priority=2,
+        least=8,
+        title=" ",
+    )
 
 
 def _number_column(
@@ -267,14 +294,21 @@ def _texts(columns: Sequence[Column[Any]], kind: str, batch: Any) -> Any:  # Any
 def _write_screens(
     sink: BinaryIO, terminal: Terminal, columns: Sequence[Column[dict[str, Any]]], batches: Iterator[tuple[str, Any]]
 ) -> None:
-    """Write rows in screens of a thousand, each aligned by itself, the heading once."""
+    """Draw up to a thousand rows; write more of them in screens of a thousand, each aligned by itself, the heading
+    once.
+    """
     held: list[dict[str, Any]] = []
     first = True
+    if (terminal.width or 0) >= _WIDE:  # there whole paths are worth more than the times
+        columns = [replace(column, least=_PATH_CELLS) if column.name == "path" else column for column in columns]
     for kind, batch in batches:
         for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
             held += _rows(kind, batch.slice(start, ROWS_PER_SCREEN))
-            if len(held) >= ROWS_PER_SCREEN:
-                write_table(sink, terminal, columns, held, heading=first)
-                held, first = [], False
+            if len(held) > ROWS_PER_SCREEN:
+                write_table(sink, terminal, columns, held[:ROWS_PER_SCREEN], heading=first, is_part=True)
+                held, first = held[ROWS_PER_SCREEN:], False
+    if first:
+        largest = max((row.get("size") or 0 for row in held), default=0)
+        held = [{**row, _LARGEST: largest} for row in held]
     if held or first:
-        write_table(sink, terminal, columns, held, heading=first)
+        write_table(sink, terminal, columns, held, heading=first, is_part=not first)

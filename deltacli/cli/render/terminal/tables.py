@@ -137,6 +137,7 @@ def matrix(
             canvas.text(title, Role.HEADING, folds=False),
             justify="right" if index in right else "left",
             overflow="fold",
+            no_wrap=index in right,
         )
     for row in rows:
         table.add_row(*_texts(canvas, row))

@@ -33,6 +33,7 @@ class Role(StrEnum):
     SIZE = "size"
     TIME = "time"
     PATH = "path"
+    TYPE = "type"
     NULL = "null"
     NEXT = "next"
     FRAME = "frame"
@@ -57,6 +58,7 @@ LOOKS: Mapping[Role, str] = {
     Role.SIZE: "cyan",
     Role.TIME: "dim",
     Role.PATH: "none",
+    Role.TYPE: "cyan",
     Role.NULL: "dim italic",
     Role.NEXT: "bold cyan",
     Role.FRAME: "dim",

@@ -11,7 +11,7 @@ from deltacli.delta.log.place import Place
 from deltacli.delta.log.segment import LogFile, LogListing
 from deltacli.delta.log.timestamps import file_times
 from deltacli.delta.protocol.features import CATALOG_FEATURES
-from deltacli.delta.protocol.properties import parse_integer, parse_interval
+from deltacli.delta.protocol.properties import DEFAULT_CHECKPOINT_INTERVAL, parse_integer, parse_interval
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.delta.rules.framework.clock import DAY_MS
 from deltacli.delta.rules.framework.views import ListingView, StorageView
@@ -27,7 +27,6 @@ KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
 LARGEST_JUMP = 1_000_000
 """Versions further apart than this were not counted up by writers."""
 DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
-DEFAULT_CHECKPOINT_INTERVAL = 10
 
 _VERSIONED = re.compile(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
 _TEMPORARY = re.compile(r"\..+\.crc|.*[._]tmp|.*\.json#[0-9]+|\..*\.tmp\..*", re.DOTALL)

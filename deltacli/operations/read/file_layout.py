@@ -1,0 +1,119 @@
+"""How the live files of a version are laid out: their sizes in classes, and the bytes of each partition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import nlargest
+from typing import TYPE_CHECKING
+
+from deltacli.arrow import compute as pc
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from deltacli.operations.table.version import Snapshot
+
+SMALL_FILE_BYTES = 16 << 20
+"""Below this a query spends more on opening a file than on reading it."""
+
+MOST_FILES = 500_000
+"""Above this the sizes are not looked at: they take a second pass over the files."""
+
+_CLASS_LIMITS = tuple(1 << power for power in range(10, 37, 2))
+_PAIR, _VALUE = "\x1f", "\x1e"
+"""What separates the values of a partition, and a value from its column, while they are one text."""
+
+
+@dataclass(slots=True)
+class FileLayout:
+    """Live files by size, and partitions by bytes. Classes are (lower limit in bytes, upper limit or None)."""
+
+    files_by_class: Counter[int] = field(default_factory=Counter)
+    small_files: int = 0
+    small_bytes: int = 0
+    partition_files: Counter[str] = field(default_factory=Counter)
+    partition_bytes: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: FileLayout) -> None:
+        """Take in the counts of another batch."""
+        self.files_by_class.update(other.files_by_class)
+        self.small_files += other.small_files
+        self.small_bytes += other.small_bytes
+        self.partition_files.update(other.partition_files)
+        self.partition_bytes.update(other.partition_bytes)
+
+    def classes(self) -> list[tuple[int, int | None, int]]:
+        """Return (lower limit, upper limit, files) from the smallest class in use to the largest."""
+        if not self.files_by_class:
+            return []
+        limits = (0, *_CLASS_LIMITS)
+        used = range(min(self.files_by_class), max(self.files_by_class) + 1)
+        return [
+            (limits[place], limits[place + 1] if place + 1 < len(limits) else None, self.files_by_class[place])
+            for place in used
+        ]
+
+    def largest_partitions(self, count: int) -> list[tuple[str, int, int]]:
+        """Return (`column=value/…`, files, bytes) of the partitions with the most bytes, the largest first."""
+        chosen = nlargest(count, self.partition_bytes.items(), key=lambda item: (item[1], item[0]))
+        return [(name, self.partition_files[name], size) for name, size in chosen]
+
+
+def file_layout(snapshot: Snapshot) -> FileLayout:
+    """Return the layout of the live files, in one pass over their sizes and partition values.
+
+    Raises CheckpointUnreadable.
+    """
+    physical = snapshot.physical_partitions
+    names = dict(zip(physical, snapshot.metadata.partition_columns, strict=True))
+    found = FileLayout()
+    fields = ("size", "partitionValues") if names else ("size",)
+    for part in snapshot.map_actions("add", partial(_layout_of, names), fields=fields):
+        found.add(part)
+    return found
+
+
+def _layout_of(names: dict[str, str], adds: pyarrow.RecordBatch) -> FileLayout:
+    """Return the layout of a batch of adds; `names` are the partition columns by their physical names."""
+    sizes = pc.fill_null(adds.column("size"), 0)
+    below = [0, *(pc.sum(pc.less(sizes, limit)).as_py() or 0 for limit in _CLASS_LIMITS), adds.num_rows]
+    small = pc.less(sizes, SMALL_FILE_BYTES)
+    found = FileLayout(
+        files_by_class=Counter(
+            {place: count for place in range(len(below) - 1) if (count := below[place + 1] - below[place])}
+        ),
+        small_files=pc.sum(small).as_py() or 0,
+        small_bytes=pc.sum(pc.if_else(small, sizes, 0)).as_py() or 0,
+    )
+    if names and adds.num_rows:
+        _count_partitions(found, names, adds.column("partitionValues"), sizes)
+    return found
+
+
+def _count_partitions(found: FileLayout, names: dict[str, str], values: pyarrow.MapArray, sizes: pyarrow.Array) -> None:
+    encoded = pc.dictionary_encode(_partition_texts(values))
+    partitions = [_partition_name(names, text) for text in encoded.dictionary.to_pylist()]
+    for place, size in zip(encoded.indices.to_pylist(), sizes.to_pylist(), strict=True):
+        name = partitions[place] if place is not None else ""
+        found.partition_files[name] += 1
+        found.partition_bytes[name] += size
+
+
+def _partition_texts(values: pyarrow.MapArray) -> pyarrow.Array:
+    """Return the partition values of each file as one text."""
+    import pyarrow as pa
+
+    first = values.offsets[0].as_py()
+    length = values.offsets[-1].as_py() - first
+    keys, items = values.keys.slice(first, length), values.items.slice(first, length)
+    pairs = pc.binary_join_element_wise(keys, pc.fill_null(items, "null"), _VALUE)
+    offsets = pc.subtract(values.offsets, first)
+    return pc.fill_null(pc.binary_join(pa.ListArray.from_arrays(offsets, pairs), _PAIR), "")
+
+
+def _partition_name(names: dict[str, str], text: str) -> str:
+    """Return `column=value/…` in the order of the partition columns."""
+    pairs = dict(pair.split(_VALUE, 1) for pair in text.split(_PAIR) if _VALUE in pair)
+    return "/".join(f"{name}={pairs.get(physical, 'null')}" for physical, name in names.items())
