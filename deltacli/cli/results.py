@@ -194,7 +194,7 @@ class Listing(Result, Generic[Row]):
         if sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
         elif self.lists:
-            shown = [column for column in self.columns if column.on_screen or not terminal.is_terminal]
+            shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
             write_table(sink, terminal, shown, self.rows)
 
 

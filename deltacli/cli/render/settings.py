@@ -23,11 +23,11 @@ def properties_result(uri: str, version: int, found: Sequence[ShownProperty]) ->
     """Return the properties of a table."""
     columns: list[Column[ShownProperty]] = [
         Column("key", lambda one: one.key, priority=1),
-        Column("value", lambda one: one.value, priority=1, style=_style),
+        Column("value", lambda one: one.value, priority=1, style=_style, folds=True),
         Column("known", lambda one: one.is_known, on_screen=False),
         Column("valid", lambda one: one.is_valid, on_screen=False),
-        Column("default", lambda one: one.default, priority=4),
-        Column("meaning", _meaning, priority=3),
+        Column("default", lambda one: one.default, priority=4, folds=True),
+        Column("meaning", _meaning, priority=3, least=16, folds=True),
     ]
     fields = envelope("deltacli.properties", uri, complete=True) | {"version": version}
     items = [one.as_json() for one in found]
@@ -51,7 +51,7 @@ def features_result(uri: str, version: int, protocol: Protocol, found: Sequence[
         Column("kind", lambda one: one.kind, priority=2),
         Column("listed", lambda one: one.is_listed, priority=4),
         Column("active", lambda one: one.is_active, priority=1),
-        Column("because", lambda one: one.because, priority=3),
+        Column("because", lambda one: one.because, priority=3, folds=True),
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
     items = [one.as_json() for one in found]

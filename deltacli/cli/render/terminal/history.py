@@ -91,6 +91,8 @@ def _drawn_columns(
                 found.append(replace(column, style=_operation_role, least=least))
             case "operationMetrics":
                 found += _change_columns(canvas, changes, with_files=not has_counts)
+            case "addedFiles" | "removedFiles":
+                found.append(replace(column, least=len(column.heading())))
             case "age":
                 found.append(replace(column, style=lambda _: Role.TIME))
             case _:

@@ -64,6 +64,11 @@ def _rows(canvas: Canvas, section: Section) -> Iterator[Row]:
             key, _, value = line.partition(" = ")
             yield key, canvas.text(value)
         return
+    if section.label == "features":
+        for line in section.lines:
+            use, _, names = line.partition("  ")
+            yield f"features {use}", canvas.text(names.strip())
+        return
     for number, line in enumerate(section.lines):
         yield "" if number else section.label, canvas.text(line, role_of(section.style))
 
