@@ -17,7 +17,7 @@ MEANINGS = {
     "ARROW_DEFAULT_MEMORY_POOL": "the allocator of Arrow; unless this says otherwise, on Linux `jemalloc`, or "
     "`system` where `ulimit -v` is below 4 GiB",
     "CLASSPATH": "where Java finds the classes of Hadoop; `hdfs://` needs it",
-    "COLUMNS": "the width of the terminal, instead of asking it; with colour forced into a pipe the width of results, else 100",
+    "COLUMNS": "the width of the terminal, instead of asking it; 100 where colour is forced into a pipe",
     "DELTACLI_PAGER": "the program that shows long results on a terminal; it beats `PAGER`, and empty or `cat` is none",
     "FORCE_COLOR": "where it is set and neither empty nor `0`: `--color always` instead of `auto`",
     "LANG": "the locale; on a terminal, boxes and bars are in ASCII where it is not UTF-8",
