@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from deltacli.cli.render.column_mapping import mapping_of
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
@@ -35,15 +36,6 @@ def write_schema_tree(sink: BinaryIO, snapshot: Snapshot, terminal: Terminal, *,
         canvas.draw(schema_drawing(canvas, snapshot, with_mapping=with_mapping))
         return
     sink.write(encoded("\n".join(schema_tree(snapshot, terminal, with_mapping=with_mapping)) + "\n"))
-
-
-def mapping_of(field: StructField) -> str | None:
-    """Return the id and the physical name that column mapping gave a field: `id 3, physical name col-1a2b`."""
-    number = field.metadata.get("delta.columnMapping.id")
-    name = field.metadata.get("delta.columnMapping.physicalName")
-    parts = [f"id {number}"] if number is not None else []
-    parts += [f"physical name {name}"] if name is not None else []
-    return ", ".join(parts) or None
 
 
 def schema_tree(snapshot: Snapshot, terminal: Terminal, *, with_mapping: bool = False) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from rich.tree import Tree
 
-from deltacli.cli.render.schema import mapping_of
+from deltacli.cli.render.column_mapping import mapping_of
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.theme import Role
 from deltacli.delta.schema.types import StructField, simple_name, walk

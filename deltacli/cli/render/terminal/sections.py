@@ -15,7 +15,7 @@ from deltacli.cli.render.terminal.theme import Role, role_of
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from deltacli.cli.render.state import Section
+    from deltacli.cli.render.sections import Section
 
 _LEAST_ROOM = 24
 """Cells for the values below which they stand under their label instead of beside it."""
