@@ -147,7 +147,7 @@ class CheckpointWriter:
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         paths = [part_path(version, part, parts) for part in range(1, parts + 1)]
         rows_a_group = max(ROWS_PER_GROUP // parts, 8_192)
-        bytes_a_group = max(BYTES_A_GROUP // parts, 1 << 20)
+        bytes_a_group = max(BYTES_A_GROUP // parts, 8 << 20)  # 8,192 adds of 1 KB each
         with ExitStack() as stack:
             drafts = [stack.enter_context(self._storage.draft(path)) for path in paths]
             encoders = [
