@@ -89,7 +89,7 @@ def snapshot(
         note_findings(run, found, at_ms)
         run.write(SchemaResult(found, with_mapping=mapping))
         return
-    from deltacli.cli.render.state import SnapshotResult
+    from deltacli.cli.render.snapshot import SnapshotResult
     from deltacli.operations.read.snapshot import summarize
 
     summary = summarize(opened, version=version, timestamp_ms=at_ms, digest=digest)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from deltacli.cli.render.columns import Column
-from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
-from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.units import format_age, format_count, format_moment, format_size, format_timestamp, plural
 
@@ -18,7 +14,6 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 _LISTED = 10
-_COUNTS = ("version", "timestampMs", "timestamp", "timestampSource", "files", "tombstones")
 
 
 def state_sections(summary: SnapshotSummary, terminal: Terminal, *, only_counts: bool) -> list[Section]:
@@ -122,55 +117,3 @@ def _rebuilt(snapshot: Snapshot) -> str:
         first, last = segment.commits[0].version, segment.commits[-1].version
         parts.append(f"commit {first}" if first == last else f"commits {first} to {last}")
     return " and ".join(parts)
-
-
-@dataclass
-class SnapshotResult(Result):
-    """The state of a table at a version; `only_counts`: its numbers alone."""
-
-    summary: SnapshotSummary
-    only_counts: bool
-
-    def document(self) -> Document:
-        return Document(envelope("deltacli.snapshot", self._uri, complete=True) | self._content())
-
-    def lines(self, emit: Emit) -> bool:
-        emit(line_of({"table": self._uri, **self._content()}, "snapshot"))
-        return True
-
-    def grid(self) -> Grid:
-        """Return two columns, `field` and `value`: nested fields with dots, arrays and maps as JSON."""
-        columns: list[Column[tuple[str, object]]] = [
-            Column("field", lambda row: row[0]),
-            Column("value", lambda row: row[1]),
-        ]
-        return RowGrid(columns, _flatten({"table": self._uri, **self._content()}, ""))
-
-    def sections(self, terminal: Terminal) -> Sequence[Section]:
-        return state_sections(self.summary, terminal, only_counts=self.only_counts)
-
-    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        if not terminal.is_drawn or self.only_counts:
-            super().draw(sink, terminal)
-            return
-        from deltacli.cli.render.terminal.snapshot import draw_snapshot
-        from deltacli.operations.read.file_layout import MOST_FILES, file_layout
-
-        layout = file_layout(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
-        draw_snapshot(sink, terminal, self.summary, layout)
-
-    @property
-    def _uri(self) -> str:
-        return self.summary.snapshot.table.uri
-
-    def _content(self) -> dict[str, Any]:  # Any: JSON values
-        content = self.summary.as_json()
-        return {name: content[name] for name in _COUNTS} if self.only_counts else content
-
-
-def _flatten(value: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, object]]:
-    for name, item in value.items():
-        if isinstance(item, dict) and name not in ("configuration", "options"):
-            yield from _flatten(item, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", item
