@@ -41,7 +41,7 @@ DEMO = (
     ("What is its state?", "snapshot demo/trips", 0),
     ("Which files does no retained version need?", "vacuum demo/trips --dry-run", 0),
     ("A damaged table: reading fails.", "read demo/damaged --limit 3", 3),
-    ("What is wrong with it, and how to repair it?", "validate demo/damaged --level storage --fail-on error", 1),
+    ("What is wrong with it, and how to repair it?", "validate demo/damaged --level storage --now 2026-01-04", 1),
 )
 """A title, a command and its exit code each."""
 
