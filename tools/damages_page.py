@@ -1,7 +1,8 @@
 """Write the tables of docs/damages.md: how deltacli and other tools behave on 27 damaged tables, measured.
 
 `python -m tools.damages_page` measures deltacli and writes the page with the recorded answers of the other tools.
-`--peer-python .venv-peers/bin/python` measures these again. `--check` writes nothing and exits with 1 if the page differs.
+`--peer-python .venv-peers/bin/python` measures these again. `--check` writes nothing and exits with 1 if the page is
+different.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The environment variables that the code reads, found in the code, and what they mean."""
+"""Find the environment variables that the code reads, and explain them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEANINGS = {
     "STORAGE_EMULATOR_HOST": "the endpoint of `gs://`, as the clients of Google Cloud read it",
     "TERM": "`dumb`: no colour unless `--color always`, no pager, and no progress unless it is asked for",
 }
-"""What a variable means that is not simply the default of an option; only those that are read are written anywhere."""
+"""Meanings of variables that are more than the default of an option. Only those that the code reads are used."""
 
 
 CLOUDS = {
@@ -33,13 +33,13 @@ CLOUDS = {
     "AZURE_": "credentials and account of Azure, as every client of it reads them",
     "GOOGLE_": "credentials and project of Google Cloud, as every client of it reads them",
 }
-"""Variables that belong to a store: the stores' libraries read them, whether or not our code does, too."""
+"""Variables of the stores, which their libraries read, whether our code does or not."""
 
 
 def read_environment(root: Command) -> dict[str, str]:
     """Return each variable with its meaning, those of the stores last.
 
-    Ends the program at one that is read and nowhere explained.
+    Raises SystemExit if the code reads a variable that has no meaning here.
     """
     defaults = {
         variable: option for command in root.walk() for option in command.options for variable in variables_of(option)
@@ -53,18 +53,18 @@ def read_environment(root: Command) -> dict[str, str]:
         elif name in defaults:
             found[name] = f"default of `{max(defaults[name].spellings, key=len)}`"
         else:
-            raise SystemExit(f"error: the code reads {name}: say in tools/environment.py what it means")
+            raise SystemExit(f"error: the code reads {name}: explain it in MEANINGS of tools/environment.py")
     return found | {f"{prefix}…": meaning for prefix, meaning in CLOUDS.items()}
 
 
 def variables_of(option: Option) -> set[str]:
-    """The variables that may hold an option's default: the one it declares, and the one that is named after it."""
+    """Return the variables that may have the default of an option: the declared one, and the one named after it."""
     named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in option.spellings if name.startswith("--")}
     return named | ({option.variable} if option.variable else set())
 
 
 def _read_names() -> Iterator[str]:
-    """Names that are read from os.environ, every word that looks like one of ours, and what the libraries read."""
+    """Yield the names that are read from os.environ, every word that looks like one of ours, and those of libraries."""
     for path in sorted(_SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:
