@@ -1,7 +1,7 @@
 """Draw the screens of the README and the task pages: real commands on the sample tables, as SVG.
 
-Each command runs on a pseudo-terminal 100 columns wide. What it prints is read by rich and exported. File times, the
-path of the tables and the clock (`--now`) are fixed, so the same code always draws the same files.
+Each command runs on a pseudo-terminal 100 columns wide, and rich exports its output. File times, the path of the tables
+and the clock (`--now`) are fixed, so the same code always draws the same files.
 """
 
 from __future__ import annotations
@@ -55,21 +55,20 @@ TEMPLATE = """\
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A picture, and the commands that it shows."""
+    """A picture: the command that it shows, and the exit code of that command."""
 
     name: str
-    commands: tuple[str, ...]
+    command: str
+    exit_code: int = 0
 
 
 SCREENS = (
-    Screen("history", (f"deltacli history trips --limit 8 --now {NOW}",)),
-    Screen("snapshot", (f"deltacli snapshot trips --now {NOW}",)),
-    Screen("checkpoint", (f"deltacli checkpoint trips --dry-run --now {NOW}",)),
-    Screen("vacuum", (f"deltacli vacuum trips --dry-run --now {VACUUM_NOW}",)),
-    Screen("validate", (f"deltacli validate damaged --level storage --now {NOW}",)),
-    Screen(
-        "widen-type", ('deltacli widen-type trips ride.fare "decimal(12,2)" --enable --upgrade-protocol --dry-run',)
-    ),
+    Screen("history", f"deltacli history trips --limit 8 --now {NOW}"),
+    Screen("snapshot", f"deltacli snapshot trips --now {NOW}"),
+    Screen("checkpoint", f"deltacli checkpoint trips --dry-run --now {NOW}"),
+    Screen("vacuum", f"deltacli vacuum trips --dry-run --now {VACUUM_NOW}"),
+    Screen("validate", f"deltacli validate damaged --level storage --now {NOW}", exit_code=1),
+    Screen("widen-type", 'deltacli widen-type trips ride.fare "decimal(12,2)" --enable --upgrade-protocol --dry-run'),
 )
 
 
@@ -89,12 +88,12 @@ def make_tables(root: Path) -> None:
 
 
 def draw(screen: Screen, root: Path) -> str:
-    """Run the commands of a screen in `root` and return the picture."""
-    parts = [
-        f"\x1b[1m$ {_without_clock(command)}\x1b[0m\n{_without_clock(run_on_terminal(command, root))}"
-        for command in screen.commands
-    ]
-    return to_svg(screen.name, "\n".join(parts).replace(str(root), SHOWN_ROOT))
+    """Run the command of a screen in `root` and return the picture. Raises SystemExit for another exit code."""
+    code, shown = run_on_terminal(screen.command, root)
+    if code != screen.exit_code:
+        raise SystemExit(f"error: {screen.command}: exit code {code}, expected {screen.exit_code}:\n{shown}")
+    ansi = _without_clock(f"\x1b[1m$ {screen.command}\x1b[0m\n{shown}")
+    return to_svg(screen.name, ansi.replace(str(root), SHOWN_ROOT))
 
 
 def _without_clock(text: str) -> str:
@@ -102,8 +101,8 @@ def _without_clock(text: str) -> str:
     return re.sub(r" --now \d{4}-\d\d-\d\d", "", text)
 
 
-def run_on_terminal(command: str, root: Path) -> str:
-    """Return what a command shows on a terminal, stdout and stderr in the order in which they came."""
+def run_on_terminal(command: str, root: Path) -> tuple[int, str]:
+    """Return the exit code of a command and what it shows on a terminal, stdout and stderr in the order of writing."""
     arguments = [sys.executable, "-m", *shlex.split(command)]
     master, slave = pty.openpty()
     _set_size(slave)
@@ -114,8 +113,7 @@ def run_on_terminal(command: str, root: Path) -> str:
     finally:
         os.close(slave)
     shown = _read_all(master)
-    process.wait()
-    return shown.decode().replace("\r\n", "\n").rstrip("\n")
+    return process.wait(), shown.decode().replace("\r\n", "\n").rstrip("\n")
 
 
 def _set_size(terminal: int) -> None:
