@@ -18,20 +18,38 @@ LOADED = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\bsrc=["']?(https?:[
 LINKED = re.compile(
     r"""<link\b(?=[^>]*\brel=["']?(?:stylesheet|preconnect|preload))[^>]*\bhref=["']?(https?:[^"'\s>]+)"""
 )
+ID = re.compile(r"[a-z0-9]+\.[a-z0-9-]+")
 RULE = re.compile(r"^### `([a-z0-9.-]+)`$", re.MULTILINE)
 
+BOOSTS = {"decisions/": 0.1}
+"""The weight of the pages of a folder in the search, if it is not 1."""
 
-def on_page_markdown(markdown: str, **_: Any) -> str:  # Any: objects of mkdocs
-    """Return the page with code blocks whose first line names the language only."""
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:  # Any: objects of mkdocs
+    """Set the weight of the page in the search, and return it with code blocks that name their language only."""
+    for folder, boost in BOOSTS.items():
+        if page.file.src_uri.startswith(folder):
+            page.meta["search"] = {"boost": boost}
     return RUN.sub(r"```\1", markdown)
 
 
 def on_post_build(config: Any, **_: Any) -> None:  # Any: objects of mkdocs
-    """Raise an error if a page loads anything from another host or a rule cannot be found."""
+    """Complete the search index. Raise an error if a page loads anything from another host or a rule is not found."""
     site, docs = Path(config["site_dir"]), Path(config["docs_dir"])
+    add_parts_of_ids(site / "search" / "search_index.json")
     faults = [*requests_to_other_hosts(site), *rules_not_indexed(site, docs)]
     if faults:
         raise SystemExit("error: the documentation site is not complete:\n" + "\n".join(faults))
+
+
+def add_parts_of_ids(index: Path) -> None:
+    """Add the parts of rule ids to the search index, so that `gap` finds `log.gap` as well."""
+    content = json.loads(index.read_text(encoding="utf-8"))
+    for entry in content["docs"]:
+        title = re.sub(r"<[^>]+>", "", entry["title"])
+        if ID.fullmatch(title):
+            entry["text"] += f" {' '.join(re.split('[.-]', title))} {title.partition('.')[2]}"
+    index.write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")), encoding="utf-8")
 
 
 def requests_to_other_hosts(site: Path) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 from tools.screens import WIDTH, to_svg
-from tools.site import on_page_markdown, requests_to_other_hosts, rules_not_indexed
+from tools.site import add_parts_of_ids, on_page_markdown, requests_to_other_hosts, rules_not_indexed
 
 
 def test_a_screen_keeps_colours_breaks_long_lines_and_loads_nothing() -> None:
@@ -42,5 +43,20 @@ def test_a_rule_that_the_search_does_not_find_is_reported(tmp_path: Path) -> Non
     assert ["rules.md: no entry for log.lost"] == faults
 
 
-def test_code_blocks_that_tests_run_are_highlighted() -> None:
-    assert "```sh\nls\n```" == on_page_markdown("```sh run\nls\n```")
+def test_the_search_finds_a_rule_by_a_part_of_its_id(tmp_path: Path) -> None:
+    index = tmp_path / "search_index.json"
+    entries = [{"title": "<code>log.gap</code>", "text": "<p>x</p>"}, {"title": "Forms", "text": "<p>y</p>"}]
+    index.write_text(json.dumps({"docs": entries}))
+
+    add_parts_of_ids(index)
+
+    assert ["<p>x</p> log gap gap", "<p>y</p>"] == [entry["text"] for entry in json.loads(index.read_text())["docs"]]
+
+
+def test_code_blocks_that_tests_run_are_highlighted_and_decisions_come_last_in_the_search() -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="decisions/0001-x.md"), meta={})
+
+    markdown = on_page_markdown("```sh run\nls\n```", page=page)
+
+    assert "```sh\nls\n```" == markdown
+    assert page.meta["search"]["boost"] < 1
