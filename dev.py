@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Work on deltacli from a fresh clone, with nothing but Python 3.11 and pip.
+"""Work on deltacli from a fresh clone. Needs Python 3.11 and pip only.
 
-  python3 dev.py demo       set up, make a sample table in ./demo, show its history and its state
-  python3 dev.py test       set up and run the tests            (arguments go to pytest)
-  python3 dev.py check      format, lint, types, layers, generated files
-  python3 dev.py generate   write completions, manual pages, the command reference and schemas of lines anew
-  python3 dev.py long       the suites that take minutes
-  python3 dev.py soak       the suites that take hours           ([NAME…]: races, matrix, property, load, fuzz)
-  python3 dev.py fuzz       hostile inputs                      ([TARGET…] [--minutes 20]; --guided TARGET: by coverage)
-  python3 dev.py lock       resolve requirements/*.txt anew
+  python3 dev.py demo       create two sample tables in ./demo and run the main commands on them
+  python3 dev.py test       run the test suite               [pytest arguments]
+  python3 dev.py check      check format, lint, types, layers, generated files and the documentation site
+  python3 dev.py generate   write completions, manual pages, reference pages, schemas and screens
+  python3 dev.py docs       build the documentation site in ./site
+  python3 dev.py long       run the suites that take minutes [pytest arguments]
+  python3 dev.py soak       run the suites that take hours   [races|matrix|property|load|fuzz …]
+  python3 dev.py fuzz       run the parsers on hostile input [TARGET …] [--minutes 20] [--guided TARGET]
+  python3 dev.py lock       resolve requirements/*.txt again
 
-Environments are kept in .venv and .venv-* and rebuilt when requirements/ changes.
+Each command sets up the environments that it needs, in .venv and .venv-*. They are rebuilt when requirements/ changes.
 """
 
 from __future__ import annotations
@@ -29,14 +30,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 BIN = "Scripts" if os.name == "nt" else "bin"
-DEV, PEERS, FUZZ, SPARK = (ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark"))
+DEV, PEERS, FUZZ, SPARK, DOCS = (
+    ROOT / name for name in (".venv", ".venv-peers", ".venv-fuzz", ".venv-spark", ".venv-docs")
+)
 SPARK_READER = {"DELTACLI_SPARK_PYTHON": str(SPARK / BIN / "python")}
+
+
+DEMO = (
+    ("What happened to this table?", "history demo/trips --limit 8", 0),
+    ("What is its state?", "snapshot demo/trips", 0),
+    ("Which files does no retained version need?", "vacuum demo/trips --dry-run", 0),
+    ("A damaged table: reading fails.", "read demo/damaged --limit 3", 3),
+    ("What is wrong with it, and how to repair it?", "validate demo/damaged --level storage --now 2026-01-04", 1),
+)
+"""A title, a command and its exit code each."""
 
 
 def main(arguments: list[str]) -> int:
     """Run one task and return its exit code."""
-    tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "long": run_long}
-    tasks |= {"soak": soak, "fuzz": fuzz, "lock": lock}
+    tasks = {"demo": demo, "test": test, "check": check, "generate": generate, "docs": build_site}
+    tasks |= {"long": run_long, "soak": soak, "fuzz": fuzz, "lock": lock}
     if not arguments or arguments[0] not in tasks:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
@@ -45,29 +58,30 @@ def main(arguments: list[str]) -> int:
 
 
 def demo(_: list[str]) -> int:
-    """The main job on a table of our own."""
+    """Create two sample tables, one of them damaged, and run the main commands on them."""
     set_up(DEV, "dev")
-    table = Path("demo") / "trips"
-    run(DEV, "python", "examples/make_sample.py", str(table))
-    for command in (["history", str(table), "--limit", "8"], ["snapshot", str(table)]):
-        print(f"\n$ deltacli {' '.join(command)}", flush=True)
-        code = run(DEV, "deltacli", *command)
-        if code:
-            return code
+    run(DEV, "python", "examples/make_sample.py", "demo/trips")
+    run(DEV, "python", "examples/make_sample.py", "demo/damaged", "--damaged")
+    for title, command, expected in DEMO:
+        print(f"\n# {title}\n$ deltacli {command}", flush=True)
+        code = run(DEV, "deltacli", *command.split(), DELTACLI_PAGER="")
+        if code != expected:
+            return code or 1
     print(f"\nTry it yourself: {DEV.name}/{BIN}/deltacli --help")
     return 0
 
 
 def test(arguments: list[str]) -> int:
-    """The suite, on both cores, with other engines as oracles."""
+    """Run the test suite on all cores, with other engines as oracles."""
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
     return run_pytest([], arguments, place=memory_disk())
 
 
 def run_long(arguments: list[str]) -> int:
-    """The tests marked `long`, with Spark as a reader, and one in twenty cases of those marked `matrix`. On the disk:
-    nothing else tries its locks, renames and syncs.
+    """Run the tests marked `long`, with Spark as a reader, and one in twenty of those marked `matrix`.
+
+    Their files are on disk, because no other suite exercises its locks, renames and syncs.
     """
     set_up(DEV, "dev")
     set_up(PEERS, "peers")
@@ -77,7 +91,7 @@ def run_long(arguments: list[str]) -> int:
 
 @dataclass(frozen=True)
 class Soak:
-    """A suite that is run by hand: patterns of files, an expression of marks, passes with a seed of their own each."""
+    """A suite that is run by hand: file patterns, a mark expression, and passes. Each pass has its own seed."""
 
     patterns: tuple[str, ...]
     marks: str
@@ -103,7 +117,7 @@ FUZZ_MINUTES = 20
 
 
 def soak(arguments: list[str]) -> int:
-    """The suites named, or all of them, one after the other; what each took is printed at the end."""
+    """Run the named suites, or all of them, one after the other, and print how long each one took."""
     names = arguments or [*SOAKS, "fuzz"]
     unknown = sorted(set(names) - {*SOAKS, "fuzz"})
     if unknown:
@@ -121,7 +135,7 @@ def soak(arguments: list[str]) -> int:
 
 
 def soak_tests(suite: Soak) -> list[int]:
-    """Exit codes of the passes of a suite."""
+    """Run every pass of a suite and return the exit codes."""
     files = [str(path.relative_to(ROOT)) for pattern in suite.patterns for path in sorted(ROOT.glob(pattern))]
     return [
         run_pytest(
@@ -136,7 +150,7 @@ def soak_tests(suite: Soak) -> list[int]:
 
 
 def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **environment: str) -> int:
-    """Run tests on both cores, their files in `place`; those of a red run stay there until the next."""
+    """Run tests on all cores with their files below `place`. The files of a failed run are kept until the next run."""
     files = tempfile.mkdtemp(prefix=f"{files_prefix()}{os.getpid()}-", dir=place)
     environment |= {"TMPDIR": files, "DELTACLI_PEER_PYTHON": str(PEERS / BIN / "python")}
     code = run(DEV, "python", "-m", "pytest", "-n", "auto", *chosen, *seed(arguments), **environment)
@@ -148,8 +162,9 @@ def run_pytest(chosen: list[str], arguments: list[str], *, place: str | None, **
 
 
 def files_prefix() -> str:
-    """How the names of our directories begin: with the space in which their process has its number, where there is one;
-    containers may share their memory.
+    """Return the prefix of the names of test directories.
+
+    It contains the process id namespace where there is one, because containers can share /dev/shm.
     """
     try:
         return f"deltacli-tests-{os.stat('/proc/self/ns/pid').st_ino}-"
@@ -158,8 +173,10 @@ def files_prefix() -> str:
 
 
 def memory_disk() -> str | None:
-    """Where files lie in memory, cleared of what earlier runs left there. None where there is no such place, programs
-    can't be run from it, or less than 2 GiB are free. On a disk each of thousands of files is waited for.
+    """Return the directory for files in memory, after deleting what earlier runs left there.
+
+    Return None if there is no such directory, if programs cannot run from it, or if less than 2 GiB is free. Tests
+    write thousands of files, and each one is synced; in memory that costs nothing.
     """
     place = Path("/dev/shm")
     if not sys.platform.startswith("linux") or not os.access(place, os.W_OK):
@@ -175,13 +192,13 @@ def memory_disk() -> str | None:
 
 
 def seed(arguments: list[str]) -> list[str]:
-    """Let the gate try the same examples each time; `--hypothesis-seed=N` tries others."""
+    """Return arguments with a fixed seed, so that every run tries the same examples, unless they have a seed."""
     given = any(argument.startswith("--hypothesis-seed") for argument in arguments)
     return arguments if given else ["--hypothesis-seed=1", *arguments]
 
 
 def check(_: list[str]) -> int:
-    """Everything that is not a test; all of it runs, the first failure decides."""
+    """Run every check that is not a test, and return the first exit code that is not 0."""
     set_up(DEV, "dev")
     steps = (
         ("ruff", "format", "--check", "."),
@@ -195,17 +212,26 @@ def check(_: list[str]) -> int:
     for step in steps:
         print(f"$ {' '.join(step)}", flush=True)
         codes.append(run(DEV, *step))
+    codes.append(build_site([]))
     return next((code for code in codes if code), 0)
 
 
+def build_site(_: list[str]) -> int:
+    """Build the documentation site in ./site. `tools/site.py` checks the result."""
+    set_up(DOCS, "docs")
+    command = ("mkdocs", "build", "--strict", "--quiet", "--clean")
+    print(f"$ {' '.join(command)}", flush=True)
+    return run(DOCS, *command, NO_MKDOCS_2_WARNING="1")
+
+
 def generate(_: list[str]) -> int:
-    """Files that are made from the code."""
+    """Write the files that are made from the code."""
     set_up(DEV, "dev")
     return run(DEV, "python", "-m", "tools.generate")
 
 
 def fuzz(arguments: list[str]) -> int:
-    """Every target for some minutes; `--guided TARGET` hands one to libFuzzer, all further arguments with it."""
+    """Run every fuzz target for some minutes; `--guided TARGET` runs one by libFuzzer, with all further arguments."""
     if arguments[:1] == ["--guided"]:
         set_up(FUZZ, "fuzz")
         os.makedirs("fuzz/findings", exist_ok=True)
@@ -216,12 +242,12 @@ def fuzz(arguments: list[str]) -> int:
 
 
 def lock(_: list[str]) -> int:
-    """Resolve the locked environments: by name, version and hash, with no address in them."""
+    """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "fuzz", "spark"):
+    for name in ("dev", "peers", "fuzz", "spark", "docs"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "spark") else ["pyproject.toml"]
+        sources = [] if name in ("peers", "spark", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)
@@ -231,7 +257,10 @@ def lock(_: list[str]) -> int:
 
 
 def set_up(home: Path, name: str) -> None:
-    """Make an environment from its lock file unless it is there; compile it, so that start-up is what users get."""
+    """Create an environment from its lock file, unless it is up to date.
+
+    The packages are compiled to bytecode, so that measured start-up times are those of users.
+    """
     wanted = (ROOT / "requirements" / f"{name}.txt").read_bytes() + (ROOT / "pyproject.toml").read_bytes()
     stamp, digest = home / "locked", hashlib.sha256(wanted).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
@@ -255,7 +284,7 @@ def run(home: Path, program: str, *arguments: str, **environment: str) -> int:
 
 
 def must(home: Path, program: str, *arguments: str) -> None:
-    """Run a program that has to succeed."""
+    """Run a program and end with an error if it fails."""
     code = run(home, program, *arguments)
     if code:
         sys.exit(f"error: {program} {' '.join(arguments)} ended with {code}")

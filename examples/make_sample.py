@@ -1,8 +1,8 @@
-"""Make a small, real Delta table to look at: `python examples/make_sample.py DIRECTORY`.
+"""Create a small Delta table for demonstrations: `python examples/make_sample.py DIRECTORY [--damaged]`.
 
-Fifteen versions of taxi trips, partitioned by day, with real Parquet files: appends, an update, a delete, a
-compaction, a property change, and a checkpoint at version 10. Everything is fixed, file times too, so that the same
-table comes out each time.
+The table has 15 versions of taxi trips, partitioned by day, in Parquet files: appends, an update, a delete, a
+compaction, a property change, and a checkpoint at version 10. Content and file times are fixed, so that every run
+creates the same table. `--damaged` then damages it in three places that `deltacli validate` reports.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SCHEMA = {
 
 
 class Sample:
-    """Writes the table commit by commit and keeps its live files."""
+    """Writes the table commit by commit and keeps track of its live files."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -124,7 +124,7 @@ class Sample:
         os.utime(file, (now / 1000, now / 1000))
 
     def append(self, rows: int) -> None:
-        """Append one file a day."""
+        """Append one file per day."""
         adds = tuple(self.write_file(day, rows) for day in DAYS)
         metrics = {"numFiles": 3, "numOutputRows": 3 * rows, "numOutputBytes": sum(add["size"] for add in adds)}
         self.commit("WRITE", {"mode": "Append", "partitionBy": '["day"]'}, adds=adds, metrics=metrics)
@@ -171,11 +171,15 @@ class Sample:
         rows += [{"remove": {**action, "dataChange": False}} for action in self.removed]
         name = f"{self.version:020d}.checkpoint.parquet"
         pq.write_table(pa.Table.from_pylist(rows, schema=schema), self.log / name)
-        (self.log / "_last_checkpoint").write_text(json.dumps({"version": self.version, "size": len(rows)}))
+        hint = self.log / "_last_checkpoint"
+        hint.write_text(json.dumps({"version": self.version, "size": len(rows)}))
+        now = START_MS + self.version * STEP_MS
+        for file in (self.log / name, hint):
+            os.utime(file, (now / 1000, now / 1000))
 
 
 def make(root: Path) -> None:
-    """Make the sample table in `root`, which is replaced if it is a sample already."""
+    """Create the sample table in `root`. A table that is already there is replaced."""
     if (root / "_delta_log").is_dir():
         shutil.rmtree(root)
     sample = Sample(root)
@@ -227,5 +231,20 @@ def make(root: Path) -> None:
         sample.append(rows)
 
 
+def damage(root: Path) -> None:
+    """Damage the sample table as failing jobs and disks do.
+
+    A live data file is deleted, another one loses its end, and the checkpoint hint names a version without checkpoint.
+    """
+    deleted, cut = sorted((root / f"day={DAYS[2]}").glob("part-0001[34]-*.parquet"))
+    deleted.unlink()
+    written = cut.stat().st_mtime
+    cut.write_bytes(cut.read_bytes()[:700])
+    os.utime(cut, (written, written))
+    (root / "_delta_log" / "_last_checkpoint").write_text('{"version":13,"size":31}')
+
+
 if __name__ == "__main__":
     make(Path(sys.argv[1]))
+    if "--damaged" in sys.argv[2:]:
+        damage(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""The command tree as values, for everything that is generated from it."""
+"""Read the command tree as values, for everything that is generated from it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from deltacli.cli.options.sections import Section, section_of
 
 
 class Kind(StrEnum):
-    """What a value is, for a shell that completes it."""
+    """The kind of a value, for a shell that completes it."""
 
     CHOICE = "choice"
     FILE = "file"
@@ -30,7 +30,7 @@ _KINDS = {"FILE": Kind.FILE, "TABLE": Kind.DIRECTORY, "DIRECTORY": Kind.DIRECTOR
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """The value of an option or argument: its name in help texts, and what it may be."""
+    """The value of an option or argument: its name in help texts, its kind and its allowed words."""
 
     name: str
     kind: Kind
@@ -39,7 +39,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option: its spellings, its value (None for a flag), its help without and with the default."""
+    """An option: its spellings, its value (None for a flag), and its help without and with the default."""
 
     spellings: tuple[str, ...]
     value: Value | None
@@ -55,13 +55,13 @@ class Option:
 
     @property
     def spelled(self) -> str:
-        """As in a help text: `-q, --quiet`, `--limit N`."""
+        """Return the option as in a help text: `-q, --quiet`, `--limit N`."""
         return ", ".join(self.spellings) + (f" {self.value.name}" if self.value else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument: its value, its help, and whether it may be left out or given again."""
+    """An argument: its value, its help, and whether it is optional or repeatable."""
 
     value: Value
     help: str
@@ -76,7 +76,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command, or a group of commands; the root has no path."""
+    """A command, or a group of commands. The root has an empty path."""
 
     path: tuple[str, ...]
     summary: str
@@ -106,11 +106,11 @@ class Command:
 
 
 def read_tree() -> Command:
-    """Read the command tree. The root and each group have the options that may stand before a command."""
+    """Read the command tree. The root and each group have the options that are allowed before a command."""
     group: Any = typer.main.get_command(build_app())  # Any: typer's own click
     root = _read_command(group, (), None)
     own = {spelling for option in root.options for spelling in option.spellings}
-    shared = {  # of options with values of their own in some command the first one's, which are everybody's
+    shared = {  # if an option differs between commands, the first definition is used, which all of them share
         option.spellings: option
         for command in reversed(list(root.walk()))
         for option in command.options
@@ -120,13 +120,13 @@ def read_tree() -> Command:
 
 
 def _with_shared(group: Command, shared: tuple[Option, ...]) -> Command:
-    """A group with the options that may also stand before its commands."""
+    """Return a group with the options that are also allowed before its commands."""
     children = tuple(_with_shared(child, shared) if child.children else child for child in group.children)
     return replace(group, options=(*shared, *group.options), children=children)
 
 
 def read_commands() -> list[Command]:
-    """Read the commands that can be run, in the order of their names."""
+    """Return the commands that can be run, sorted by name."""
     return [command for command in read_tree().walk() if command.path and not command.children]
 
 
@@ -154,7 +154,7 @@ def _read_option(parameter: Any) -> Option:  # Any: typer's own click
     text = (parameter.help or "").strip()
     variable = parameter.envvar if isinstance(parameter.envvar, str) else next(iter(parameter.envvar or ()), None)
     return Option(
-        # Short ones first; the help option keeps its own in a set.
+        # Short spellings first. The help option has its own in a set.
         spellings=tuple(sorted((*parameter.opts, *parameter.secondary_opts), key=lambda name: name.startswith("--"))),
         value=None if parameter.is_flag or parameter.count else _read_value(parameter, "VALUE"),
         help=re.sub(r"\s+\[[^]]*\]$", "", text),

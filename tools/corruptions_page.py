@@ -1,7 +1,8 @@
-"""The tables of docs/corruptions.md: what deltacli and other tools make of 27 damages, measured.
+"""Write the tables of docs/corruptions.md: how deltacli and other tools behave on 27 damaged tables, measured.
 
-`python -m tools.corruptions_page` measures deltacli and writes the page, with the answers of the other tools that were
-written down before; `--peer-python .venv-peers/bin/python` asks these anew. `--check` only says whether it differs.
+`python -m tools.corruptions_page` measures deltacli and writes the page with the recorded answers of the other tools.
+`--peer-python .venv-peers/bin/python` measures these again. `--check` writes nothing and exits with 1 if the page is
+different.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "corruptions.md"
 ANSWERS = ROOT / "tests" / "differential" / "corruptions.json"
 ROWS = ("read", "filtered", "count", "snapshot")
-"""The questions whose wrong answer is wrong data."""
+"""The questions for which a wrong answer means wrong data."""
 
 Answers = Mapping[str, Any]  # Any: JSON values, by peer
 
 
 def render_page(root: Path, peers: Answers) -> str:
-    """The page; `root` has the written tables."""
+    """Return the page. `root` has the damaged tables."""
     ours = {damage.name: ask_deltacli(root / damage.name) for damage in TABLE_DAMAGES}
     told = {damage.name: ask_validate(root / damage.name, damage) for damage in TABLE_DAMAGES}
     others = {
@@ -72,7 +73,7 @@ def _matrix(tools: Mapping[str, Mapping[str, Outcomes]], told: Mapping[str, Told
 
 
 def _cell(outcomes: Outcomes) -> str:
-    """All answers of a tool in short: what is not right, with the questions; else whether it said a word."""
+    """Return the answers of a tool in short: the wrong ones with their questions, else whether it printed a note."""
     groups: dict[str, list[str]] = {}
     for question, outcome in outcomes.items():
         if question != "repair":
@@ -88,8 +89,8 @@ def _short(outcome: Outcome) -> str:
         case Verdict.REFUSED:
             return "error"
         case Verdict.WRONG:
-            return "incomplete, and says so" if outcome.notice else "**silently wrong**"
-    return "right, and says so" if outcome.notice else "right"
+            return "incomplete, with a note" if outcome.notice else "**silently wrong**"
+    return "right, with a note" if outcome.notice else "right"
 
 
 def _finding(told: Told | None) -> str:
@@ -120,21 +121,21 @@ def _long(outcome: Outcome) -> str:
         case Verdict.REFUSED:
             return " ".join(filter(None, ["error,", outcome.detail])).rstrip(",")
         case Verdict.WRONG:
-            return f"{outcome.detail}; says {outcome.notice}" if outcome.notice else f"**{outcome.detail}**"
+            return f"{outcome.detail}; note {outcome.notice}" if outcome.notice else f"**{outcome.detail}**"
     if outcome.detail:
         return outcome.detail
-    return f"right, says {outcome.notice}" if outcome.notice else "right"
+    return f"right, note {outcome.notice}" if outcome.notice else "right"
 
 
 def _mending(told: Mapping[str, Told | None]) -> list[str]:
-    """What the catalogue says of the first rule that is told of each damage."""
+    """Return the fix of the first rule that is reported for each damaged table."""
     fixes = {found.rules[0][0]: catalogue().rules[found.rules[0][0]].fix for found in told.values() if found}
     rows = [[_link(rule), *map(_text, fix)] for rule, fix in fixes.items()]
-    return _table(["rule", "what it does to readers", "what mends it", "what is lost by that"], rows)
+    return _table(["rule", "effect on readers", "fix", "what the fix loses"], rows)
 
 
 def _text(text: str) -> str:
-    """A text in which nothing is markup."""
+    """Return a text in which nothing is markup."""
     return re.sub(r"([*_<\[\]])", r"\\\1", text)
 
 
@@ -142,10 +143,10 @@ def _counts(tools: Mapping[str, Mapping[str, Outcomes]], told: Mapping[str, Told
     kinds: dict[str, Callable[[Outcomes], bool]] = {
         "rows or counts silently wrong": lambda found: _any_wrong(found, ROWS),
         "an error": lambda found: any(one.verdict == Verdict.REFUSED for one in found.values()),
-        "only the history silently short": lambda found: _any_wrong(found, ("history",)),
-        "a hint": lambda found: any(one.notice for one in found.values()),
+        "only the history silently incomplete": lambda found: _any_wrong(found, ("history",)),
+        "a note": lambda found: any(one.notice for one in found.values()),
     }
-    silent = "not a word"
+    silent = "nothing reported, answers right"
     rows = []
     for tool, outcomes in tools.items():
         counted = Counter(
@@ -155,7 +156,7 @@ def _counts(tools: Mapping[str, Mapping[str, Outcomes]], told: Mapping[str, Told
     levels = Counter(found.level for found in told.values() if found)
     missed = sum(found is None for found in told.values())
     noticed = ", ".join(f"{levels[level]} at `{level}`" for level in LEVELS if levels[level])
-    line = f"`deltacli validate` tells {len(told) - missed} of {len(told)}: {noticed}."
+    line = f"`deltacli validate` reports {len(told) - missed} of {len(told)}: {noticed}."
     return [*_table(["reading with", *kinds, silent], rows), "", line]
 
 
@@ -169,10 +170,10 @@ def _table(head: list[str], rows: list[list[str]]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and write, or with `--check` compare."""
+    """Measure and write the page, or with `--check` compare it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peer-python", help="ask the other tools anew, in this environment")
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where the page differs")
+    parser.add_argument("--peer-python", help="measure the other tools again, in this environment")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if the page differs")
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)

@@ -1,4 +1,4 @@
-"""The environment variables that the code reads, found in the code, and what they mean."""
+"""Find the environment variables that the code reads, and explain them."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ _READERS = ("get", "getenv", "setdefault", "pop")
 _OURS = re.compile(r"DELTACLI_[A-Z_]+")
 
 MEANINGS = {
-    "ARROW_DEFAULT_MEMORY_POOL": "the allocator of Arrow; unless this says otherwise, on Linux `jemalloc`, or "
-    "`system` where `ulimit -v` is below 4 GiB",
-    "CLASSPATH": "where Java finds the classes of Hadoop; `hdfs://` needs it",
-    "COLUMNS": "the width of the terminal, instead of asking it; 100 where colour is forced into a pipe",
-    "DELTACLI_PAGER": "the program that shows long results on a terminal; it beats `PAGER`, and empty or `cat` is none",
-    "FORCE_COLOR": "where it is set and neither empty nor `0`: `--color always` instead of `auto`",
-    "LANG": "the locale; on a terminal, boxes and bars are in ASCII where it is not UTF-8",
-    "LC_ALL": "the locale; it wins over `LC_CTYPE` and `LANG`",
-    "LC_CTYPE": "the locale of characters; it wins over `LANG`",
-    "LESS": "options of the pager `less`; where it is unset, deltacli chooses them",
-    "NO_COLOR": "where it is set and not empty: no colour, whatever `--color` and `FORCE_COLOR` say",
+    "ARROW_DEFAULT_MEMORY_POOL": "the allocator of Arrow. Default on Linux: `jemalloc`, or `system` if "
+    "`ulimit -v` is below 4 GiB",
+    "CLASSPATH": "the classes of Hadoop for Java; `hdfs://` needs it",
+    "COLUMNS": "the width of the terminal, instead of the detected one; 100 where colour is forced into a pipe",
+    "DELTACLI_PAGER": "the program that shows long results on a terminal; overrides `PAGER`; empty or `cat`: no pager",
+    "FORCE_COLOR": "if set, not empty and not `0`: `--color always` instead of `auto`",
+    "LANG": "the locale; on a terminal, boxes and bars are in ASCII if it is not UTF-8",
+    "LC_ALL": "the locale; overrides `LC_CTYPE` and `LANG`",
+    "LC_CTYPE": "the locale of characters; overrides `LANG`",
+    "LESS": "options of the pager `less`; if not set, deltacli chooses them",
+    "NO_COLOR": "if set and not empty: no colour, even with `--color always` or `FORCE_COLOR`",
     "PAGER": "the program that shows long results on a terminal",
-    "STORAGE_EMULATOR_HOST": "the endpoint of `gs://`, as the clients of Google Cloud read it",
-    "TERM": "`dumb`: no colour unless it is forced, no pager, and no progress unless it is asked for",
+    "STORAGE_EMULATOR_HOST": "the endpoint of `gs://`, as in other clients of Google Cloud",
+    "TERM": "`dumb`: no colour unless forced, no pager, and no progress unless requested",
 }
-"""What a variable means that is not simply the default of an option; only those that are read are written anywhere."""
+"""Meanings of variables that are more than the default of an option. Only those that the code reads are used."""
 
 
 CLOUDS = {
-    "AWS_": "credentials, profile, region and endpoint of S3, as every client of it reads them",
-    "AZURE_": "credentials and account of Azure, as every client of it reads them",
-    "GOOGLE_": "credentials and project of Google Cloud, as every client of it reads them",
+    "AWS_": "credentials, profile, region and endpoint of S3, as in other S3 clients",
+    "AZURE_": "credentials and account of Azure, as in other Azure clients",
+    "GOOGLE_": "credentials and project of Google Cloud, as in its other clients",
 }
-"""Variables that belong to a store: the stores' libraries read them, whether or not our code does, too."""
+"""Variables of the stores, which their libraries read, whether our code does or not."""
 
 
 def read_environment(root: Command) -> dict[str, str]:
     """Return each variable with its meaning, those of the stores last.
 
-    Ends the program at one that is read and nowhere explained.
+    Raises SystemExit if the code reads a variable that has no meaning here.
     """
     defaults = {
         variable: option for command in root.walk() for option in command.options for variable in variables_of(option)
@@ -57,18 +57,18 @@ def read_environment(root: Command) -> dict[str, str]:
         elif name in defaults:
             found[name] = f"default of `{max(defaults[name].spellings, key=len)}`"
         else:
-            raise SystemExit(f"error: the code reads {name}: say in tools/environment.py what it means")
+            raise SystemExit(f"error: the code reads {name}: explain it in MEANINGS of tools/environment.py")
     return found | {f"{prefix}…": meaning for prefix, meaning in CLOUDS.items()}
 
 
 def variables_of(option: Option) -> set[str]:
-    """The variables that may hold an option's default: the one it declares, and the one that is named after it."""
+    """Return the variables that may have the default of an option: the declared one, and the one named after it."""
     named = {f"DELTACLI_{name[2:].upper().replace('-', '_')}" for name in option.spellings if name.startswith("--")}
     return named | ({option.variable} if option.variable else set())
 
 
 def _read_names() -> Iterator[str]:
-    """Names that are read from os.environ, every word that looks like one of ours, and what the libraries read."""
+    """Yield the names that are read from os.environ, every word that looks like one of ours, and those of libraries."""
     for path in sorted(_SOURCE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             match node:

@@ -1,11 +1,11 @@
-"""The completion for fish: a `complete` line an option, each with the condition under which it is offered."""
+"""Generate the completion for fish: one `complete` line per option, with the condition under which it is offered."""
 
 from __future__ import annotations
 
 from tools.command_tree import Command, Kind, Option, Value
 
 _CODE = r"""
-# Read the words before the cursor: the command, the options given, the number of arguments.
+# Parse the words before the cursor: the command, the options, the number of arguments.
 function __deltacli_read
     set -l line (commandline -cp)
     if set -q __deltacli_line; and test "$line" = "$__deltacli_line"
@@ -42,11 +42,11 @@ function __deltacli_read
             set __deltacli_arguments (math $__deltacli_arguments + 1)
         end
     end
-    # The option whose value is being written must stay, or its values would not be offered.
+    # Keep the option whose value is being typed, or its values would not be offered.
     test $wants_value = 1; and set -e __deltacli_given[-1]
 end
 
-# Whether the line stands at this command, and none of these options was given.
+# Whether the cursor is at this command, and none of these options was given.
 function __deltacli_may
     __deltacli_read
     test "$__deltacli_path" = "$argv[1]"; or return 1
@@ -56,7 +56,7 @@ function __deltacli_may
     return 0
 end
 
-# Whether the line stands at this argument of this command; `+` is every one from there on.
+# Whether the cursor is at this argument of this command; `+` means every argument from there on.
 function __deltacli_argument
     __deltacli_may $argv[1]; or return 1
     if test "$argv[3]" = +
@@ -71,7 +71,7 @@ complete -c deltacli -f
 
 
 def render_fish(root: Command) -> str:
-    """The completion file for fish."""
+    """Return the completion file for fish."""
     commands = [command for command in root.walk() if command.path]
     valued = [
         f"{command.name}:{spelling}"
@@ -116,7 +116,7 @@ def _option_line(at: str, option: Option) -> str:
 
 
 def _words(value: Value) -> str:
-    """What offers a value; nothing for free text."""
+    """Return the arguments of `complete` that offer a value; none for free text."""
     match value.kind:
         case Kind.CHOICE:
             return f"-f -a {_quote(' '.join(value.choices))}"

@@ -1,7 +1,7 @@
-"""Write what is made from the code: completions, manual pages, the command reference, the rules, tables in the docs,
-schemas.
+"""Write the files that are made from the code.
 
-`python -m tools.generate` writes, `--check` only says what differs (exit 1).
+These are completions, manual pages, the command reference, the rules, tables in the docs, schemas and screens.
+`python -m tools.generate` writes them. `--check` names those that differ, writes nothing, and exits with 1.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tools.fish_completion import render_fish
 from tools.man_pages import render_man_pages
 from tools.rules_page import render_rules_page
 from tools.schemas import render_schemas
+from tools.screens import render_screens
 from tools.zsh_completion import render_zsh
 
 __all__ = ["files", "read_commands"]
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def render_reference(root: Command, environment: Mapping[str, str]) -> str:
-    """The command reference, in Markdown."""
+    """Return the command reference in Markdown."""
     lines = ["# Commands", "", "Generated from the command tree; `deltacli COMMAND --help` says the same.", ""]
     for command in root.walk():
         if command.children:
@@ -60,13 +61,13 @@ def _cell(text: str) -> str:
 
 
 def exit_code_rows() -> list[str]:
-    """The table of exit codes."""
+    """Return the table of exit codes."""
     rows = ["| code | meaning |", "|---|---|", *(f"| {code} | {text} |" for code, text in EXIT_CODES.items())]
     return [*rows, "| 128+N | signal N (130: interrupted, 141: the reader closed the pipe, 143: terminated) |"]
 
 
 def environment_rows(environment: Mapping[str, str]) -> list[str]:
-    """The table of environment variables."""
+    """Return the table of environment variables."""
     return [
         "| variable | meaning |",
         "|---|---|",
@@ -75,7 +76,7 @@ def environment_rows(environment: Mapping[str, str]) -> list[str]:
 
 
 def fill(text: str, tables: Mapping[str, list[str]]) -> str:
-    """Return a page whose tables between `<!-- generated: NAME -->` and `<!-- end -->` are written anew."""
+    """Return a page with each table between `<!-- generated: NAME -->` and `<!-- end -->` replaced."""
     for name, rows in tables.items():
         pattern = rf"(<!-- generated: {name} -->\n).*?(\n<!-- end -->)"
         block = "\n".join(["", *rows, ""])
@@ -87,7 +88,7 @@ def fill(text: str, tables: Mapping[str, list[str]]) -> str:
 
 
 def files() -> dict[str, str]:
-    """Every generated file with its content."""
+    """Return every generated text file with its content, by path."""
     root = read_tree()
     environment = read_environment(root)
     scripting = (ROOT / "docs" / "scripting.md").read_text(encoding="utf-8")
@@ -105,10 +106,15 @@ def files() -> dict[str, str]:
     }
 
 
+def pictures() -> dict[str, str]:
+    """Return every generated picture with its content, by path. Runs commands, which takes seconds."""
+    return {f"docs/img/{name}": svg for name, svg in render_screens().items()}
+
+
 def main(arguments: list[str]) -> int:
-    """Write the files, or with `--check` name those that differ."""
+    """Write the files. With `--check`, print the names of those that differ and return 1."""
     stale = []
-    for name, content in files().items():
+    for name, content in (files() | pictures()).items():
         path = ROOT / name
         if not path.exists() or path.read_text(encoding="utf-8") != content:
             stale.append(name)

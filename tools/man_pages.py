@@ -1,4 +1,4 @@
-"""The manual pages, in roff, without a date: the version says which they are."""
+"""Generate the manual pages in roff. They have the version and no date, so that they change only with the code."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from deltacli.errors import EXIT_CODES
 from tools.command_tree import Command, Option
 
 _ROOT_TEXT = """\
-The history and the state of a table are rebuilt from its log by the protocol's own rules, with no cluster and no
-catalog. A TABLE is a path or a URI: ./t, file:///..., s3://..., gs://..., abfss://... and whatever else fsspec knows.
+deltacli rebuilds the history and the state of a table from its log by the rules of the Delta protocol, without a
+cluster or a catalog. A TABLE is a path or a URI: ./t, file:///..., s3://..., gs://..., abfss://... or any other scheme
+that fsspec supports.
 
-The result goes to standard output and nothing else does; notes and errors go to standard error. A terminal gets
-aligned columns, a pipe every character and absolute UTC times.
+Only the result is written to standard output. Notes and errors are written to standard error. A terminal gets aligned
+columns, a pipe gets complete values and absolute UTC times.
 """
 
 
 def render_man_pages(root: Command, environment: Mapping[str, str]) -> dict[str, str]:
-    """Each page by its file name."""
+    """Return each page by its file name."""
     commands = [command for command in root.walk() if command.path and not command.children]
     pages = {"deltacli.1": _root_page(root, commands, environment)}
     for command in commands:
@@ -102,12 +103,12 @@ def _examples(text: str) -> list[str]:
 
 
 def _description(text: str) -> str:
-    """What a command's help says besides its examples."""
+    """Return the help of a command without its examples."""
     return re.sub(r"^Examples:\n(?:  .*\n?)+", "", text, flags=re.MULTILINE)
 
 
 def _prose(text: str) -> list[str]:
-    """Paragraphs; indented lines stay as they are."""
+    """Return text as paragraphs. Indented lines are kept as they are."""
     lines: list[str] = []
     for paragraph in filter(None, (part.strip("\n") for part in text.split("\n\n"))):
         lines += [".PP"] if lines else []
@@ -128,7 +129,7 @@ def _page(command: Command) -> str:
 
 
 def _line(text: str) -> str:
-    """A line of text, which must not begin like a request; `code` is bold."""
+    """Return a line of text that is not taken for a request, with `code` in bold."""
     marked = re.sub(r"`([^`]*)`", "\x01\\1\x02", text)
     found = _text(marked).replace("\x01", "\\fB").replace("\x02", "\\fR")
     return f"\\&{found}" if found.startswith((".", "'")) else found

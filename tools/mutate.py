@@ -1,9 +1,9 @@
-"""Flips comparisons one at a time and runs the tests that pass over them: what survives is not proven by any test.
+"""Flip comparisons one at a time and run the tests that execute them. A surviving mutant is not covered by any test.
 
-`python -m tools.mutate [PATH…]` tries the modules of `TARGETS`, or those given. Survivors that change nothing anyone
-could see are listed with their reason in `tools/survivors.toml`; any other, and any entry that no longer survives, is
-an error. Tests are collected and run once, to learn which lines each passes; then each mutant is a fork of that
-process, with the code of the changed functions exchanged, which runs the tests concerned until one fails.
+`python -m tools.mutate [PATH…]` mutates the modules of `TARGETS`, or the given ones. Survivors that change no visible
+behaviour are listed with their reason in `tools/survivors.toml`. Any other survivor is an error, and so is an entry
+that no longer survives. Tests are collected and run once, to record which lines each one executes. Each mutant is then
+a fork of that process, with the code of the changed function replaced, which runs the affected tests until one fails.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _COLUMN_FLIPS = {
     "is_valid": ("is_null",),
 }
 _SECONDS_A_TEST = 30
-_MOST_TESTS = 300  # of a mutant that is listed: what is to survive need not survive every test each time
+_MOST_TESTS = 300  # for a listed mutant: an expected survivor need not run every test each time
 _MEMORY_A_MUTANT = 6 << 30
 
 
@@ -89,12 +89,12 @@ class Mutant(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What `survivors.toml` calls it; holds no line number, so that it outlives edits elsewhere."""
+        """Return its name in `survivors.toml`, without a line number, so that edits elsewhere do not change it."""
         return f"{self.path.relative_to(ROOT)}:{self.function}: {self.before} -> {self.after}"
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
-    """Each flip of each comparison within a function of a module."""
+    """Yield each flip of each comparison in the functions of a module."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node, function in _walk(tree, ""):
         if not function:
@@ -142,7 +142,7 @@ def _changed(node: Any, after: Any) -> Iterator[None]:  # Any: a comparison and 
 
 
 class Proof:
-    """A plugin of pytest that tries mutants instead of only running the tests."""
+    """A pytest plugin that runs the tests once and then on each mutant."""
 
     def __init__(self, paths: Sequence[Path], workers: int, explained: Collection[str] = ()) -> None:
         self.survivors: list[Mutant] = []
@@ -158,7 +158,7 @@ class Proof:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Run every test once, traced; then every mutant."""
+        """Run every test once with tracing, then every mutant."""
         for index, item in enumerate(session.items):
             following = session.items[index + 1] if index + 1 < len(session.items) else None
             begun = time.monotonic()
@@ -208,8 +208,10 @@ class Proof:
             self._wait(running)
 
     def _tests_of(self, mutant: Mutant) -> list[int]:
-        """Those that pass its lines: what killed others of its module first, then those made for the module, which
-        pass lines of it that few pass; and the quick, which look at little else.
+        """Return the tests that execute its lines, most promising first.
+
+        Tests that killed other mutants of the module come first, then tests that execute rarely executed lines of it.
+        Fast tests follow.
         """
         lines = range(mutant.line, mutant.last_line + 1)
         found = set().union(*(self._passes.get((str(mutant.path), line), ()) for line in lines))
@@ -221,7 +223,7 @@ class Proof:
         return list(dict.fromkeys([*ordered[:_MOST_TESTS], *quick[:_MOST_TESTS], *ordered]))
 
     def _rarity(self, path: str) -> Mapping[int, float]:
-        """How much of a module each test passes, lines that few tests pass counting most."""
+        """Return how much of a module each test executes. Lines that few tests execute count most."""
         if path not in self._rarities:
             found: dict[int, float] = defaultdict(float)
             for (module, _), tests in self._passes.items():
@@ -272,7 +274,7 @@ def _run_mutant(
     tests: Sequence[int],
     told: int,
 ) -> int:
-    """In the child: 0 if every test passes."""
+    """Run tests in the child process and return 0 if all of them pass."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY_A_MUTANT, _MEMORY_A_MUTANT))
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -293,7 +295,7 @@ def _run_mutant(
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try the mutants of modules; 1 if one survives unexplained."""
+    """Run the mutants of modules and return 1 if one survives without a listed reason."""
     chosen = [ROOT / name for name in arguments or TARGETS]
     paths = sorted({path for one in chosen for path in (one.glob("*.py") if one.is_dir() else [one])})
     explained = _explained({str(path.relative_to(ROOT)) for path in paths})
@@ -314,7 +316,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _explained(modules: set[str]) -> dict[str, str]:
-    """The listed survivors of these modules, each with its reason."""
+    """Return the listed survivors of these modules with their reasons."""
     if not SURVIVORS.exists():
         return {}
     listed = tomllib.loads(SURVIVORS.read_text(encoding="utf-8"))

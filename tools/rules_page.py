@@ -1,4 +1,4 @@
-"""docs/rules.md: every rule of `validate`, by area."""
+"""Generate docs/rules.md: every rule of `validate`, by area."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ is the one that `--profile draft` asks for; a rule without a paragraph there is 
 
 
 def render_rules_page() -> str:
-    """The page, in Markdown."""
+    """Return the page in Markdown."""
     areas: list[Area] = [import_module(f"deltacli.delta.rules.{name}").AREA for name in AREAS]
     rules = list(catalogue().rules.values())
     severities = Counter(rule.severity.value for rule in rules)
@@ -59,14 +59,14 @@ def _rule(rule: Rule) -> list[str]:
 
 
 def _text(text: str) -> str:
-    """A text in a cell: nothing in it is markup but code."""
+    """Return a text for a table cell, in which only code is markup."""
     escaped = text.replace("|", "\\|").replace("\n", " ")
     parts = re.split(r"(`[^`]*`)", escaped)
     return "".join(part if part.startswith("`") else re.sub(r"([*_<\[\]])", r"\\\1", part) for part in parts)
 
 
 def _code(text: str) -> str:
-    """A text as code, with more backticks around it than it has; cells end at bars."""
+    """Return a text as code, enclosed in more backticks than it contains, with bars escaped for table cells."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     fence = "`" * (longest + 1)
     shown = text.replace("|", "\\|").replace("\n", " ")

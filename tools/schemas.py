@@ -1,4 +1,4 @@
-"""JSON Schemas of NDJSON lines, made from those of the documents, and the index of all of them."""
+"""Generate JSON Schemas of NDJSON lines from those of the documents, and the index of all schemas."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LINES = (
 
 
 def render_schemas() -> dict[str, str]:
-    """Each generated file of docs/schemas by its name."""
+    """Return each generated file of docs/schemas by its name."""
     documents = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in HOME.glob("deltacli.*.json")}
     lines = {
         "commit": _item_line(documents["deltacli.history"], "commit"),
@@ -98,7 +98,7 @@ def _line(kind: str, title: str, properties: Schema, required: list[str], **othe
 
 
 def _item_line(document: Schema, kind: str) -> Schema:
-    """An item of a list; its `required` is the document's for a list with all columns."""
+    """Return the line for an item of a list. Its `required` is that of the document for a list with all columns."""
     item = document["$defs"][kind]
     whole = document["then"]["properties"]["items"]["items"]
     if "if" in whole:
@@ -111,7 +111,7 @@ def _item_line(document: Schema, kind: str) -> Schema:
 
 
 def _part_line(document: Schema, kind: str, of_table: tuple[str, ...]) -> Schema:
-    """A part of a document that stands for itself; `of_table` are fields of its table that it has, too."""
+    """Return the line for a part of a document. `of_table` are fields of its table that the line has as well."""
     part, table = document["$defs"][kind], document["$defs"].get("table", {"properties": {}})
     properties = {name: table["properties"][name] for name in of_table} | part["properties"]
     rules = {"additionalProperties": part["additionalProperties"]}
@@ -135,7 +135,7 @@ def _snapshot_line(document: Schema) -> Schema:
 
 
 def _whole_line(document: Schema, kind: str, title: str) -> Schema:
-    """A document without its envelope and its items, which are lines of their own."""
+    """Return the line for a document without its envelope and its items, which have lines of their own."""
     left_out = (*_ENVELOPE, "items")
     properties = {name: schema for name, schema in document["properties"].items() if name not in left_out}
     required = [name for name in document["required"] if name not in left_out]
@@ -145,7 +145,7 @@ def _whole_line(document: Schema, kind: str, title: str) -> Schema:
 
 
 def _parts_in(schema: Schema, defined: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The definitions that a schema refers to, and those that they refer to."""
+    """Return the definitions that a schema refers to, directly or through others."""
     found: dict[str, Schema] = {}
     waiting = [schema]
     while waiting:
@@ -157,7 +157,7 @@ def _parts_in(schema: Schema, defined: Mapping[str, Schema]) -> dict[str, Schema
 
 
 def _change_line(document: Schema, kind: str, title: str) -> Schema:
-    """A document of a change; what is shown without one is lines of its own."""
+    """Return the line for a document of a change. Without a change, the items have lines of their own."""
     required = next(one["required"] for one in document["oneOf"] if "changes" in one["required"])
     names = ("table", "version", *(name for name in document["properties"] if name in required))
     properties = {name: document["properties"][name] for name in names}
@@ -165,12 +165,12 @@ def _change_line(document: Schema, kind: str, title: str) -> Schema:
 
 
 def _row_line(document: Schema, kind: str, title: str) -> Schema:
-    """A row in a field of its own: a column may be called `type`."""
+    """Return the line for a row, which is in a field of its own because a column may be named `type`."""
     return _line(kind, title, {kind: document["$defs"][kind]}, [kind], additionalProperties=False)
 
 
 def _file_line(backup: Schema, restore: Schema, scan: Schema) -> Schema:
-    """A file of a backup, whatever becomes of it, or a file of a table and whether a scan reads it."""
+    """Return the line for a file of a backup or restore, or for a file of a scan."""
     copied, restored = backup["$defs"]["file"], restore["$defs"]["file"]
     actions = [*copied["properties"]["action"]["enum"], *restored["properties"]["action"]["enum"]]
     properties = {**copied["properties"], "action": {**copied["properties"]["action"], "enum": actions}}
@@ -181,7 +181,7 @@ def _file_line(backup: Schema, restore: Schema, scan: Schema) -> Schema:
 
 
 def _candidate_line(expire: Schema, vacuum: Schema) -> Schema:
-    """A file that goes: of the log, or of the table, where the version that removed it is told."""
+    """Return the line for a file to delete, of the log or of the table. The latter has the version that removed it."""
     of_log, of_table = expire["$defs"]["candidate"], vacuum["$defs"]["candidate"]
     reason = of_log["properties"]["reason"]
     reasons = [*reason["enum"], *of_table["properties"]["reason"]["enum"]]
@@ -207,20 +207,20 @@ def _field_line(document: Schema) -> Schema:
 def _index(schemas: Mapping[str, Schema]) -> str:
     documents = sorted(name for name in schemas if name.startswith("deltacli."))
     objects = sorted(set(schemas) - set(documents) - set(_LINES))
-    rows = ["| schema | what it describes |", "|---|---|"]
+    rows = ["| schema | describes |", "|---|---|"]
     rows += [f"| [{name}]({name}.json) | {schemas[name]['title']} |" for name in [*documents, *_LINES, *objects]]
     return "\n".join(
         [
             "# Schemas",
             "",
-            "JSON Schemas (draft 2020-12) of everything that is written as JSON, checked against real output.",
-            "Documents only grow: to keep working with later versions, ignore fields that you do not know.",
+            "JSON Schemas (draft 2020-12) of everything that is written as JSON, tested against real output.",
+            "Later versions may add fields and remove none. Ignore fields that you do not recognize.",
             "",
             *rows,
             "",
-            "The schema of a document is named by its `kind`, that of a line by its `type`. With `--columns` a",
-            "document names the chosen `columns` and its items have no others; an NDJSON line may then lack what",
-            "its schema requires. This index is generated.",
+            "The `kind` of a document and the `type` of a line are the names of their schemas. With `--columns` a",
+            "document lists the selected `columns`, and its items have only these. An NDJSON line may then lack",
+            "required fields. This index is generated.",
             "",
         ]
     )

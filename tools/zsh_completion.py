@@ -1,4 +1,4 @@
-"""The completion for zsh: a function a command, made of `_arguments` specifications."""
+"""Generate the completion for zsh: one function per command, made of `_arguments` specifications."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HEAD = """\
 #compdef deltacli
 # zsh completion for deltacli; generated, do not edit.
 
-# Leave out of `specs` the options that were given before the command.
+# Remove from `specs` the options that were given before the command.
 _deltacli_leave_out_given() {
     local option
     for option in $given; do
@@ -19,7 +19,7 @@ _deltacli_leave_out_given() {
 
 
 def render_zsh(root: Command) -> str:
-    """The completion file for zsh."""
+    """Return the completion file for zsh."""
     functions = [_group(command) if command.children else _leaf(command) for command in root.walk()]
     return "\n".join([_HEAD, *functions, '_deltacli "$@"\n'])
 

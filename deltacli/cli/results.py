@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, BinaryIO, Generic, Protocol
 
-from deltacli.cli.render.columns import Column, Row, write_table
+from deltacli.cli.render.columns import Column, Row
 from deltacli.cli.render.json import EncodedItems, dumps, envelope
-from deltacli.cli.render.sections import Section, write_sections
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections, write_table
 
 if TYPE_CHECKING:
     import pyarrow

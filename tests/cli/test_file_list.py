@@ -11,9 +11,10 @@ import pytest
 
 from deltacli.cli.formats import FORMATS
 from deltacli.cli.formats.csv import CsvForm, csv_block
-from deltacli.cli.render.columns import exact, write_table
+from deltacli.cli.render.columns import exact
 from deltacli.cli.render.data import file_list
 from deltacli.cli.render.data.file_list import FileListing, FilesResult
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import RowGrid
 from deltacli.operations.table.version import Snapshot
 from tests.cli.test_rows import PIPE

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.terminal.term import Terminal, cells
 from tests.cli.pty_session import Session
 from tests.cli.screen import NOW, expect_stored, marked, screen_of

@@ -13,7 +13,8 @@ import sys
 import termios
 from pathlib import Path
 
-from deltacli.cli.render.sections import Section, write_sections
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.terminal.term import Terminal
 from tests.cli.support import ROOT, deltacli
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from deltacli.cli.formats import NDJSON
-from deltacli.cli.render.sections import Section, write_sections
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.text_form import write_sections
 from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.render.vacuum.screen import vacuum_sections
 from deltacli.cli.terminal.term import Terminal

@@ -29,7 +29,8 @@ READING = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 VACUUM = (ROOT / "docs" / "vacuum.md").read_text(encoding="utf-8")
 PROPERTIES = (ROOT / "docs" / "properties.md").read_text(encoding="utf-8")
 PYTHON = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
-PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON
+TASKS = "".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "tasks").glob("*.md")))
+PAGES = SCRIPTING + VALIDATE + CHECKPOINTS + READING + WIDENING + PROPERTIES + VACUUM + PYTHON + TASKS
 BLOCKS = re.findall(r"```(sh|python) run\n(.*?)```", PAGES, re.DOTALL)
 JUDGES = (
     "delta/rules/",
@@ -125,7 +126,7 @@ def test_what_the_pages_show_runs_and_prints_what_it_says(number: int, tmp_path:
 
 
 def test_the_pages_have_snippets() -> None:
-    assert 35 == len(BLOCKS)
+    assert 43 == len(BLOCKS)
 
 
 def test_the_snippets_for_ci_are_command_lines_that_work(tmp_path: Path) -> None:

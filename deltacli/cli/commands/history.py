@@ -10,9 +10,10 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
-from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual, write_table
+from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
 from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal

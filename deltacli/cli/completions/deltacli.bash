@@ -1,7 +1,7 @@
 # bash completion for deltacli, bash 3.2 and newer, with or without bash-completion; generated, do not edit.
 
-# What can stand at a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE, DIRECTORY
-# or the words it may be.
+# Options and arguments of a command: lines of `spellings;value;once|again;help`. A value is - (none), TEXT, FILE,
+# DIRECTORY or the allowed words.
 _deltacli_load() {
     case $1 in
         '')
@@ -559,7 +559,7 @@ _deltacli_kind_of() {
     done <<<"$options"
 }
 
-# Read the words before the cursor: the command, the options given, the number of arguments, an option that wants a
+# Parse the words before the cursor: the command, the options, the number of arguments, and an option that needs a
 # value.
 _deltacli_walk() {
     local word letter
@@ -593,7 +593,7 @@ _deltacli_walk() {
     done
 }
 
-# Offer lines of data that begin with the word; where bash lists them, with their help.
+# Offer lines of data that begin with the word, with their help if bash lists them.
 _deltacli_offer() {
     local spellings value often help spelling found=() helps=() index width=0
     while IFS=';' read -r spellings value often help; do
@@ -617,7 +617,7 @@ _deltacli_offer() {
     fi
 }
 
-# Offer values; readline replaces what follows the last of its word breaks, so the part before it is left out.
+# Offer values. readline replaces what follows its last word break, so the part before it is omitted.
 _deltacli_offer_values() {
     local full=$2$word kept='' break head reply
     for break in = :; do
@@ -643,7 +643,7 @@ _deltacli_offer_values() {
 
 _deltacli() {
     local line=${COMP_LINE:0:COMP_POINT} words=() count=0 index piece rest
-    # bash cuts words at = and :, too; put them together as they stand on the line.
+    # bash splits words at = and : too. Join them again as they are on the line.
     for ((index = 0; index <= COMP_CWORD; index++)); do
         rest=${line#"${line%%[![:blank:]]*}"}
         piece=${COMP_WORDS[index]}

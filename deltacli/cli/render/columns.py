@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO, Generic, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from deltacli.cli.render.json import dumps
-from deltacli.cli.terminal.output import keep_heading
-from deltacli.cli.terminal.term import Style, Terminal, cells, encoded, for_screen, shorten, visible
+from deltacli.cli.terminal.term import Style, Terminal, cells, for_screen, visible
 from deltacli.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,53 +112,6 @@ def unknown_column(name: str, known: Sequence[str]) -> UsageError:
     )
 
 
-def write_table(
-    sink: BinaryIO,
-    terminal: Terminal,
-    columns: Sequence[Column[Row]],
-    rows: Sequence[Row],
-    *,
-    note: Callable[[Row], str | None] | None = None,
-    heading: bool = True,
-    keep_empty: bool = False,
-    is_part: bool = False,
-) -> list[str]:
-    """Write aligned columns: fitted to a terminal, complete and uncut into a pipe, columns without any value left out
-    (but for `keep_empty`), and return the names of those shown.
-
-    `note` gives a row that is one line of text instead. A table that comes in several parts, of which this is one,
-    `is_part` of it: parts are never drawn by rich, so that all of them look alike.
-    """
-    if terminal.is_drawn and len(rows) <= DRAWN_ROWS and not is_part:
-        from deltacli.cli.render.terminal.console import Canvas
-        from deltacli.cli.render.terminal.tables import draw_table
-
-        canvas = Canvas(sink, terminal)
-        return draw_table(canvas, columns, rows, note=note, heading=heading, keep_empty=keep_empty)
-    columns = [column for column in columns if column.picture is None]
-    if terminal.width is None:
-        chosen = [replace(column, title=None) for column in columns]
-        if not keep_empty:
-            chosen = [c for c in chosen if not rows or any(c.value(row) is not None for row in rows)]
-        texts = [[exact_line(column.value(row)) for column in chosen] for row in rows]
-        widths = _natural_widths(chosen, texts)
-    else:
-        chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
-    notes = [note(row) if note else None for row in rows]
-    lines = [_heading(terminal, chosen, widths)] if chosen and heading else []
-    for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
-        if remark is not None:
-            text = visible(remark) if terminal.width is None else shorten(visible(remark), terminal.width)
-            lines.append(terminal.paint(text, Style.CHANGE))
-        else:
-            lines.append(_line(terminal, chosen, widths, cells_of_row, row))
-    if heading and terminal.width is not None:
-        keep_heading(sink)
-    if lines:
-        sink.write(encoded("\n".join(lines) + "\n"))
-    return [column.name for column in chosen]
-
-
 def exact_line(value: object) -> str:
     """A value uncut on one line: line breaks and other control characters as their escapes, so that a row stays a
     row.
@@ -167,59 +119,10 @@ def exact_line(value: object) -> str:
     return visible(exact(value))
 
 
-def _heading(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> str:
-    titles = [
-        pad(shorten(column.heading(), width), width, right=column.right)
-        for column, width in zip(columns, widths, strict=True)
-    ]
-    return terminal.paint(GAP.join(titles).rstrip(), Style.HEADING)
-
-
-def _line(
-    terminal: Terminal, columns: Sequence[Column[Row]], widths: Sequence[int], texts: Sequence[str], row: Row
-) -> str:
-    parts = []
-    for column, width, text in zip(columns, widths, texts, strict=True):
-        padded = pad(text, width, right=column.right)
-        parts.append(_painted(terminal, padded, column.style(row)) if column.style and terminal.colour else padded)
-    return GAP.join(parts).rstrip()
-
-
-def _painted(terminal: Terminal, text: str, style: Style | Role) -> str:
-    """Colour a text of a streamed table as the theme has it."""
-    from deltacli.cli.render.terminal.theme import style_of
-
-    return terminal.paint(text, style_of(style))
-
-
 def pad(text: str, width: int, *, right: bool) -> str:
     """Return a text with blanks up to a width in terminal cells."""
     blanks = " " * max(width - cells(text), 0)
     return blanks + text if right else text + blanks
-
-
-def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:
-    return [
-        max([cells(column.heading()), *(cells(row[index]) for row in texts)]) for index, column in enumerate(columns)
-    ]
-
-
-def _fitted(
-    columns: Sequence[Column[Row]], rows: Sequence[Row], terminal: Terminal, *, keep_empty: bool
-) -> tuple[list[Column[Row]], list[list[str]], list[int]]:
-    """Choose the columns for a screen, and return them with the texts cut to their widths; forced colour cuts none."""
-    texts = [[column.shown(row) for column in columns] for row in rows]
-    natural = _natural_widths(columns, texts)
-    width = terminal.width if terminal.is_terminal else None
-    chosen, widths = fit(columns, texts, natural, width, keep_empty=keep_empty)
-    cut = [
-        [
-            shorten(row[index], room, keep_end=columns[index].keep_end)
-            for index, room in zip(chosen, widths, strict=True)
-        ]
-        for row in texts
-    ]
-    return [columns[index] for index in chosen], cut, widths
 
 
 def fit(

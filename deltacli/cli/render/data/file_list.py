@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, write_aligned
-from deltacli.cli.render.columns import Column, unknown_column, write_table
+from deltacli.cli.render.columns import Column, unknown_column
 from deltacli.cli.render.json import EncodedItems, envelope
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.errors import UsageError

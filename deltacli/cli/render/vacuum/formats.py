@@ -8,8 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.aligned import ROWS_PER_SCREEN, texts_of, write_aligned
-from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import EncodedItems, dumps, envelope
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import BatchGrid, Document, Emit, Grid, Result, RowForm, line_of
 from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.operations.vacuum.plan import VacuumOutcome

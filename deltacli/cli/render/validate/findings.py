@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from textwrap import wrap
 from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.columns import Column
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from deltacli.cli.formats import FORMATS, Content, Format
-from deltacli.cli.render.columns import Column, write_table
+from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION
+from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.findings import fix_sentence
 from deltacli.cli.render.validate.report import LEVEL_NAMES, SEVERITY_WORDS
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines

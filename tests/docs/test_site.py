@@ -1,0 +1,62 @@
+"""The screens and the checks of the documentation site."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+from tools.screens import WIDTH, to_svg
+from tools.site import add_parts_of_ids, on_page_markdown, requests_to_other_hosts, rules_not_indexed
+
+
+def test_a_screen_keeps_colours_breaks_long_lines_and_loads_nothing() -> None:
+    svg = to_svg("probe", "\x1b[31mred\x1b[0m\n" + "x" * (WIDTH + 20))
+
+    rows = re.findall(r"<text[^>]*>(x+)</text>", svg)
+
+    assert ["x" * WIDTH, "x" * 20] == rows
+    assert "fill: #f4005f" in svg
+    assert ["http://www.w3.org/2000/svg"] == re.findall(r"https?://[^\s\"')]+", svg)
+
+
+def test_a_page_that_loads_a_font_or_a_script_from_another_host_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        '<link href="https://fonts.example/x.css" rel="stylesheet"><a href="https://x/">x</a>'
+    )
+    (tmp_path / "b.html").write_text('<script async src="https://cdn.example/x.js"></script><img src="img/x.svg">')
+
+    faults = requests_to_other_hosts(tmp_path)
+
+    assert ["a.html: loads https://fonts.example/x.css", "b.html: loads https://cdn.example/x.js"] == faults
+
+
+def test_a_rule_that_the_search_does_not_find_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "search").mkdir()
+    entries = [{"title": "<code>log.gap</code>", "location": "rules.html#loggap"}]
+    (tmp_path / "search" / "search_index.json").write_text(json.dumps({"docs": entries}))
+    (tmp_path / "rules.md").write_text("### `log.gap`\n\n### `log.lost`\n")
+
+    faults = rules_not_indexed(tmp_path, tmp_path)
+
+    assert ["rules.md: no entry for log.lost"] == faults
+
+
+def test_the_search_finds_a_rule_by_a_part_of_its_id(tmp_path: Path) -> None:
+    index = tmp_path / "search_index.json"
+    entries = [{"title": "<code>log.gap</code>", "text": "<p>x</p>"}, {"title": "Forms", "text": "<p>y</p>"}]
+    index.write_text(json.dumps({"docs": entries}))
+
+    add_parts_of_ids(index)
+
+    assert ["<p>x</p> log gap gap", "<p>y</p>"] == [entry["text"] for entry in json.loads(index.read_text())["docs"]]
+
+
+def test_code_blocks_that_tests_run_are_highlighted_and_decisions_come_last_in_the_search() -> None:
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="decisions/0001-x.md"), meta={})
+
+    markdown = on_page_markdown("```sh run\nls\n```", page=page)
+
+    assert "```sh\nls\n```" == markdown
+    assert page.meta["search"]["boost"] < 1
