@@ -20,6 +20,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.theme import Role
     from deltacli.operations.read.history import History, HistoryItem
 
 EXIT_CODES = (0, 2, 3, 7, 70)
@@ -166,7 +167,7 @@ def _columns(run: Run, *, counts: bool) -> list[Column[_Line]]:
         column("hasCommitInfo", **hidden),
         column("commitInfoTimestampMs", **hidden),
         column("inCommitTimestampMs", **hidden),
-        column("operation", text=_operation, style=_operation_style, priority=1, least=10),
+        column("operation", text=_operation, style=_operation_role, priority=1, least=10),
         column("operationParameters", text=_parameters, priority=6, least=20, title="parameters"),
         column("operationMetrics", text=_changes, priority=3, least=16, title="changes"),
     ]
@@ -234,13 +235,10 @@ def _operation(line: _Line) -> str:
     return f"{line.item.operation} {str(mode).lower()}" if mode else line.item.operation
 
 
-def _operation_style(line: _Line) -> Style:
-    operation = (line.item.operation if line.item else None) or ""
-    if operation.startswith(("DELETE", "VACUUM", "TRUNCATE", "RESTORE", "DROP", "REMOVE")):
-        return Style.REMOVAL
-    if operation.startswith(("WRITE", "STREAMING", "MERGE", "UPDATE", "COPY", "CREATE")):
-        return Style.GOOD
-    return Style.CHANGE
+def _operation_role(line: _Line) -> Role:
+    from deltacli.cli.render.terminal.theme import role_of_operation
+
+    return role_of_operation((line.item.operation if line.item else None) or "")
 
 
 def _parameters(line: _Line) -> str:

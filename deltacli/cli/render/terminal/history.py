@@ -13,7 +13,7 @@ from deltacli.cli.render.commit_metrics import Changes, changes_of
 from deltacli.cli.render.terminal.bars import sparkline, split_bar
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.tables import draw_table
-from deltacli.cli.render.terminal.theme import Role, role_of_operation
+from deltacli.cli.render.terminal.theme import Role
 from deltacli.cli.terminal.term import Terminal
 from deltacli.units import format_count, format_moment
 
@@ -88,7 +88,7 @@ def _drawn_columns(
                 found.append(replace(column, text=_to_the_minute, least=16))
             case "operation":
                 least = _OPERATION_CELLS if canvas.width >= _USUAL else column.least
-                found.append(replace(column, style=_operation_role, least=least))
+                found.append(replace(column, least=least))
             case "operationMetrics":
                 found += _change_columns(canvas, changes, with_files=not has_counts)
             case "addedFiles" | "removedFiles":
@@ -102,10 +102,6 @@ def _drawn_columns(
 
 def _to_the_minute(line: Line) -> str:
     return format_moment(line.item.time.timestamp_ms)[:16] if line.item else ""
-
-
-def _operation_role(line: Line) -> Role:
-    return role_of_operation((line.item.operation if line.item else None) or "")
 
 
 def _change_columns(canvas: Canvas, changes: Mapping[int, Changes], *, with_files: bool) -> list[Column[AnyLine]]:
