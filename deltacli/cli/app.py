@@ -195,9 +195,8 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
         say(interruption.message)
         return
     details = {"signal": interruption.signal_name}
-    say_document(
-        "interrupted", interruption.exit_code, interruption.message, table=_table_of(arguments), details=details
-    )
+    table, message = _table_of(arguments), interruption.message
+    say_document(code="interrupted", exit_code=interruption.exit_code, message=message, table=table, details=details)
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
