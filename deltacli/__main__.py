@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 from contextlib import suppress
@@ -10,11 +11,8 @@ from contextlib import suppress
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    if None in (sys.stdin, sys.stdout, sys.stderr):
-        from deltacli.cli.terminal.streams import mend_standard_streams
-
-        mend_standard_streams()
-    elif sys.argv[1:] in (["--version"], ["-V"]):
+    has_streams = None not in (sys.stdin, sys.stdout, sys.stderr)
+    if has_streams and sys.argv[1:] in (["--version"], ["-V"]):
         from deltacli import __version__
 
         try:
@@ -24,6 +22,10 @@ def main() -> None:
             pass  # nobody reads, or nothing can be written: the long way says which, with its exit code
         else:
             return
+    if not has_streams or isinstance(sys.stdout.buffer, io.RawIOBase):
+        from deltacli.cli.terminal.streams import mend_standard_streams
+
+        mend_standard_streams()
     # Imports and replay make many objects and few cycles: fewer collections, a tenth less time, no more memory.
     gc.set_threshold(20_000, 20, 100)
     import signal

@@ -238,7 +238,7 @@ from deltacli.cli.app import run
 from deltacli.operations.checkpoint import checkpoint
 def interrupt(*_):
     os.kill(os.getpid(), signal.SIGTERM)
-checkpoint.announce = interrupt
+checkpoint.update_last_checkpoint = interrupt
 sys.exit(run(sys.argv[1:]))
 """
     command = [sys.executable, "-c", program, "checkpoint", "tbl", "--json"]

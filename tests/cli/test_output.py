@@ -187,3 +187,28 @@ def test_a_dash_is_standard_output_also_in_the_directory_of_a_table(sample: Path
     done = deltacli("history", ".", "--json", "--output", "-", cwd=sample)
 
     assert "deltacli.history" == done.document["kind"]
+
+
+def test_an_unbuffered_stdout_gets_every_byte_or_an_error() -> None:
+    """
+    A raw pipe takes a part of a block when its reader leaves, and Python reports no error for the rest.
+    """
+    program = (
+        "import sys; sys.argv = ['deltacli', '-h']\nfrom deltacli.cli.terminal.streams import mend_standard_streams"
+    )
+    program += (
+        "\nmend_standard_streams()\ntry:\n    sys.stdout.buffer.write(b'x\\n' * 1_000_000)\n    sys.stdout.flush()"
+    )
+    program += (
+        "\nexcept BrokenPipeError:\n    sys.stderr.write('broken')\n    sys.stderr.flush()\nimport os; os._exit(0)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", program], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert (b"x\n", b"broken") == (first, said)

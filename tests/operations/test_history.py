@@ -257,7 +257,7 @@ def test_history_of_nothing_is_refused(table_builder: TableBuilder) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damages", "newest"),
+    ("corruptions", "newest"),
     [
         ((), 5),
         ((damage.gap(4),), 3),

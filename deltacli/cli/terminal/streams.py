@@ -1,13 +1,15 @@
-"""Standard streams that whoever started us has closed (`>&-`): put in order before anything else opens a file."""
+"""Standard streams that are closed (`>&-`) or unbuffered (`python -u`): repaired before anything else opens a file."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from typing import TextIO
 
 
 def mend_standard_streams() -> None:
-    """Occupy descriptors 0 to 2 where they are closed, so that no table file gets their number.
+    """Occupy descriptors 0 to 2 where they are closed, so that no table file gets their number, and buffer stdout.
 
     A closed stdout stays one that can't be written: a result for it is an error, not lost in silence. A closed stderr
     swallows.
@@ -23,6 +25,17 @@ def mend_standard_streams() -> None:
         sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
+    sys.stdout = sys.__stdout__ = _buffered(sys.stdout)  # type: ignore[assignment,misc]  # the width is asked of the second
+
+
+def _buffered(stream: TextIO) -> TextIO:
+    """Return a stream whose writes are complete. An unbuffered one may take a part of a block without an error: when a
+    signal arrives, or the reader of the pipe leaves.
+    """
+    if not isinstance(stream.buffer, io.RawIOBase):
+        return stream
+    encoding, errors = stream.encoding, stream.errors
+    return io.TextIOWrapper(io.BufferedWriter(stream.detach()), encoding=encoding, errors=errors)  # type: ignore[attr-defined]
 
 
 def give_up(stream: object, descriptor: int) -> None:
