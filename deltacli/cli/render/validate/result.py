@@ -10,7 +10,7 @@ from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
 from deltacli.cli.render.sections import Section
 from deltacli.cli.render.validate.findings import write_text
-from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
+from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal
@@ -105,7 +105,7 @@ def _table_json(table: CheckedTable) -> dict[str, Any]:
 _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("table", lambda row: row[0].validation.table, on_screen=False),
     Column("rule", lambda row: row[1].rule.id),
-    Column("severity", lambda row: row[1].severity.value),
+    Column("severity", lambda row: row[1].severity.value, text=lambda row: SEVERITY_WORDS[row[1].severity]),
     Column("path", lambda row: row[1].place.path),
     Column("line", lambda row: row[1].place.line, right=True),
     Column("version", lambda row: row[1].place.version, right=True),
