@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from deltacli.cli.options.moments import corrected_timestamp, parse_timestamp
 from deltacli.errors import UsageError
 from deltacli.units import (
-    corrected_timestamp,
     format_age,
     format_duration,
     format_ranges,
@@ -18,7 +18,6 @@ from deltacli.units import (
     format_timestamp,
     gaps_in,
     parse_duration,
-    parse_timestamp,
     ranges_of,
 )
 from tests.support.effort import examples

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 
 from deltacli.cli.terminal.shell import again_with
 from deltacli.errors import UsageError
-from deltacli.units import corrected_timestamp, parse_timestamp
+from deltacli.units import EPOCH
 
 
 def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
@@ -25,3 +27,58 @@ def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
             facts=fault.facts,
             hint=None if corrected is None else again_with(arguments, option, corrected),
         ) from None
+
+
+def parse_timestamp(text: str) -> int:
+    """Return epoch milliseconds of an RFC 3339 time with its offset, or of a bare date at midnight UTC.
+
+    Seconds, and the minutes of the offset, may be left out. Raises UsageError for everything else, also for a time
+    without an offset: it is another moment on every machine.
+    """
+    found = _MOMENT.fullmatch(text.strip())
+    moment = None if found is None else _moment(found)
+    if found is None or moment is None:
+        raise _no_timestamp(f"{text!r} is not a timestamp")
+    if found["time"] and not found["offset"]:
+        raise _no_timestamp(f"{text!r} has no offset from UTC")
+    return (moment - EPOCH) // timedelta(milliseconds=1)
+
+
+def corrected_timestamp(text: str) -> str | None:
+    """Return what `parse_timestamp` accepts in place of a text that it refuses: a time without an offset in UTC, a date
+    with an offset at its midnight. None for other texts.
+    """
+    found = _MOMENT.fullmatch(text.strip())
+    if found is not None:
+        return f"{found[0]}Z".replace(" ", "T").upper() if _moment(found) and not found["offset"] else None
+    dated = _DATE_WITH_OFFSET.fullmatch(text.strip())
+    if dated is None:
+        return None
+    whole = f"{dated['date']}T00:00:00{dated['offset']}"
+    found = _MOMENT.fullmatch(whole)
+    return whole if found is not None and _moment(found) else None
+
+
+_OFFSET = r"(?P<offset>[Zz]|[+-][0-9]{2}(?::?[0-9]{2})?)"
+_MOMENT = re.compile(
+    r"(?P<date>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    rf"(?:[Tt ](?P<time>[0-9]{{2}}:[0-9]{{2}}(?::[0-9]{{2}}(?:[.][0-9]+)?)?) ?{_OFFSET}?)?"
+)
+_DATE_WITH_OFFSET = re.compile(rf"(?P<date>[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}) ?{_OFFSET}")
+
+
+def _moment(found: re.Match[str]) -> datetime | None:
+    """The moment of a text of the right form, UTC where it has no offset; None where no calendar or clock has it."""
+    offset = (found["offset"] or "Z").upper()
+    try:
+        return datetime.fromisoformat(f"{found['date']}T{found['time'] or '00:00'}{offset}")
+    except ValueError:
+        return None
+
+
+def _no_timestamp(message: str) -> UsageError:
+    return UsageError(
+        message,
+        code="usage.timestamp",
+        facts={"expected": "RFC 3339 with an offset, as in 2026-01-09T08:12:44Z, or a date, as in 2026-01-09"},
+    )

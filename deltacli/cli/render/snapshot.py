@@ -49,9 +49,9 @@ class SnapshotResult(Result):
             super().draw(sink, terminal)
             return
         from deltacli.cli.render.terminal.snapshot import draw_snapshot
-        from deltacli.operations.read.file_layout import MOST_FILES, file_layout
+        from deltacli.operations.read.file_sizes import MOST_FILES, file_sizes
 
-        layout = file_layout(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
+        layout = file_sizes(self.summary.snapshot) if self.summary.files.count <= MOST_FILES else None
         draw_snapshot(sink, terminal, self.summary, layout)
 
     @property

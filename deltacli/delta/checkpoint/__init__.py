@@ -1,1 +1,1 @@
-"""Checkpoints: the hint that names the last one, and the columns they hold. Spec: Checkpoints; Last Checkpoint File."""
+"""Checkpoints: hint, layouts, contents, row groups and pages. Spec: Checkpoints; Last Checkpoint File; V2 Spec."""

@@ -1,4 +1,4 @@
-"""Commit times: in-commit timestamps, file times made monotone, and time travel.
+"""Commit times: in-commit timestamps, and file times made monotone.
 
 Spec: In-Commit Timestamps; Recommendations for Readers.
 """

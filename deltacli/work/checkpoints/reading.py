@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 from deltacli.arrow import compute as pc
 from deltacli.arrow.parquet import ParquetReader
-from deltacli.delta.checkpoint.columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.checkpoint.instants import with_utc
+from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS, CheckpointColumns, RowGroup
 from deltacli.delta.log.commit_lines import Action, read_actions
 from deltacli.delta.log.file_actions import action_schemas
 from deltacli.delta.log.log_path import LOG_DIRECTORY, SIDECAR_DIRECTORY

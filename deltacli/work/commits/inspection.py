@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deltacli.arrow import compute as pc
-from deltacli.delta.checkpoint.columns import SMALL_ACTIONS
+from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS
 from deltacli.delta.log.commit_lines import Action
 from deltacli.delta.log.file_actions import action_schemas, whole_actions
 from deltacli.delta.log.log_path import LOG_DIRECTORY

@@ -130,7 +130,7 @@ def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenP
 
 def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointColumns
     """False where the footer proves that no row of a row group is an action of this kind."""
-    from deltacli.delta.checkpoint.columns import SMALL_ACTIONS
+    from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS
 
     leaf = "path" if kind in _FILE_ACTIONS else SMALL_ACTIONS.get(kind)
     # A leaf that is not there may be a writer's fault: then the rest of the action is shown all the same.

@@ -21,7 +21,7 @@ from deltacli.units import format_count, format_size, plural
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from deltacli.operations.read.file_layout import FileLayout
+    from deltacli.operations.read.file_sizes import FileLayout
     from deltacli.operations.read.snapshot import SnapshotSummary
 
 _PANELS = (
@@ -137,7 +137,7 @@ def _bar_cells(canvas: Canvas) -> int:
 
 def _small_files(layout: FileLayout, total: int) -> str | None:
     """Return a word on small files where most files are small and partitions have several of them."""
-    from deltacli.operations.read.file_layout import SMALL_FILE_BYTES
+    from deltacli.operations.read.file_sizes import SMALL_FILE_BYTES
 
     small = layout.small_files
     if small < _MANY_SMALL_FILES or 2 * small <= total or small <= 2 * len(layout.partition_bytes):

@@ -12,7 +12,7 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.paths.paths import canonical
 from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.protocol.properties import deleted_file_retention_ms
-from deltacli.delta.rules.actions.change_files import AREA
+from deltacli.delta.rules.actions.change_data_rows import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, LocatedAction, StorageView
 from deltacli.units import plural

@@ -61,7 +61,7 @@ class FileLayout:
         return [(name, self.partition_files[name], size) for name, size in chosen]
 
 
-def file_layout(snapshot: Snapshot) -> FileLayout:
+def file_sizes(snapshot: Snapshot) -> FileLayout:
     """Return the layout of the live files, in one pass over their sizes and partition values.
 
     Raises CheckpointUnreadable.

@@ -1,4 +1,4 @@
-"""The Parquet columns of a checkpoint, and which row groups can hold what. Spec: Checkpoint Schema; V2 Spec."""
+"""Columns and row groups of a checkpoint that is read: which can hold what. Spec: Checkpoint Schema; V2 Spec."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from deltacli.operations.read.file_layout import FileLayout, file_layout
+from deltacli.operations.read.file_sizes import FileLayout, file_sizes
 from tests.support.actions import add, metadata, protocol, remove
 from tests.support.builder import TableBuilder
 from tests.support.reading import open_built
@@ -18,7 +18,7 @@ def part(path: str, size: int, values: Mapping[str, str | None]) -> dict[str, ob
 
 
 def layout_of(builder: TableBuilder) -> FileLayout:
-    return file_layout(open_built(builder).snapshot())
+    return file_sizes(open_built(builder).snapshot())
 
 
 def test_files_are_counted_by_size_once_whether_they_are_in_the_checkpoint_or_in_commits() -> None:
