@@ -22,11 +22,15 @@ from deltacli.units import plural
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import CheckedTable, ValidationReport
     from deltacli.cli.results import Emit
+    from deltacli.delta.log.place import Place
     from deltacli.delta.rules.framework.base import Finding, Rule, Severity
     from deltacli.operations.table.discover import Target
     from deltacli.operations.validate.baseline import Baseline
     from deltacli.operations.validate.trend import Entry, TableTally, Tally
     from deltacli.operations.validate.validate import FileLimits, Validation
+    from deltacli.storage import Storage
+
+_OF_ONE_LINE = (".crc", "_last_checkpoint")
 
 
 class ValidateOptions(NamedTuple):
@@ -43,6 +47,8 @@ class ValidateOptions(NamedTuple):
     write_baseline: str | None
     trend: str | None
     brief: bool
+    by_path: bool = False
+    """On a terminal, a block per finding in the order of the files, instead of groups by rule."""
 
     @property
     def left_out_by(self) -> dict[str, object]:
@@ -136,6 +142,7 @@ class Checker:
         self._to_accept: list[tuple[str, Finding]] = []
         self._labels: list[str] = []
         self._tallies: list[TableTally] = []
+        self._stores: dict[str, Storage] = {}
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
         """Find the tables, check each and write the result. Raises the fault where no table could be looked at."""
@@ -160,8 +167,16 @@ class Checker:
             return self._report()
         self._check_all(targets)
         report = self._report()
-        self._run.write(FindingsResult(report, self._wanted.brief))
+        self._run.write(FindingsResult(report, self._wanted.brief, self._wanted.by_path, self._read_line))
         return report
+
+    def _read_line(self, table: CheckedTable, place: Place) -> bytes | None:
+        """Return the line of the log at a place, None where it is not to be had."""
+        from deltacli.operations.validate.log_line import read_log_line
+
+        storage = self._stores.get(table.validation.table)
+        is_json = place.path.startswith("_delta_log/") and (place.line is not None or place.path.endswith(_OF_ONE_LINE))
+        return None if storage is None or not is_json else read_log_line(storage, place.path, place.line or 1)
 
     @property
     def has_only_failures(self) -> bool:
@@ -246,6 +261,7 @@ class Checker:
         kept = tuple(finding for finding in found.findings if id(finding) in sieve.kept)
         self._tables.append(CheckedTable(without_secrets(target.name), found, kept, suppressed, sieve.accepted, fails))
         self._labels.append(label)
+        self._stores[found.table] = target.storage
         if wanted.write_baseline is not None:
             own = _label(target, wanted.write_baseline)
             self._to_accept += [(own, finding) for finding in found.findings]

@@ -44,7 +44,7 @@ def deltacli(*arguments: str | Path, cwd: Path | None = None, **environment: str
     return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def make_sample(root: Path) -> Path:
+def make_sample(root: Path, *, damaged: bool = False) -> Path:
     """Make the sample table of examples/ in `root` and return it."""
     spec = importlib.util.spec_from_file_location("make_sample", ROOT / "examples" / "make_sample.py")
     assert spec is not None
@@ -52,4 +52,6 @@ def make_sample(root: Path) -> Path:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.make(root)
+    if damaged:
+        module.damage(root)
     return root

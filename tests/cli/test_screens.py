@@ -17,7 +17,7 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.terminal.term import Terminal, cells
 from tests.cli.pty_session import Session
 from tests.cli.screen import NOW, expect_stored, marked, screen_of
-from tests.cli.support import ROOT
+from tests.cli.support import ROOT, make_sample
 from tests.support.actions import add, commit_info, deletion_vector, domain, metadata, protocol, txn
 from tests.support.builder import TableBuilder
 
@@ -36,6 +36,10 @@ COMMANDS = {
     "features": ("features", "trips"),
     "log_compact": ("log", "compact", "trips", "--from", "11", "--to", "14", "--dry-run"),
     "log_crc": ("log", "crc", "trips", "--dry-run"),
+    "validate": ("validate", "damaged", "--level", "storage", "--exit-zero"),
+    "validate_by_path": ("validate", "damaged", "trips", "--level", "storage", "--exit-zero", "--group", "path"),
+    "validate_brief": ("validate", "trips", "busy", "--brief", "--exit-zero", "--max-findings", "2"),
+    "hostile_validate": ("validate", "hostile", "--exit-zero", "--max-findings", "3"),
     "busy_history": ("history", "busy", "--limit", "25"),
     "hostile_history": ("history", "hostile"),
     "hostile_snapshot": ("snapshot", "hostile"),
@@ -51,6 +55,7 @@ def tables(sample: Path) -> Iterator[Path]:
     """
     root = Path(f"/tmp/deltacli-screens-{os.getpid():07d}")
     shutil.copytree(sample, root / "trips")
+    make_sample(root / "damaged", damaged=True)
     write_busy(root / "busy")
     write_hostile(root / "hostile")
     yield root
@@ -167,7 +172,7 @@ def test_without_utf8_everything_drawn_is_ascii(tables: Path, monkeypatch: pytes
 
     screens = [
         screen_of(monkeypatch, *COMMANDS[name], LC_ALL="C")
-        for name in ("busy_history", "hostile_snapshot", "hostile_schema", "snapshot_files")
+        for name in ("busy_history", "hostile_snapshot", "hostile_schema", "snapshot_files", "hostile_validate")
     ]
 
     expect_stored("ascii", "\n".join(screens).replace(str(tables), "/tmp/deltacli-screens-0000000"))

@@ -53,6 +53,11 @@ class FailOn(StrEnum):
     INFO = "info"
 
 
+class GroupChoice(StrEnum):
+    RULE = "rule"
+    PATH = "path"
+
+
 TablesArgument = Annotated[
     list[str] | None,
     typer.Argument(
@@ -139,6 +144,14 @@ MaxFindingsOption = Annotated[
 ]
 ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.")]
 BriefOption = Annotated[bool, typer.Option("--brief", help="One line a finding in a table: no values, no fixes.")]
+GroupOption = Annotated[
+    GroupChoice,
+    typer.Option(
+        "--group",
+        metavar="rule|path",
+        help="Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.",
+    ),
+]
 ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="List the rules instead; needs no TABLE.")]
 
 
@@ -160,6 +173,7 @@ def validate(
     max_findings: MaxFindingsOption = DEFAULT_MOST,
     exit_zero: ExitZeroOption = False,
     brief: BriefOption = False,
+    group: GroupOption = GroupChoice.RULE,
     list_rules: ListRulesOption = False,
 ) -> None:
     """Check tables against the rules of the protocol.
@@ -195,6 +209,7 @@ def validate(
         write_baseline=write_baseline,
         trend=_one_trend(trend, history),
         brief=brief,
+        by_path=group is GroupChoice.PATH,
     )
     if list_rules:
         _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))

@@ -493,6 +493,7 @@ again;TEXT
 --max-findings;TEXT;once;Findings shown for each rule and table, 0 = all.
 --exit-zero;-;once;Exit 0 whatever is found.
 --brief;-;once;One line a finding in a table: no values, no fixes.
+--group;rule path;once;Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.
 --list-rules;-;once;List the rules instead; needs no TABLE.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.

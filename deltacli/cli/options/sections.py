@@ -27,8 +27,8 @@ _OPTIONS: Mapping[Section, str] = {
         --commit-metadata --enable --upgrade-protocol
     """,
     Section.OUTPUT: """
-        --columns --limit --counts --files --tombstones --schema --mapping --digest --brief --max-findings --fail-on
-        --exit-zero --write-baseline --trend --save-plan --format --json --output
+        --columns --limit --counts --files --tombstones --schema --mapping --digest --brief --group --max-findings
+        --fail-on --exit-zero --write-baseline --trend --save-plan --format --json --output
     """,
     Section.SAFETY: """
         --dry-run --yes --check --check-files --force --replace --allow-retention-below --max-delete --keep-version

@@ -80,6 +80,20 @@ class Canvas:
                     whole.append_text(self.text(value, role))
         return whole
 
+    def hanging(self, text: Text, indent: int) -> Text:
+        """Return a text whose lines but the first are indented."""
+        lines = text.wrap(self._console, self.width)
+        if len(lines) == 1:
+            return text
+        first = lines[0]
+        rest = text[len(first.plain) :]
+        rest = rest[len(rest.plain) - len(rest.plain.lstrip(" ")) :]
+        whole = first.copy()
+        for line in rest.wrap(self._console, max(self.width - indent, 1)):
+            whole.append("\n" + " " * indent).append_text(line)
+        whole.no_wrap = True
+        return whole
+
     def draw(self, *renderables: RenderableType, width: int | None = None) -> None:
         """Draw below each other, `width` cells wide (default: as wide as the screen), and write the lines."""
         self._console.width = self.width if width is None else width

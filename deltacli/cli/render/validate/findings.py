@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from textwrap import wrap
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, Counts, ValidationReport, place_name
 from deltacli.cli.render.validate.verdict import all_sentence, judge
@@ -14,7 +13,28 @@ from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, vis
 from deltacli.delta.rules.framework.base import Finding, Fix, Severity
 from deltacli.units import format_count, plural
 
+if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.findings import FindingsView
+
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
+
+
+def draw_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: FindingsView) -> None:
+    """Draw the verdicts, the counts, and the findings; those of a long report are a line each, as in a pipe."""
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.terminal.findings import draw_findings, draw_verdicts
+
+    canvas = Canvas(sink, terminal)
+    draw_verdicts(canvas, report)
+    sink.write(b"\n" if report.tables else b"")
+    _write_summary(sink, terminal, report)
+    if sum(len(table.findings) for table in report.tables) <= DRAWN_ROWS:
+        draw_findings(canvas, report, view)
+        return
+    sink.write(b"\n")
+    for table in report.tables:
+        for line in _table_lines(table, terminal, brief=view.brief):
+            sink.write(encoded(f"{line}\n"))
 
 
 def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:
@@ -83,21 +103,9 @@ def _verdict_lines(report: ValidationReport, terminal: Terminal) -> Iterator[str
         if not told:
             yield ""
             told = True
-        yield from _headed(table.name, verdict.sentence, terminal)
+        yield f"{_clean(table.name, terminal)}: {_clean(verdict.sentence, terminal)}"
     if told and len(report.tables) > 1:
-        yield from _headed(f"all {len(report.tables):,} tables", all_sentence(report), terminal)
-
-
-def _headed(name: str, sentence: str, terminal: Terminal) -> list[str]:
-    """A sentence after a name; on a terminal it goes on below between words."""
-    head, text = f"{_clean(name, terminal)}:", _clean(sentence, terminal)
-    if terminal.width is None:
-        lines = [f"{head} {text}"]
-    else:
-        lines = wrap(f"{head} {text}", terminal.width, subsequent_indent="    ", break_on_hyphens=False)
-    if lines[0].startswith(head):
-        lines[0] = terminal.paint(head, Style.HEADING) + lines[0].removeprefix(head)
-    return lines
+        yield f"all {len(report.tables):,} tables: {_clean(all_sentence(report), terminal)}"
 
 
 class _Row(NamedTuple):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.validate.findings import write_text
+from deltacli.cli.render.validate.findings import draw_text, write_text
 from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
@@ -17,13 +17,20 @@ from deltacli.cli.terminal.term import Terminal
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.units import plural
 
+if TYPE_CHECKING:
+    from deltacli.cli.render.validate.excerpt import ReadLine
+
 
 @dataclass
 class FindingsResult(Result):
-    """What was found. `brief`: a line per finding, without what was seen and expected."""
+    """What was found. `brief`: a line per finding, without what was seen and expected. On a terminal findings are
+    grouped by rule, or `by_path`, with lines of the log that `read_line` gives.
+    """
 
     report: ValidationReport
     brief: bool
+    by_path: bool = False
+    read_line: ReadLine | None = None
 
     @property
     def lists(self) -> bool:  # type: ignore[override]  # it depends on what was found
@@ -60,7 +67,12 @@ class FindingsResult(Result):
         return [Section(plural(len(tables), "table"), [", ".join(parts)]), *tables]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        write_text(sink, terminal, self.report, brief=self.brief)
+        if not terminal.is_drawn:
+            write_text(sink, terminal, self.report, brief=self.brief)
+            return
+        from deltacli.cli.render.terminal.findings import FindingsView
+
+        draw_text(sink, terminal, self.report, FindingsView(self.brief, self.by_path, self.read_line))
 
 
 @dataclass

@@ -1,0 +1,250 @@
+"""Findings on a terminal: the verdict first, then by table, severity and rule, with the lines of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from deltacli.cli.render.terminal.console import Canvas
+from deltacli.cli.render.terminal.sections import grid
+from deltacli.cli.render.terminal.tables import matrix
+from deltacli.cli.render.terminal.theme import Role
+from deltacli.cli.render.validate.excerpt import Excerpt, ReadLine, excerpt_of
+from deltacli.cli.render.validate.findings import fix_sentence
+from deltacli.cli.render.validate.report import (
+    SEVERITY_WORDS,
+    CheckedTable,
+    ValidationReport,
+    place_name,
+    worst_first,
+)
+from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
+from deltacli.cli.terminal.term import cells, shorten
+from deltacli.delta.rules.framework.base import Finding, Severity
+from deltacli.units import format_count, plural
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_ROLES = {Severity.ERROR: Role.ERROR, Severity.WARNING: Role.WARNING, Severity.INFO: Role.NOTE}
+_INDENT = 4
+_MOST_LINES = 12
+"""Lines of the log that are read for one run, each a request to a remote store."""
+_LINES_PER_RULE = 2
+_CONTEXT = 600
+"""Characters before and after a field from which its surroundings are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsView:
+    """How findings are shown: `by_path`, a block for each in the order of the files; `brief`, without details.
+    `read_line` gives the lines of the log to quote, None for no lines.
+    """
+
+    brief: bool
+    by_path: bool = False
+    read_line: ReadLine | None = None
+
+
+def draw_verdicts(canvas: Canvas, report: ValidationReport) -> None:
+    """Draw what is at stake in each table with errors or warnings, and, of several tables, in how many."""
+    judged = [(table, judge(table)) for table in report.tables]
+    shown = [(table, verdict) for table, verdict in judged if verdict.risks or verdict.others]
+    for table, verdict in shown or judged[: len(judged) == 1]:
+        canvas.draw(_headed(canvas, table.name, verdict.sentence, _role_of(verdict)))
+    if len(judged) > 1:
+        role = Role.PLAIN if shown else Role.GOOD
+        canvas.draw(_headed(canvas, f"all {format_count(len(judged))} tables", all_sentence(report), role))
+
+
+def _role_of(verdict: TableVerdict) -> Role:
+    return Role.ERROR if verdict.risks else Role.WARNING if verdict.others else Role.GOOD
+
+
+def _headed(canvas: Canvas, name: str, sentence: str, role: Role) -> Text:
+    return canvas.hanging(canvas.joined([(f"{name}:", Role.HEADING), " ", (sentence, role)]), _INDENT)
+
+
+def draw_findings(canvas: Canvas, report: ValidationReport, view: FindingsView) -> None:
+    """Draw the findings of each table."""
+    quotes = _Quotes(canvas, view.read_line)
+    for table in report.tables:
+        if len(report.tables) > 1 and (table.findings or table.suppressed or table.validation.not_checked):
+            canvas.draw(Text(""), canvas.hanging(canvas.text(table.name, Role.HEADING), _INDENT))
+        if view.by_path:
+            _draw_by_path(canvas, table, view, quotes)
+        else:
+            _draw_by_rule(canvas, table, view, quotes)
+        for sentence in table.validation.not_checked:
+            label = ("not checked: ", Role.WARNING)
+            canvas.draw(Text(""), canvas.hanging(canvas.joined([label, sentence]), _INDENT))
+
+
+class _Quotes:
+    """Quotes the lines of findings, a few for each run."""
+
+    def __init__(self, canvas: Canvas, read_line: ReadLine | None) -> None:
+        self._canvas, self._read_line = canvas, read_line
+        self._left = _MOST_LINES
+
+    def of(self, table: CheckedTable, finding: Finding) -> Iterator[RenderableType]:
+        """Yield the line that a finding is about, with a mark below the field."""
+        if self._read_line is None or self._left == 0:
+            return
+        line = self._read_line(table, finding.place)
+        if line is None:
+            return
+        self._left -= 1
+        excerpt = excerpt_of(line, finding)
+        if excerpt.field or finding.severity is not Severity.INFO:
+            yield quoted_line(self._canvas, excerpt, finding)
+
+
+def quoted_line(canvas: Canvas, excerpt: Excerpt, finding: Finding) -> Text:
+    """Return a line of the log, cut around the field that a finding is about, and carets below the field."""
+    before, field, after = excerpt
+    bar = "| " if canvas.is_ascii else "│ "
+    margin = f"{finding.place.line or 1} {bar}"
+    if canvas.never_cuts:
+        return canvas.joined([(margin, Role.QUIET), (before, Role.QUIET), (field, Role.ERROR), (after, Role.QUIET)])
+    room = max(canvas.width - 2 * _INDENT - len(margin), 8)
+    start, middle, end = (canvas.plain(part) for part in (before[-_CONTEXT:], field[:_CONTEXT], after[:_CONTEXT]))
+    middle = _cut(canvas, middle, room)
+    if not field:
+        return canvas.joined([(margin, Role.QUIET), (_cut(canvas, canvas.plain(before[:_CONTEXT]), room), Role.QUIET)])
+    beside = room - cells(middle)
+    start = _cut(canvas, start, max(beside // 2, beside - cells(end)), keep_end=True)
+    end = _cut(canvas, end, beside - cells(start))
+    quote = canvas.joined([(margin, Role.QUIET), (start, Role.QUIET), (middle, Role.ERROR), (end, Role.QUIET)])
+    blank = " " * (len(margin) - 2) + bar + " " * cells(start)
+    quote.append("\n").append_text(
+        canvas.joined([(blank, Role.QUIET), ("^" * max(cells(middle), 1), _ROLES[finding.severity])])
+    )
+    quote.no_wrap = True
+    return quote
+
+
+def _cut(canvas: Canvas, text: str, width: int, *, keep_end: bool = False) -> str:
+    """Cut a text that can be shown to a number of cells; in ASCII the ellipsis has three."""
+    if cells(text) <= width:
+        return text
+    if not canvas.is_ascii:
+        return shorten(text, width, keep_end=keep_end) if width > 0 else ""
+    kept = max(width - 3, 0)
+    return f"...{text[len(text) - kept :]}" if keep_end else f"{text[:kept]}..."
+
+
+def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
+    """Draw a block for each finding, in the order of the files."""
+    explained: set[str] = set()
+    for finding in table.findings:
+        head = [
+            (f"{SEVERITY_WORDS[finding.severity]}  ", _ROLES[finding.severity]),
+            (finding.rule.id, Role.HEADING),
+        ]
+        canvas.draw(*([] if view.brief else [Text("")]), canvas.hanging(canvas.joined(head), _INDENT))
+        canvas.draw(*_block(canvas, table, finding, quotes if not view.brief else None))
+        if not view.brief and finding.rule.id not in explained:
+            canvas.draw(_fix(canvas, finding))
+            explained.add(finding.rule.id)
+    for rule, count in table.suppressed.items():
+        canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Role.HEADING), f"  {_not_shown(count)}"]), _INDENT))
+
+
+def _draw_by_rule(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:
+    """Draw the findings of each rule below its name, errors first."""
+    groups: dict[tuple[Severity, str], list[Finding]] = {}
+    for finding in sorted(table.findings, key=worst_first):
+        groups.setdefault((finding.severity, finding.rule.id), []).append(finding)
+    left = dict(table.suppressed)
+    for (severity, rule), found in groups.items():
+        remarks = [_count(found)] if len(found) > 1 else []
+        if rule in left:
+            remarks.append(_not_shown(left.pop(rule)))
+        head: list[tuple[str, Role]] = [(f"{SEVERITY_WORDS[severity]}  ", _ROLES[severity]), (rule, Role.HEADING)]
+        head += [(f"  {', '.join(remarks)}", Role.QUIET)] if remarks else []
+        canvas.draw(Text(""), canvas.hanging(canvas.joined(head), _INDENT))
+        _draw_group(canvas, table, found, quotes, brief=view.brief)
+    for rule, count in left.items():
+        canvas.draw(Text(""), canvas.hanging(canvas.joined([(rule, Role.HEADING), f"  {_not_shown(count)}"]), _INDENT))
+
+
+def _not_shown(count: int) -> str:
+    return f"{format_count(count)} more not shown"
+
+
+def _count(found: Sequence[Finding]) -> str:
+    """`11 files` where each finding is in a file of its own."""
+    files = len({finding.place.path for finding in found})
+    if files == len(found):
+        return plural(files, "file")
+    return f"{plural(len(found), 'finding')} in {plural(files, 'file')}"
+
+
+def _draw_group(canvas: Canvas, table: CheckedTable, found: Sequence[Finding], quotes: _Quotes, *, brief: bool) -> None:
+    """Draw findings of one rule: those that differ by their file alone are one block, and a list of the files."""
+    alike: dict[tuple[str, str | None], list[Finding]] = {}
+    for finding in found:
+        alike.setdefault((_without_names(finding), finding.expected), []).append(finding)
+    for number, (first, *others) in enumerate(alike.values()):
+        canvas.draw(*_block(canvas, table, first, None if brief else quotes, quote=number < _LINES_PER_RULE))
+        if number == 0 and not brief:
+            canvas.draw(_fix(canvas, first))
+        if others:
+            canvas.draw(Padding(_others(canvas, table, first, others), (0, 0, 0, 2)))
+
+
+def _without_names(finding: Finding) -> str:
+    """The message of a finding without the names of its file, column or property."""
+    message = finding.message
+    for name in sorted({finding.place.path, finding.place.key or ""}, key=len, reverse=True):
+        message = message.replace(name, "\0") if name else message
+    return message
+
+
+def _others(canvas: Canvas, table: CheckedTable, first: Finding, others: Sequence[Finding]) -> RenderableType:
+    """Return the places of findings that say what the first one says, and what was seen there if that differs."""
+    has_seen = any(finding.seen != first.seen for finding in others)
+    has_key = any(finding.place.key for finding in others)
+    titles = [f"and the same in {plural(len(others), 'other place')}"]
+    titles += (["for"] if has_key else []) + (["seen"] if has_seen else [])
+    rows = [
+        [
+            canvas.text(_where(finding, finding.place.path or table.name), Role.PATH),
+            *([canvas.text(finding.place.key or "")] if has_key else []),
+            *([canvas.text(finding.seen or "")] if has_seen else []),
+        ]
+        for finding in others
+    ]
+    return matrix(canvas, titles, rows)
+
+
+def _block(
+    canvas: Canvas, table: CheckedTable, finding: Finding, quotes: _Quotes | None, *, quote: bool = True
+) -> Iterator[RenderableType]:
+    """Yield one finding: where it is, what it says, the line of the log, what was seen and what was expected."""
+    yield Padding(canvas.text(_where(finding, place_name(table, finding.place)), Role.PATH), (0, 0, 0, 2))
+    inner: list[RenderableType] = [canvas.text(finding.message)]
+    if quotes is not None:
+        inner += quotes.of(table, finding) if quote else ()
+        pairs = [("seen", finding.seen), ("expected", finding.expected)]
+        if rows := [(label, value) for label, value in pairs if value]:
+            inner.append(_pairs(canvas, rows))
+    for part in inner:
+        yield Padding(part, (0, 0, 0, _INDENT))
+
+
+def _fix(canvas: Canvas, finding: Finding) -> RenderableType:
+    return Padding(_pairs(canvas, [("fix", fix_sentence(finding.rule.fix))]), (0, 0, 0, _INDENT))
+
+
+def _pairs(canvas: Canvas, rows: Iterable[tuple[str, str]]) -> RenderableType:
+    return grid(canvas, [(f"{label:<8}", canvas.text(value)) for label, value in rows])
+
+
+def _where(finding: Finding, path: str) -> str:
+    return path if finding.place.line is None else f"{path}:{finding.place.line}"
