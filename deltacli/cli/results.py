@@ -15,6 +15,7 @@ from deltacli.cli.render.text_form import write_sections, write_table
 if TYPE_CHECKING:
     import pyarrow
 
+    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.cli.terminal.term import Terminal
 
 Json = Mapping[str, Any]  # Any: JSON values
@@ -145,6 +146,8 @@ class Outcome(Result):
     said: Callable[[], Sequence[Section]]
     rows: Iterable[Json]
     columns: Sequence[str]
+    drawn: Callable[[Canvas], None] | None = None
+    """Draws the result on a terminal; None: as its sections."""
 
     def document(self) -> Document:
         return Document(envelope(f"deltacli.{self.kind}", self.table, complete=True) | dict(self.content))
@@ -158,6 +161,10 @@ class Outcome(Result):
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
         return self.said()
+
+    def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if not draw_if_drawn(sink, terminal, self.drawn):
+            super().draw(sink, terminal)
 
 
 @dataclass
@@ -175,6 +182,8 @@ class Listing(Result, Generic[Row]):
     last: Json | None = None
     said: Callable[[Terminal], Sequence[Section]] = field(default=lambda _: [])
     lists: bool = True
+    drawn: Callable[[Canvas], None] | None = None
+    """Draws the result on a terminal; None: as its sections, or as a table of its rows."""
 
     def document(self) -> Document:
         return Document({**self.fields, self.items_name: self.items})
@@ -192,11 +201,23 @@ class Listing(Result, Generic[Row]):
         return self.said(terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
+        if draw_if_drawn(sink, terminal, self.drawn):
+            return
         if sections := self.sections(terminal):
             write_sections(sink, terminal, sections)
         elif self.lists:
             shown = [column for column in self.columns if column.on_screen or not terminal.is_drawn]
             write_table(sink, terminal, shown, self.rows)
+
+
+def draw_if_drawn(sink: BinaryIO, terminal: Terminal, draw: Callable[[Canvas], None] | None) -> bool:
+    """Draw a result on a canvas where results are drawn, and return whether it was."""
+    if draw is None or not terminal.is_drawn:
+        return False
+    from deltacli.cli.render.terminal.console import Canvas
+
+    draw(Canvas(sink, terminal))
+    return True
 
 
 def line_of(item: Json, kind: str) -> EncodedItems:

@@ -39,9 +39,16 @@ class FakeTerminal(io.TextIOWrapper):
 
 
 def screen_of(
-    monkeypatch: pytest.MonkeyPatch, *arguments: str | Path, width: int = 80, colour: str = "never", **environment: str
+    monkeypatch: pytest.MonkeyPatch,
+    *arguments: str | Path,
+    width: int = 80,
+    colour: str = "never",
+    code: int = 0,
+    **environment: str,
 ) -> str:
-    """Run a command on a terminal of so many columns and return what stdout shows. The clock stands still."""
+    """Run a command on a terminal of so many columns and return what stdout shows. The clock stands still. `code` is
+    the exit code.
+    """
     for name in [name for name in os.environ if name.startswith("DELTACLI_")]:
         monkeypatch.delenv(name)
     settings = {"COLUMNS": str(width), "TERM": "xterm", "LANG": "C.UTF-8", "NO_COLOR": "", "DELTACLI_PROGRESS": "never"}
@@ -50,8 +57,8 @@ def screen_of(
     terminal = FakeTerminal()
     with monkeypatch.context() as patched:
         patched.setattr(sys, "stdout", terminal)
-        code = run([*map(str, arguments), "--color", colour, "--no-pager", "-q", "--now", NOW])
-    assert 0 == code
+        ended = run([*map(str, arguments), "--color", colour, "--no-pager", "-q", "--now", NOW])
+    assert code == ended
     return terminal.shown()
 
 

@@ -69,7 +69,7 @@ def test_the_second_time_nothing_is_done(home: Path) -> None:
 
     done = checkpoint(home)
 
-    assert "version 14: its classic checkpoint is there; --force writes it again" in done.out
+    assert "version 14: its classic checkpoint exists; --force writes it again" in done.out
     assert before == [(path.name, path.stat().st_mtime_ns) for path in sorted((home / LOG).iterdir())]
     assert "checkpoint classic, written and read back" in without_sizes(checkpoint(home, "--force").out)
 
@@ -134,7 +134,7 @@ def test_what_is_not_due_is_left_in_few_words(home: Path) -> None:
     done = checkpoint(home, "--if-behind", "5", "-q")
 
     assert (0, "", before) == (done.code, done.err, names(home))
-    line = f"nothing to do  file://{home}/tbl, version 14: 4 commits since the last checkpoint, asked for at 5\n"
+    line = f"nothing to do  file://{home}/tbl, version 14: 4 commits since the last checkpoint, --if-behind is 5\n"
     assert line == done.out
     assert 0 == checkpoint(home, "--if-behind", "4", "-q").code
     assert before != names(home)

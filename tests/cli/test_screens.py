@@ -8,16 +8,21 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.text_form import write_table
+from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.terminal.term import Terminal, cells
+from deltacli.operations.vacuum.plan import Amount, VacuumOutcome
 from tests.cli.pty_session import Session
 from tests.cli.screen import NOW, expect_stored, marked, screen_of
 from tests.cli.support import ROOT, make_sample
+from tests.cli.vacuum_plans import KEPT, TOO_MUCH, TORN, make_plan
 from tests.support.actions import add, commit_info, deletion_vector, domain, metadata, protocol, txn
 from tests.support.builder import TableBuilder
 
@@ -25,6 +30,7 @@ WIDTHS = (80, 100, 120, 200)
 DAY_MS = 86_400_000
 NEW_YEAR_MS = 1_767_225_600_000
 
+ENABLE = ("--enable", "--upgrade-protocol")
 COMMANDS = {
     "history": ("history", "trips"),
     "history_with_counts": ("history", "trips", "--counts", "--limit", "5"),
@@ -40,12 +46,34 @@ COMMANDS = {
     "validate_by_path": ("validate", "damaged", "trips", "--level", "storage", "--exit-zero", "--group", "path"),
     "validate_brief": ("validate", "trips", "busy", "--brief", "--exit-zero", "--max-findings", "2"),
     "hostile_validate": ("validate", "hostile", "--exit-zero", "--max-findings", "3"),
+    "vacuum": ("vacuum", "trips", "--dry-run", "--files", "--retention", "36h", "--allow-retention-below", "3d"),
+    "checkpoint": ("checkpoint", "trips", "--dry-run"),
+    "checkpoint_verify": ("checkpoint", "trips", "--verify"),
+    "log_expire": ("log", "expire", "trips", "--dry-run", "--retention", "12h", "--allow-retention-below", "30d"),
+    "widen_type": ("widen-type", "trips", "ride.fare", "decimal(12,2)", *ENABLE, "--dry-run"),
+    "features_add": ("features", "trips", "add", "deletionVectors", "typeWidening", "--dry-run"),
+    "properties_set": (
+        "properties",
+        "trips",
+        "set",
+        "delta.appendOnly=true",
+        "owner=名前 \u202e" + "x" * 90,
+        "--dry-run",
+    ),
     "busy_history": ("history", "busy", "--limit", "25"),
     "hostile_history": ("history", "hostile"),
     "hostile_snapshot": ("snapshot", "hostile"),
     "hostile_schema": ("snapshot", "hostile", "--schema", "--mapping"),
     "hostile_files": ("snapshot", "hostile", "--files", "--version", "1"),
 }
+
+
+REFUSED = {
+    "vacuum_refused": ("vacuum", "trips", "--dry-run", "--retention", "36h"),
+    "log_expire_refused": ("log", "expire", "trips", "--dry-run", "--retention", "12h"),
+    "widen_type_refused": ("widen-type", "trips", "ride.fare", "decimal(12,2)", "--dry-run"),
+}
+"""Plans that a guard refuses: exit code 4, with the plan on stdout."""
 
 
 @pytest.fixture(scope="module")
@@ -145,18 +173,47 @@ def field(name: str, kind: object, *, nullable: bool = True, comment: str | None
     }
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", [*COMMANDS, *REFUSED])
 def test_screens_are_as_stored(name: str, tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tables)
 
     screens = []
     for width in WIDTHS:
-        screen = screen_of(monkeypatch, *COMMANDS[name], width=width)
+        command, code = (REFUSED[name], 4) if name in REFUSED else (COMMANDS[name], 0)
+        screen = screen_of(monkeypatch, *command, width=width, code=code)
         assert [] == [line for line in screen.splitlines() if cells(line) > width]
         screens.append(f"--- {width} columns\n{screen}\n")
 
     assert "\x1b" not in "".join(screens)
     expect_stored(name, "".join(screens).replace(str(tables), "/tmp/deltacli-screens-0000000"))
+
+
+def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
+    """A vacuum of names that are hard to show, with refusals and an outcome."""
+    names = ("\x1b[2J\u202e.txt", "日本語/👩\u200d🚀.md", "n" * 300)
+    kept = replace(KEPT, foreign_examples=names, nested_tables=("שלום", "t" * 300), outside_selection=9)
+    refused = make_plan(kept=kept, refusals=(TOO_MUCH, TORN), selection="day < '\x1b[31m'", directories=("a",))
+    refused = replace(refused, reach=replace(refused.reach, kept_versions=(14, 15, 16, 30)))
+    done = VacuumOutcome(Amount(2, 3 << 30), 1, 1, [("e\u0301/b.parquet", "denied")], 1, 2, 43, 44, resumed_after=1)
+    screens = []
+
+    for width, is_ascii in (*((width, False) for width in WIDTHS), (80, True)):
+        for result in (VacuumResult(refused, None, True, True), VacuumResult(make_plan(), done, False, False)):
+            sink = io.BytesIO()
+            with patched_locale("C" if is_ascii else "C.UTF-8"):
+                result.draw(sink, Terminal(True, width, False))
+            assert [] == [line for line in sink.getvalue().decode().splitlines() if cells(line) > width]
+            screens.append(f"--- {width} columns\n{sink.getvalue().decode()}\n")
+
+    expect_stored("vacuum_plan", "".join(screens))
+
+
+@contextmanager
+def patched_locale(name: str) -> Iterator[None]:
+    """Run something in a locale."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LC_ALL", name)
+        yield
 
 
 def test_colours_say_what_an_operation_does(tables: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -228,7 +228,7 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, is_done: bool, 
     plan, _, rest = seen.partition("[y/N] ")
     assert (code, is_done) == (found, len(list((home / LOG).glob("*15.json"))) == 1)
     assert f"set 1 property of file://{home}/tbl? " == plan.splitlines()[-1]
-    assert "would change  owner: (not set) -> me" in plan
+    assert "owner     (not set) → me" in plan
     assert ("15, committed" in rest) == is_done
 
 

@@ -103,8 +103,8 @@ def test_a_dry_run_shows_the_plan_and_exits_with_4_where_a_guard_would_stop_it(c
     ] == done.err.splitlines()
     assert [TOO_MUCH.code, TORN.code] == [one["code"] for one in documented.document["refusals"]]
     assert (True, 6, True) == (documented.document["dryRun"], len(lines) - 1, end["complete"])
-    assert "goes         6 files, 3.0 GiB" in done.out
-    assert "[vacuum.max-delete]; to do it all the same: --max-delete 100%" in done.out
+    assert "delete       6 files, 3.0 GiB" in done.out
+    assert "[vacuum.max-delete]; override with --max-delete 100%" in done.out
 
 
 def test_a_plan_that_a_guard_is_against_is_shown_and_refused_whatever_was_agreed_to(core: Core, vacuum: Vacuum) -> None:
@@ -114,7 +114,7 @@ def test_a_plan_that_a_guard_is_against_is_shown_and_refused_whatever_was_agreed
     document = vacuum("--yes", "--json")
 
     assert (4, []) == (done.code, core.executed)
-    assert "goes         6 files" in done.out
+    assert "delete       6 files" in done.out
     assert [
         "error: trips: nothing was changed: 83% of the bytes would go, more than 50%",
         "  guard  vacuum.max-delete",
@@ -145,14 +145,14 @@ def test_without_candidates_nobody_is_asked_and_nothing_is_committed(core: Core,
     document = vacuum("--yes", "--json").document
 
     assert (0, "", None) == (done.code, done.err, document["startVersion"])
-    assert "goes         nothing" in done.out
+    assert "delete       nothing" in done.out
 
 
 def test_nothing_is_deleted_before_somebody_said_yes(core: Core, vacuum: Vacuum) -> None:
     done = vacuum("--retention", "14d")
 
     assert (4, []) == (done.code, core.executed)
-    assert "goes         6 files" in done.out
+    assert "delete       6 files" in done.out
     assert "would delete 6 files (3.0 GiB) of file:///lake/trips, and nobody said yes" in done.err
     assert "hint: deltacli vacuum trips --retention 14d --yes" in done.err
 
@@ -376,7 +376,7 @@ def test_a_plan_is_saved_and_shown_and_the_next_command_is_said(core: Core, vacu
     done = vacuum("--save-plan", str(path), "--yes")
 
     assert (0, [], core.plan.plan_id) == (done.code, core.executed, read_plan(str(path)).plan_id)
-    assert "goes         6 files" in done.out
+    assert "delete       6 files" in done.out
     assert f"next: deltacli vacuum trips --apply '{path}' --yes\n" == done.err
 
 
@@ -388,10 +388,10 @@ def test_a_plan_that_is_refused_is_saved_and_can_not_be_applied(core: Core, vacu
 
     assert (4, 4, []) == (made.code, applied.code, core.executed)
     assert (TOO_MUCH,) == read_plan(saved).refusals
-    assert "goes         6 files" in made.out
+    assert "delete       6 files" in made.out
     assert made.err.endswith(" --max-delete 100%\n")
     assert "hint: deltacli vacuum trips --save-plan FILE --max-delete 100%" in applied.err
-    assert "goes         6 files" in applied.out
+    assert "delete       6 files" in applied.out
 
 
 def test_a_saved_plan_is_executed_once_and_reported(core: Core, vacuum: Vacuum, saved: str) -> None:
@@ -476,7 +476,7 @@ def test_the_prompt_repeats_the_numbers_and_the_screen_says_what_to_run_next(
         ended, seen = session.finish()
 
     assert before == unchanged
-    assert "goes         11 files, 18.2 KiB" in asked
+    assert "delete  tombstone     11  18.2 KiB" in asked
     assert "delete 11 files (18.2 KiB) of file://" in asked
     assert (code, gone) == (ended, len(before - data_files(tmp_path)))
     said = "nothing was changed: the answer was no" if code else f"next: deltacli history {tmp_path}/tbl --limit 3"

@@ -24,30 +24,30 @@ table        file:///lake/trips
 version      42
 cutoff       files older than 2026-01-26 02:40:00 UTC (7d)
 limited to   day < '2026-01-02'
-goes         6 files, 3.0 GiB
+delete       6 files, 3.0 GiB
              tombstone        2 files  3.0 GiB  2024-12-29T02:40:00.000Z to 2026-01-25T02:40:00.000Z
              uncommitted       1 file  2.0 KiB  2026-01-24T02:40:00.000Z
              deletion-vector   1 file     43 B  2026-01-24T02:40:00.000Z
              change-data       1 file    700 B  2026-01-13T02:40:00.000Z
-             foreign           1 file     12 B  2025-11-04T02:40:00.000Z
+             unrecognized      1 file     12 B  2025-11-04T02:40:00.000Z
 directories  1 empty directory
-stays        live      120 files, 5.0 GiB
-             retained  30, needed by a version or a table that is kept
-             young     4, not older than the cutoff
-             foreign   7 files, 4.0 KiB: --include-foreign would delete them
-                       notes.txt
-                       a b/notes.md
-                       and 5 more
-             hidden    2, names that begin with _ or .
-             links     1, never followed
-             unproven  3, the log does not prove that no version needs them
-nested       2 tables of their own, left alone
+keep         live          120 files, 5.0 GiB
+             retained      30, needed by a version or a table that is kept
+             young         4, not older than the cutoff
+             unrecognized  7 files, 4.0 KiB: --include-foreign deletes them
+                           notes.txt
+                           a b/notes.md
+                           and 5 more
+             hidden        2, names that begin with _ or .
+             links         1, never followed
+             unproven      3, the log does not prove that no version needs them
+nested       2 nested tables, left alone
              archive/orders
              tmp/x
-time travel  whole from version 41, committed 2026-01-27T02:40:00.000Z
-             versions 12-40 may lose files
+time travel  complete from version 41, committed 2026-01-27T02:40:00.000Z
+             versions 12-40 will no longer be fully readable
 change feed  of versions 3-40 is no longer complete
-refused      83% of the bytes would go, more than 50% [vacuum.max-delete]; to do it all the same: --max-delete 100%
+refused      83% of the bytes would go, more than 50% [vacuum.max-delete]; override with --max-delete 100%
              commit 3 has no bytes [commit.empty]
 """
 
@@ -60,14 +60,14 @@ planned      6 files, 3.0 GiB
              uncommitted       1 file  2.0 KiB  9 days ago
              deletion-vector   1 file     43 B  9 days ago
              change-data       1 file    700 B  20 days ago
-             foreign           1 file     12 B  3 months ago
+             unrecognized      1 file     12 B  3 months ago
 directories  2 empty directories removed
-stays        live  120 files, 5.0 GiB
-time travel  whole from version 41, committed 6 days ago
-             versions 12-40 may lose files
+keep         live  120 files, 5.0 GiB
+time travel  complete from version 41, committed 6 days ago
+             versions 12-40 will no longer be fully readable
 change feed  of versions 3-40 is no longer complete
-resumed      after 1 file that earlier runs were done with
-deleted      2 files, 3.0 GiB, 1 was gone already
+resumed      after 1 file of earlier runs
+deleted      2 files, 3.0 GiB, 1 was already missing
 spared       1 file, needed again since the plan was made
 failed       1 file could not be deleted
              a/b.parquet: permission denied
@@ -91,7 +91,7 @@ def test_a_terminal_of_80_columns_gets_ages_and_every_word() -> None:
     refused = on_screen(vacuum_sections(make_plan(refusals=(TOO_MUCH,)), None, SCREEN))
 
     assert OUTCOME == written
-    assert "refused      83% of the bytes would go, more than 50% [vacuum.max-delete]; to do\n" in refused
+    assert "refused      83% of the bytes would go, more than 50% [vacuum.max-delete];\n" in refused
     assert 80 >= max(map(len, f"{written}{refused}".splitlines()))
     assert "…" not in written + refused
 
@@ -107,7 +107,7 @@ def test_what_nobody_knows_is_not_made_up() -> None:
     assert "mode         lite: only what commits of the log removed\n" in written
     assert "             tombstone  1 file  1 B  of unknown age\n" in written
     assert "commits      VACUUM START: version 4, VACUUM END: not written: no space\n" in unfinished
-    assert "time travel  how far back is not known: the log does not say\n" in written
+    assert "time travel  unknown: the log does not say how far back versions are complete\n" in written
     assert "1970" not in written
     assert "stays" not in written
 
@@ -115,9 +115,9 @@ def test_what_nobody_knows_is_not_made_up() -> None:
 @pytest.mark.parametrize(
     ("kept", "said"),
     [
-        ((), "versions 12-40 may lose files"),
-        ((12, 30), "versions 13-29, 31-40 may lose files"),
-        (tuple(range(13, 41)), "version 12 may lose files"),
+        ((), "versions 12-40 will no longer be fully readable"),
+        ((12, 30), "versions 13-29, 31-40 will no longer be fully readable"),
+        (tuple(range(13, 41)), "version 12 will no longer be fully readable"),
         (tuple(range(12, 41)), None),
     ],
 )

@@ -177,12 +177,20 @@ def _require_nothing_to_write(options: Mapping[str, bool]) -> None:
 
 
 def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
-    from deltacli.cli.render.checkpoint import checkpoint_sections
+    from deltacli.cli.render.checkpoint import checkpoint_sections, draw_checkpoint
 
     content = result.as_json()
     columns = ("path", "sizeBytes", "rows")
     run.write(
-        Outcome("checkpoint", opened.uri, content, lambda: checkpoint_sections(result), content["files"], columns)
+        Outcome(
+            "checkpoint",
+            opened.uri,
+            content,
+            lambda: checkpoint_sections(result),
+            content["files"],
+            columns,
+            lambda canvas: draw_checkpoint(canvas, result),
+        )
     )
 
 

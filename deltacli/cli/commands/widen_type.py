@@ -112,8 +112,17 @@ def _finish(run: Run, table: str, outcome: WideningOutcome) -> None:
 
 
 def _write(run: Run, outcome: WideningOutcome, *, dry_run: bool) -> None:
-    from deltacli.cli.render.widening import widening_sections
+    from deltacli.cli.render.widening import draw_widening, widening_sections
 
     content = outcome.as_json(dry_run=dry_run)
-    uri, rows = outcome.table.uri, content["changes"]
-    run.write(Outcome("widen-type", uri, content, lambda: widening_sections(outcome, dry_run=dry_run), rows, _CSV))
+    run.write(
+        Outcome(
+            "widen-type",
+            outcome.table.uri,
+            content,
+            lambda: widening_sections(outcome, dry_run=dry_run),
+            content["changes"],
+            _CSV,
+            lambda canvas: draw_widening(canvas, outcome, dry_run=dry_run),
+        )
+    )

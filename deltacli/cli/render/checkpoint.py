@@ -12,6 +12,7 @@ from deltacli.cli.results import Listing
 from deltacli.units import format_count, format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.checkpoint.checkpoint import CheckpointResult
     from deltacli.operations.checkpoint.verify import Verification
 
@@ -36,6 +37,13 @@ def checkpoint_sections(result: CheckpointResult) -> list[Section]:
     return [section for section in sections if section.lines]
 
 
+def draw_checkpoint(canvas: Canvas, result: CheckpointResult) -> None:
+    """Draw the same on a terminal."""
+    from deltacli.cli.render.terminal import log_plans
+
+    log_plans.draw_checkpoint(canvas, result)
+
+
 def _outcome(result: CheckpointResult) -> str:
     layout = result.plan.layout
     return f"{layout}, would be written" if result.dry_run else f"{layout}, written and read back"
@@ -44,8 +52,8 @@ def _outcome(result: CheckpointResult) -> str:
 def _reason(result: CheckpointResult) -> str:
     plan = result.plan
     if plan.present is None and not result.files:
-        return f"{plural(plan.behind, 'commit')} since the last checkpoint, asked for at {plan.request.if_behind}"
-    return f"its {plan.layout} checkpoint is there; --force writes it again"
+        return f"{plural(plan.behind, 'commit')} since the last checkpoint, --if-behind is {plan.request.if_behind}"
+    return f"its {plan.layout} checkpoint exists; --force writes it again"
 
 
 def _files(result: CheckpointResult) -> list[str]:
@@ -77,7 +85,7 @@ def _readers(result: CheckpointResult) -> str:
 
 def _hint(result: CheckpointResult) -> str:
     if result.hint_version is None:
-        return "left as it is: it names a newer checkpoint"
+        return "unchanged, it names a newer checkpoint"
     return f"_last_checkpoint names version {result.hint_version}"
 
 

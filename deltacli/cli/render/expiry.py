@@ -1,7 +1,8 @@
-"""The plan of a log's expiry, and what became of it."""
+"""The plan of `log expire`, and what became of it."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from deltacli.cli.render.columns import Column
@@ -12,6 +13,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.units import format_duration, format_moment, format_ranges, format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.operations.log.expire import ExpiredFile, ExpiryOutcome, ExpiryPlan, ExpiryRefusal
 
 _NOTHING = {"files": 0, "sizeBytes": 0, "missing": 0, "failed": []}
@@ -33,9 +35,16 @@ def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: b
         columns,
         plan.files,
         last={"type": "log-expire", "table": plan.table, **content},
-        said=lambda _: _sections(plan, outcome),
+        said=lambda _: expiry_sections(plan, outcome),
+        drawn=partial(_draw, plan, outcome),
         lists=False,
     )
+
+
+def _draw(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Canvas) -> None:
+    from deltacli.cli.render.terminal.log_plans import draw_expiry
+
+    draw_expiry(canvas, plan, outcome)
 
 
 def _item(file: ExpiredFile) -> dict[str, Any]:
@@ -47,7 +56,8 @@ def _item(file: ExpiredFile) -> dict[str, Any]:
     }
 
 
-def _sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
+def expiry_sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
+    """Return the sections of a plan with its outcome, without those that are empty."""
     cutoff = f"{format_moment(plan.cutoff_ms)} UTC, {format_duration(plan.retention_ms)} ago, at midnight"
     sections = [
         Section("table", [plan.table]),
@@ -62,10 +72,8 @@ def _sections(plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> list[Section]:
 
 
 def _verb(outcome: ExpiryOutcome | None) -> str:
-    """What is said of the plan's files: `gone` only where none of them is left."""
-    if outcome is None:
-        return "goes"
-    return "planned" if outcome.failed else "gone"
+    """Return the label of the plan's files. The section `deleted` says how many of them were deleted."""
+    return "delete" if outcome is None else "planned"
 
 
 def _begins(plan: ExpiryPlan) -> str:
@@ -89,13 +97,13 @@ def _files(plan: ExpiryPlan) -> list[str]:
 
 def _versions(plan: ExpiryPlan) -> str:
     kept = f"{plural(plan.kept_versions, 'version')} can still be rebuilt"
-    return f"{format_ranges(plan.lost_versions)} can't be rebuilt afterwards; {kept}" if plan.lost_versions else kept
+    return f"{format_ranges(plan.lost_versions)} can no longer be rebuilt; {kept}" if plan.lost_versions else kept
 
 
 def _deleted(outcome: ExpiryOutcome) -> str:
     parts = [f"{plural(outcome.deleted, 'file')}, {format_size(outcome.deleted_bytes)}"]
     if outcome.missing:
-        parts.append(f"{outcome.missing:,} were gone already")
+        parts.append(f"{outcome.missing:,} already missing")
     if outcome.failed:
         parts.append(f"{plural(len(outcome.failed), 'file')} could not be deleted")
     return ", ".join(parts)
@@ -104,4 +112,4 @@ def _deleted(outcome: ExpiryOutcome) -> str:
 def _refusal(refusal: ExpiryRefusal) -> str:
     """The message with the rule that is broken; a proof that failed names the rule itself."""
     rule = "" if refusal.message.endswith("]") else f" [{refusal.code}]"
-    return f"{refusal.message}{rule}" + (f"; to do it all the same: {refusal.override}" if refusal.override else "")
+    return f"{refusal.message}{rule}" + (f"; override with {refusal.override}" if refusal.override else "")

@@ -14,6 +14,7 @@ from deltacli.cli.terminal.term import Style, Terminal
 
 if TYPE_CHECKING:
     from deltacli.cli.options.shared import Run
+    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.feature_changes import ShownFeature
     from deltacli.delta.protocol.protocol import Protocol
     from deltacli.operations.change.table_features import FeaturesOutcome
@@ -72,20 +73,28 @@ def write_change(run: Run, outcome: PropertiesOutcome | FeaturesOutcome, *, is_d
             "properties" if is_of_properties else "features",
             outcome.table,
             content,
-            lambda: _sections(outcome.table, content, is_done=is_done),
+            lambda: change_sections(outcome.table, content, is_done=is_done),
             [{name: change.get(name) for name in columns} for change in content["changes"]],
             columns,
+            lambda canvas: _draw(canvas, outcome.table, content, is_done=is_done),
         )
     )
 
 
-def _sections(table: str, content: Mapping[str, Any], *, is_done: bool) -> list[Section]:  # Any: JSON values
+def _draw(canvas: Canvas, table: str, content: Mapping[str, Any], *, is_done: bool) -> None:  # Any: JSON values
+    from deltacli.cli.render.terminal.protocol import draw_settings
+
+    draw_settings(canvas, table, content, is_done=is_done)
+
+
+def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) -> list[Section]:  # Any: JSON values
+    """Return the sections of a change of properties or features, without those that are empty."""
     changes = content["changes"]
     if not changes:
-        return [Section("nothing to do", [f"{table}, version {content['version']}: it is so already"])]
+        return [Section("nothing to do", [f"{table}, version {content['version']}: already set"])]
     before, after = content["protocolBefore"], content["protocolAfter"]
     committed = content["committedVersion"]
-    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless others commit first"
+    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
     sections = [
         Section("table", [table]),
         Section("version", [version]),

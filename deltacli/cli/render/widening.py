@@ -10,6 +10,7 @@ from deltacli.cli.terminal.term import Style
 from deltacli.units import format_size, plural
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.log.commit_lines import Action
     from deltacli.delta.protocol.clients import ClientAccess
     from deltacli.delta.schema.widening_plan import PlannedChange
@@ -37,6 +38,13 @@ def widening_sections(outcome: WideningOutcome, *, dry_run: bool) -> list[Sectio
     return [section for section in sections if section.lines]
 
 
+def draw_widening(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) -> None:
+    """Draw the same on a terminal."""
+    from deltacli.cli.render.terminal import protocol
+
+    protocol.draw_widening(canvas, outcome, dry_run=dry_run)
+
+
 def _change(change: PlannedChange) -> str:
     return f"{change.column}  {change.from_type} -> {change.to_type}"
 
@@ -45,7 +53,7 @@ def _commit(outcome: WideningOutcome, *, dry_run: bool) -> str:
     if outcome.committed_version is not None:
         return f"version {outcome.committed_version}, committed"
     if outcome.refusals:
-        return "none: it is refused"
+        return "none, the change is refused"
     return f"version {outcome.read_version + 1}, would be committed" if dry_run else "none"
 
 
@@ -64,13 +72,13 @@ def _versions(protocol: Action) -> str:
 
 def _client(client: ClientAccess) -> str:
     if client.reads is None:
-        verdict = "not known"
+        verdict = "unknown"
     elif not client.reads:
-        verdict = "loses access: no version is known to read it"
+        verdict = "loses access, no known version reads it"
     elif client.writes:
         verdict = f"reads and writes it from {client.since}"
     else:
-        verdict = f"reads it from {client.since}, and does not write it"
+        verdict = f"reads it from {client.since}, does not write it"
     return f"{client.name}: {verdict}"
 
 
@@ -85,8 +93,8 @@ def _files(outcome: WideningOutcome) -> Iterator[str]:
 
 
 def _consequences() -> Iterator[str]:
-    yield "writers that began before the commit fail, and have to begin anew"
-    yield "streaming readers stop at it, and have to be restarted with the new schema"
+    yield "writers that started before the commit fail and must be restarted"
+    yield "streaming readers stop at the commit and must be restarted with the new schema"
 
 
 def _refusals(outcome: WideningOutcome) -> Iterator[str]:

@@ -56,7 +56,13 @@ class VacuumResult(Result):
         return vacuum_sections(self.plan, self.outcome, terminal)
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        super().draw(sink, terminal)
+        if terminal.is_drawn:
+            from deltacli.cli.render.terminal.console import Canvas
+            from deltacli.cli.render.terminal.vacuum import draw_vacuum
+
+            draw_vacuum(Canvas(sink, terminal), terminal, self.plan, self.outcome)
+        else:
+            super().draw(sink, terminal)
         if self.lists and self.plan.files:
             sink.write(b"\n")
             _write_screens(sink, terminal, self.plan)
@@ -115,10 +121,17 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, plan: VacuumPlan) -> None
     if terminal.width is None and not terminal.colour and all(is_text for _, is_text in _pieces(plan)):
         write_aligned(sink, columns, (texts_of(columns, piece) for piece, _ in _pieces(plan)), keep_empty=True)
         return
-    heading = True
+    heading, is_part = True, plan.files > ROWS_PER_SCREEN
     for piece, _ in _pieces(plan, ROWS_PER_SCREEN):
-        write_table(sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True)
+        write_table(sink, terminal, columns, list(_rows(piece)), heading=heading, keep_empty=True, is_part=is_part)
         heading = False
+
+
+def _reason(row: Row) -> str:
+    from deltacli.cli.render.vacuum.screen import kind_name
+    from deltacli.operations.vacuum.plan import Reason
+
+    return kind_name(Reason(row["reason"]))
 
 
 def _screen_columns() -> list[Column[Row]]:
@@ -147,7 +160,7 @@ def _screen_columns() -> list[Column[Row]]:
             least=19,
             title="modified (UTC)",
         ),
-        Column("reason", lambda row: row["reason"], priority=1, least=11),
+        Column("reason", lambda row: row["reason"], text=_reason, priority=1, least=11),
         Column(
             "removedAtVersion",
             lambda row: row["removedAtVersion"],
@@ -157,5 +170,5 @@ def _screen_columns() -> list[Column[Row]]:
             least=7,
             title="removed",
         ),
-        Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True),
+        Column("path", lambda row: row["path"], priority=0, least=24, keep_end=True, folds=True),
     ]

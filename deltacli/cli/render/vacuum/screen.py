@@ -1,8 +1,8 @@
-"""A vacuum for the eye: what goes, what stays and why, how far time travel reaches, what became of it."""
+"""A vacuum as text: what is deleted, what is kept and why, how far time travel reaches, and what became of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from deltacli.cli.render.sections import Section
@@ -20,10 +20,23 @@ from deltacli.units import (
 )
 
 if TYPE_CHECKING:
-    from deltacli.operations.vacuum.plan import Ages, Amount, Refusal, VacuumOutcome, VacuumPlan
+    from deltacli.operations.vacuum.plan import Ages, Amount, Reason, Refusal, VacuumOutcome, VacuumPlan
 
 _NAMED = 5
 _FAILURES = 10
+
+UNRECOGNIZED = "unrecognized"
+"""What people read for files that are not part of a Delta table; documents call them `foreign`."""
+
+KEPT_KINDS: Mapping[str, str] = {
+    "retained": "needed by a version or a table that is kept",
+    "young": "not older than the cutoff",
+    "hidden": "names that begin with _ or .",
+    "links": "never followed",
+    "unproven": "the log does not prove that no version needs them",
+    "outside_selection": "outside of what this run is limited to",
+}
+"""Field of `Kept` -> why such files are kept."""
 
 
 def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: Terminal) -> list[Section]:
@@ -35,9 +48,9 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
         Section("cutoff", [cutoff], is_cut=False),
         Section("mode", ["lite: only what commits of the log removed"] if plan.mode is Mode.LITE else []),
         Section("limited to", [plan.selection] if plan.selection is not None else [], is_cut=False),
-        Section("goes" if outcome is None else "planned", _goes(plan, terminal)),
+        Section("delete" if outcome is None else "planned", _deleted(plan, terminal)),
         Section("directories", _directories(plan, outcome)),
-        Section("stays", _aligned(list(_stays(plan))), is_cut=False),
+        Section("keep", _aligned(list(_kept(plan))), is_cut=False),
         Section("nested", _nested(plan), is_cut=False),
         Section("time travel", list(_time_travel(plan, terminal)), is_cut=False),
         Section("change feed", list(_change_feed(plan)), is_cut=False),
@@ -47,19 +60,26 @@ def vacuum_sections(plan: VacuumPlan, outcome: VacuumOutcome | None, terminal: T
     return [section for section in sections if section.lines]
 
 
-def _goes(plan: VacuumPlan, terminal: Terminal) -> list[str]:
-    """The sum, and a line a kind: files, bytes, from the newest to the oldest."""
+def _deleted(plan: VacuumPlan, terminal: Terminal) -> list[str]:
+    """Return the sum, and a line per kind: files, bytes, from the newest to the oldest."""
     if not plan.files:
         return ["nothing"]
     total = f"{plural(plan.files, 'file')}, {format_size(plan.size_bytes)}"
-    kinds = [(kind.value, found.amount, _span(plan, found.ages, terminal)) for kind, found in plan.totals.items()]
+    kinds = [
+        (kind_name(kind), found.amount, span_of_ages(plan, found.ages, terminal)) for kind, found in plan.totals.items()
+    ]
     texts = [(name, plural(amount.files, "file"), format_size(amount.size_bytes), ages) for name, amount, ages in kinds]
     name, files, size = (max(len(row[index]) for row in texts) for index in range(3))
     return [total, *(f"{row[0]:<{name}}  {row[1]:>{files}}  {row[2]:>{size}}  {row[3]}" for row in texts)]
 
 
-def _span(plan: VacuumPlan, ages: Ages, terminal: Terminal) -> str:
-    """From when to when, as ages on a terminal and as times in a pipe; of LITE it is the time of the removal."""
+def kind_name(reason: Reason) -> str:
+    """Return the word that people read for a reason; documents keep its name."""
+    return UNRECOGNIZED if reason.value == "foreign" else reason.value
+
+
+def span_of_ages(plan: VacuumPlan, ages: Ages, terminal: Terminal) -> str:
+    """Return the oldest and the newest time, as ages on a terminal and as times in a pipe; of LITE, of the removal."""
     if not ages.oldest_ms or not ages.newest_ms:
         return "of unknown age" if not ages.newest_ms else f"the newest {_moment(plan, ages.newest_ms, terminal)}"
     oldest, newest = (_moment(plan, found, terminal) for found in (ages.oldest_ms, ages.newest_ms))
@@ -83,33 +103,24 @@ def _directory(count: int) -> str:
     return "directory" if count == 1 else "directories"
 
 
-def _stays(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
+def _kept(plan: VacuumPlan) -> Iterator[tuple[str, str]]:
     kept = plan.kept
     if kept.live.files:
         yield "live", _amount(kept.live)
-    plain = (
-        ("retained", kept.retained, "needed by a version or a table that is kept"),
-        ("young", kept.young, "not older than the cutoff"),
-    )
-    yield from _counted(plain)
+    yield from _counted(plan, ("retained", "young"))
     if kept.foreign.files:
-        yield "foreign", f"{_amount(kept.foreign)}: --include-foreign would delete them"
+        yield UNRECOGNIZED, f"{_amount(kept.foreign)}: --include-foreign deletes them"
         for name in kept.foreign_examples[:_NAMED]:
             yield "", name
         if kept.foreign.files > len(kept.foreign_examples[:_NAMED]) and kept.foreign_examples:
             yield "", f"and {kept.foreign.files - len(kept.foreign_examples[:_NAMED]):,} more"
-    yield from _counted(
-        (
-            ("hidden", kept.hidden, "names that begin with _ or ."),
-            ("links", kept.links, "never followed"),
-            ("unproven", kept.unproven, "the log does not prove that no version needs them"),
-            ("not selected", kept.outside_selection, "outside of what this run is limited to"),
-        )
-    )
+    yield from _counted(plan, ("hidden", "links", "unproven", "outside_selection"))
 
 
-def _counted(rows: Sequence[tuple[str, int, str]]) -> Iterator[tuple[str, str]]:
-    return ((name, f"{count:,}, {why}") for name, count, why in rows if count)
+def _counted(plan: VacuumPlan, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        if count := getattr(plan.kept, name):
+            yield name.replace("outside_selection", "not selected"), f"{count:,}, {KEPT_KINDS[name]}"
 
 
 def _amount(amount: Amount) -> str:
@@ -125,7 +136,7 @@ def _nested(plan: VacuumPlan) -> list[str]:
     tables = plan.kept.nested_tables
     if not tables:
         return []
-    many = f"{len(tables):,} tables of their own, left" if len(tables) > 1 else "a table of its own, left"
+    many = f"{len(tables):,} nested tables, left" if len(tables) > 1 else "1 nested table, left"
     more = [f"and {len(tables) - _NAMED:,} more"] if len(tables) > _NAMED else []
     return [f"{many} alone", *tables[:_NAMED], *more]
 
@@ -134,15 +145,15 @@ def _time_travel(plan: VacuumPlan, terminal: Terminal) -> Iterator[str]:
     reach = plan.reach
     if reach.first_version is None:
         if plan.files:
-            yield "how far back is not known: the log does not say"
+            yield "unknown: the log does not say how far back versions are complete"
         return
     when = "" if reach.first_ms is None else f", committed {_moment(plan, reach.first_ms, terminal)}"
-    yield f"whole from version {reach.first_version}{when}"
+    yield f"complete from version {reach.first_version}{when}"
     if reach.oldest_before is not None and reach.oldest_before < reach.first_version:
         lost = gaps_in(reach.kept_versions, reach.oldest_before, reach.first_version - 1)
         if lost:
             is_one = len(lost) == 1 and lost[0][0] == lost[0][1]
-            yield f"{'version' if is_one else 'versions'} {format_spans(lost)} may lose files"
+            yield f"{'version' if is_one else 'versions'} {format_spans(lost)} will no longer be fully readable"
 
 
 def _change_feed(plan: VacuumPlan) -> Iterator[str]:
@@ -155,7 +166,7 @@ def _versions(first: int, last: int) -> str:
 
 
 def _refusal(refusal: Refusal) -> str:
-    override = f"; to do it all the same: {refusal.override}" if refusal.override else ""
+    override = f"; override with {refusal.override}" if refusal.override else ""
     return f"{refusal.message} [{refusal.code}]{override}"
 
 
@@ -163,9 +174,9 @@ def _became(outcome: VacuumOutcome, terminal: Terminal) -> Iterator[Section]:
     """What was done, and what was not."""
     parts = [_amount(outcome.deleted)]
     if outcome.missing:
-        parts.append(f"{_were(outcome.missing)} gone already")
+        parts.append(f"{_were(outcome.missing)} already missing")
     if outcome.resumed_after:
-        yield Section("resumed", [f"after {plural(outcome.resumed_after, 'file')} that earlier runs were done with"])
+        yield Section("resumed", [f"after {plural(outcome.resumed_after, 'file')} of earlier runs"])
     yield Section("deleted", [", ".join(parts)], is_cut=False)
     yield Section(
         "spared", [f"{plural(outcome.spared, 'file')}, needed again since the plan was made"] if outcome.spared else []

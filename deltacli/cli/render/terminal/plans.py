@@ -1,0 +1,116 @@
+"""Plans on a terminal: what is deleted and kept, versions as a strip, refusals with what overrides them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.text import Text
+
+from deltacli.cli.render.terminal.console import Canvas
+from deltacli.cli.render.terminal.sections import grid
+from deltacli.cli.render.terminal.tables import matrix
+from deltacli.cli.render.terminal.theme import Role, role_of
+from deltacli.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from deltacli.cli.render.sections import Section
+
+_ACTIONS = {"delete": Role.REMOVED, "keep": Role.GOOD, "unrecognized": Role.WARNING}
+_STRIP_CELLS = 60
+_CELLS_PER_VERSION = 3
+_MARKS = {Role.REMOVED: "░", Role.CHANGED: "▒", Role.ADDED: "█"}
+_ASCII_MARKS = {Role.REMOVED: "-", Role.CHANGED: "~", Role.ADDED: "+"}
+
+Spans = Sequence[tuple[int, int]]
+"""Ranges of versions, both ends included."""
+
+
+class PlanRow(NamedTuple):
+    """Some files of a plan: `action` is delete, keep or unrecognized. None: not counted."""
+
+    action: str
+    kind: str
+    files: int | None
+    size_bytes: int | None
+    remark: str = ""
+
+
+def plan_table(canvas: Canvas, rows: Sequence[PlanRow], remarks: str) -> RenderableType:
+    """Return the files of a plan by action and kind; `remarks` is the title of the last column."""
+    texts: list[list[str | Text]] = []
+    previous = ""
+    for row in rows:
+        action = "" if row.action == previous else row.action
+        size = "" if row.size_bytes is None else format_size(row.size_bytes)
+        texts.append(
+            [
+                canvas.text(action, _ACTIONS.get(row.action, Role.PLAIN)),
+                row.kind,
+                "" if row.files is None else format_count(row.files),
+                canvas.text(size, Role.SIZE),
+                canvas.text(row.remark, Role.QUIET),
+            ]
+        )
+        previous = row.action
+    return matrix(canvas, ("", "kind", "files", "size", remarks), texts, right=(2, 3))
+
+
+def version_strip(canvas: Canvas, first: int, last: int, lost: Spans, label_cells: int = 0) -> Text:
+    """Return the versions from `first` to `last` as blocks between their numbers: lost, kept, or both in one block.
+
+    `label_cells` is the room that is taken beside the strip.
+    """
+    count = last - first + 1
+    ends = len(f"{first:,} {last:,}") + 1
+    room = max(min(canvas.width - label_cells - ends, _STRIP_CELLS), 1)
+    blocks = min(count, room)
+    repeat = max(min(room // blocks, _CELLS_PER_VERSION), 1)
+    marks = _ASCII_MARKS if canvas.is_ascii else _MARKS
+    drawn = canvas.joined([(f"{first:,} ", Role.QUIET)], folds=False)
+    for block in range(blocks):
+        start, end = first + count * block // blocks, first + count * (block + 1) // blocks
+        missing = sum(max(min(end, to + 1) - max(start, begin), 0) for begin, to in lost)
+        role = Role.ADDED if not missing else Role.REMOVED if missing == end - start else Role.CHANGED
+        drawn.append(marks[role] * repeat, str(role))
+    return drawn.append_text(canvas.joined([(f" {last:,}", Role.QUIET)]))
+
+
+def refusal_rows(canvas: Canvas, refusals: Iterable[tuple[str, str, str | None]]) -> list[tuple[str, RenderableType]]:
+    """Return rows of a grid: the message and the code of each refusal, and below it what overrides it."""
+    rows: list[tuple[str, RenderableType]] = []
+    for message, code, override in refusals:
+        parts = [(message, Role.ERROR)] + ([] if message.endswith("]") else [(f" [{code}]", Role.QUIET)])
+        rows.append(("refused", canvas.joined(parts)))
+        if override:
+            label = "override: " if override.startswith("--") else "fix: "
+            rows.append(("", canvas.joined([label, (override, Role.NEXT)])))
+    return rows
+
+
+def section_rows(canvas: Canvas, sections: Iterable[Section]) -> list[tuple[str, RenderableType]]:
+    """Return rows of a grid: the lines of sections beside their labels."""
+    return [
+        ("" if number else section.label, canvas.text(line, role_of(section.style)))
+        for section in sections
+        for number, line in enumerate(section.lines)
+    ]
+
+
+def draw_parts(canvas: Canvas, *parts: RenderableType | Sequence[tuple[str, RenderableType]]) -> None:
+    """Draw grids (as their rows) and other parts below each other, an empty line between two; empty ones are left out.
+
+    The labels of all grids have one width.
+    """
+    longest = max((len(label) for part in parts if isinstance(part, list) for label, _ in part), default=0)
+    drawn: list[RenderableType] = []
+    for part in parts:
+        if isinstance(part, list):
+            shown = [grid(canvas, [(f"{label:<{longest}}", value) for label, value in part])] if part else []
+        else:
+            shown = [part]  # type: ignore[list-item]  # no sequence is given but lists
+        if shown:
+            drawn += [*([Text("")] if drawn else []), *shown]
+    canvas.draw(*drawn)

@@ -1,0 +1,129 @@
+"""Changes of settings, types and protocols on a terminal: before → after as a diff, and who reads and writes then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from deltacli.cli.render.settings import change_sections
+from deltacli.cli.render.terminal.console import Canvas
+from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
+from deltacli.cli.render.terminal.sections import change
+from deltacli.cli.render.terminal.tables import matrix
+from deltacli.cli.render.terminal.theme import Role
+from deltacli.cli.render.widening import widening_sections
+from deltacli.delta.protocol.clients import ClientAccess, access_of
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from deltacli.operations.change.widen_type import WideningOutcome
+
+Json = Mapping[str, Any]  # Any: JSON values
+Grid = list[tuple[str, "RenderableType"]]
+
+
+def draw_widening(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) -> None:
+    """Draw what widening columns changes, who reads and writes the table then, and what forbids it."""
+    sections = {section.label: section for section in widening_sections(outcome, dry_run=dry_run)}
+    plan = outcome.plan
+    if plan.is_noop:
+        draw_parts(canvas, section_rows(canvas, sections.values()))
+        return
+    due: list[list[str | Text]] = [[one.column, change(canvas, one.from_type, one.to_type)] for one in plan.due]
+    parts: list[RenderableType | Grid] = [
+        _chosen(canvas, sections, "table", "commit"),
+        matrix(canvas, ("column", "type"), due),
+    ]
+    if plan.protocol_after is not None or plan.enables_property:
+        parts.append(
+            protocol_matrix(
+                canvas, plan.protocol_before, plan.protocol_after or plan.protocol_before, plan.added_features
+            )
+        )
+    if plan.enables_property:
+        parts.append([("property", canvas.joined(["delta.enableTypeWidening ", change(canvas, None, "true")]))])
+    if outcome.clients:
+        parts.append(client_matrix(canvas, outcome.clients))
+    refusals = [(one.message, one.code, one.way_out) for one in outcome.refusals]
+    parts.append([*_chosen(canvas, sections, "files", "then", "warnings"), *refusal_rows(canvas, refusals)])
+    draw_parts(canvas, *parts)
+
+
+def draw_settings(canvas: Canvas, table: str, content: Json, *, is_done: bool) -> None:
+    """Draw a change of properties or features that was made, or would be."""
+    sections = {section.label: section for section in change_sections(table, content, is_done=is_done)}
+    changes = content["changes"]
+    if not changes:
+        draw_parts(canvas, section_rows(canvas, sections.values()))
+        return
+    is_of_features = "feature" in changes[0]
+    before, after = content["protocolBefore"], content["protocolAfter"]
+    parts: list[RenderableType | Grid] = [_chosen(canvas, sections, "table", "version")]
+    if is_of_features:
+        rows = [[canvas.text(f"+{one['feature']}", Role.ADDED), one.get("neededBy", "")] for one in changes]
+        parts.append(matrix(canvas, ("feature", "needed by"), rows))
+    else:
+        rows = [[one["key"], change(canvas, one.get("before"), one.get("after"))] for one in changes]
+        parts.append(matrix(canvas, ("property", "before → after" if not canvas.is_ascii else "before -> after"), rows))
+    if before != after:
+        added = [one["feature"] for one in changes if "feature" in one] or sorted(_features(after) - _features(before))
+        parts.append(protocol_matrix(canvas, before, after, added))
+        if clients := access_of(added):
+            parts.append(client_matrix(canvas, clients))
+    parts.append(_chosen(canvas, sections, "readers", "writers"))
+    draw_parts(canvas, *parts)
+
+
+def _chosen(canvas: Canvas, sections: Mapping[str, Any], *labels: str) -> Grid:  # Any: Section
+    return section_rows(canvas, [sections[label] for label in labels if label in sections])
+
+
+def protocol_matrix(canvas: Canvas, before: Json, after: Json, added: Sequence[str]) -> RenderableType:
+    """Return what a protocol demands of those that read and write the table, before and after. Of the features that
+    are listed afterwards, those in `added` are new; the others were implied by the versions.
+    """
+    rows: list[list[str | Text]] = []
+    for title, version, listed in (
+        ("read", "minReaderVersion", "readerFeatures"),
+        ("write", "minWriterVersion", "writerFeatures"),
+    ):
+        old, new = str(before.get(version)), str(after.get(version))
+        versions = canvas.text(new) if old == new else change(canvas, old, new)
+        rows.append([title, versions, _features_text(canvas, after.get(listed) or (), added)])
+    return matrix(canvas, ("to", "version", "features"), rows)
+
+
+def _features_text(canvas: Canvas, names: Sequence[str], added: Sequence[str]) -> Text:
+    parts: list[tuple[str, Role]] = []
+    for name in sorted(names):
+        parts += [(", ", Role.PLAIN)] if parts else []
+        parts.append((f"+{name}", Role.ADDED) if name in added else (name, Role.PLAIN))
+    return canvas.joined(parts)
+
+
+def _features(protocol: Json) -> set[str]:
+    return {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+
+
+def client_matrix(canvas: Canvas, clients: Sequence[ClientAccess]) -> RenderableType:
+    """Return which clients read and write the table afterwards, from which version on."""
+    rows: list[list[str | Text]] = [
+        [one.name, _answer(canvas, one.reads), _answer(canvas, one.writes), one.since or "", ", ".join(one.sources)]
+        for one in clients
+    ]
+    titles = ("client", "read", "write", "from version", "source")
+    narrow = canvas.width < _WIDE and not canvas.never_cuts
+    return matrix(canvas, titles[:-1] if narrow else titles, [row[:-1] for row in rows] if narrow else rows)
+
+
+_WIDE = 110
+"""Cells from which the sources of what is known of clients have room."""
+
+
+def _answer(canvas: Canvas, does: bool | None) -> Text:
+    if does is None:
+        return canvas.text("unknown", Role.QUIET)
+    return canvas.text("yes", Role.GOOD) if does else canvas.text("no", Role.ERROR)
