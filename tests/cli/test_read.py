@@ -223,7 +223,8 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
     narrow, short = on_screen("read", sample, "--no-pager", "--color", "never", width=20)
 
     *lines, note = seen.splitlines()
-    assert (0, 22) == (code, len(lines))
+    assert (0, 25) == (code, len(lines))
+    assert "20 of 1,230 rows" in lines[-1]
     assert f"showing the first 20; all of them: deltacli read {sample} --no-pager --limit 0" == note
     assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if cells(line) > 20])
     assert f"no room for ride: choose with --columns, or all of them: deltacli read {sample}" in short

@@ -258,11 +258,12 @@ def test_a_narrow_screen_leaves_columns_out_and_says_which() -> None:
     narrow = Terminal(is_terminal=True, width=30, colour=True)
     out, written = write("table", batch(TABLE[1:3]), terminal=narrow)
 
-    heading, rule, second, third = out.decode().splitlines()
+    heading, rule, second, third, _, footer = out.decode().splitlines()
     assert ["at"] == list(written.left_out)
     assert ["\x1b[1mid\x1b[0m  \x1b[1mname\x1b[0m  \x1b[1mtags\x1b[0m", f"\x1b[2m{'─' * 14}\x1b[0m"] == [heading, rule]
     assert " 2        []" == second
     assert " 3  \x1b[2mnull\x1b[0m  \x1b[2mnull\x1b[0m" == third
+    assert "\x1b[2m2 rows\x1b[0m" == footer
 
 
 def test_the_columns_of_a_change_stay_longest() -> None:
@@ -276,7 +277,7 @@ def test_the_columns_of_a_change_stay_longest() -> None:
     FORMATS["table"].write(sink, result, Terminal(True, 30, False))
 
     assert ["b"] == list(result.written.left_out)
-    assert ["a             _type   _version", "─" * 30, "xxxxxxxxxxx…  insert         7"] == (
+    assert ["a             _type   _version", "─" * 30, "xxxxxxxxxxx…  insert         7", "", "1 row"] == (
         sink.getvalue().decode().splitlines()
     )
 
@@ -285,4 +286,23 @@ def test_control_characters_are_escaped_and_wide_ones_aligned() -> None:
     found = pa.record_batch([pa.array(["日本", "a\x1b[2J", "\u202ex"]), pa.array([1, 2, 3])], names=["a\x07", "n"])
     out, _ = write("table", found, terminal=Terminal(True, 40, False))
 
-    assert ["a\\x07     n", "─" * 11, "日本      1", "a\\x1b[2J  2", "\\u202ex   3"] == out.decode().splitlines()
+    lines = ["a\\x07     n", "─" * 11, "日本      1", "a\\x1b[2J  2", "\\u202ex   3", "", "3 rows"]
+    assert lines == out.decode().splitlines()
+
+
+def test_screens_of_more_rows_than_are_drawn_look_alike_and_say_how_many_rows_there_are() -> None:
+    found = pa.record_batch({"n": pa.array(range(2_500)), "t": pa.array(["x"] * 2_499 + [None])})
+    about = {
+        "columns": [{"name": "n", "type": "long"}, {"name": "t", "type": {"type": "array", "elementType": "date"}}]
+    }
+    rows = Rows("deltacli.read", "row", "t", about, found.schema, [found], count=lambda: 9_999)
+    whole, part = io.BytesIO(), io.BytesIO()
+
+    FORMATS["table"].write(whole, RowsResult(rows, 0), Terminal(True, 40, False))
+    FORMATS["table"].write(part, RowsResult(rows, 2_000), Terminal(True, 40, False))
+
+    lines, cut = whole.getvalue().decode().splitlines(), part.getvalue().decode().splitlines()
+    assert ["   n  t", "long  array<date>", "   0  x", "   1  x"] == lines[:4]
+    assert 3 == lines.count("   n  t")
+    assert ["2499  null", "", "2,500 rows"] == lines[-3:]
+    assert ["1999  x", "", "2,000 of 9,999 rows"] == cut[-3:]

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from deltacli.cli.render.columns import Column
+from deltacli.cli.render.data.rows import Rows, RowsResult
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.vacuum.formats import VacuumResult
 from deltacli.cli.terminal.term import Terminal, cells
@@ -30,6 +32,7 @@ WIDTHS = (80, 100, 120, 200)
 DAY_MS = 86_400_000
 NEW_YEAR_MS = 1_767_225_600_000
 
+MAP = {"type": "map", "keyType": "string", "valueType": {"type": "struct", "fields": []}}
 ENABLE = ("--enable", "--upgrade-protocol")
 COMMANDS = {
     "history": ("history", "trips"),
@@ -60,6 +63,9 @@ COMMANDS = {
         "owner=名前 \u202e" + "x" * 90,
         "--dry-run",
     ),
+    "read": ("read", "trips", "--limit", "3"),
+    "read_explain": ("read", "trips", "--where", "day > '2026-01-02'", "--explain", "--limit", "3"),
+    "changes": ("changes", "trips", "--from", "8", "--to", "9", "--columns", "trip,day", "--limit", "8"),
     "busy_history": ("history", "busy", "--limit", "25"),
     "hostile_history": ("history", "hostile"),
     "hostile_snapshot": ("snapshot", "hostile"),
@@ -206,6 +212,29 @@ def test_every_part_of_a_plan_is_drawn_at_every_width() -> None:
             screens.append(f"--- {width} columns\n{sink.getvalue().decode()}\n")
 
     expect_stored("vacuum_plan", "".join(screens))
+
+
+def test_rows_of_values_that_are_hard_to_show_are_drawn_at_every_width() -> None:
+    kinds: dict[str, object] = {"n": "long", "名前": "string", "x\x1b[2J": "string", "m": MAP, "_change_type": "string"}
+    values = [
+        [1, "日本語のテーブル", "\u202eabc\x1b[31m", '{"שלום":"👩\u200d🚀"}', "insert"],
+        [22, None, "v" * 4_000, None, "delete"],
+        [None, "", "\n", "{}", "update_postimage"],
+    ]
+    columns = list(zip(*values, strict=True))
+    found = pa.record_batch([pa.array(column) for column in columns], names=list(kinds))
+    about = {"columns": [{"name": name, "type": kind} for name, kind in kinds.items()]}
+    screens = []
+
+    for width, colour in (*((width, False) for width in WIDTHS), (80, True)):
+        sink = io.BytesIO()
+        rows = Rows("deltacli.changes", "change", "t", about, found.schema, [found], first=("_change_type",))
+        RowsResult(rows, 0).draw(sink, Terminal(True, width, colour))
+        screen = sink.getvalue().decode()
+        assert colour or [] == [line for line in screen.splitlines() if cells(line) > width]
+        screens.append(f"--- {width} columns\n{marked(screen)}\n")
+
+    expect_stored("hostile_rows", "".join(screens))
 
 
 @contextmanager

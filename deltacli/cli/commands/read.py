@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,8 +19,13 @@ from deltacli.cli.options.shared import (
     VersionOption,
 )
 
+if TYPE_CHECKING:
+    from deltacli.operations.table.version import Snapshot
+
 EXIT_CODES = (0, 2, 3, 7, 70)
 FORMATS = RowFormat
+_COUNTED_BYTES = 64 << 20
+"""Of a checkpoint that is read once more to count its rows: a fraction of a second."""
 
 
 def read(
@@ -71,6 +77,17 @@ def read(
     else:
         types = [{"name": column.name, "type": type_json(column.data_type)} for column in scan.columns]
         about = {"version": scan.version, "columns": types}
-        result = RowsResult(Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan), most)
+        count = partial(_count_rows, found) if where is None else lambda: None
+        rows = Rows("deltacli.read", "row", opened.uri, about, scan.schema, scan, count=count)
+        result = RowsResult(rows, most)
     run.write(result)
     note_what_is_missing(run, result.written, most)
+
+
+def _count_rows(snapshot: Snapshot) -> int | None:
+    """Return how many rows a version has; None where the log does not say, or is too large to count for a footer."""
+    checkpoint = snapshot.segment.checkpoint
+    size_bytes = 0 if checkpoint is None else sum(file.size_bytes for file in checkpoint.files)
+    if size_bytes > _COUNTED_BYTES or snapshot.sidecars:
+        return None
+    return snapshot.counts()[0].rows

@@ -54,9 +54,14 @@ class Column(Generic[Row]):
     """A bar in place of the text, drawn on so many cells (`least`). Such a column is shown only where rich draws, and
     left out where the text of every row is empty.
     """
+    subtitle: str | None = None
+    """What stands below the title on a drawn screen, such as the type of the values."""
 
     def heading(self) -> str:
         return visible(self.title or self.name)
+
+    def below_heading(self) -> str:
+        return visible(self.subtitle or "")
 
     def shown(self, row: Row) -> str:
         return for_screen(self.text(row) if self.text else exact(self.value(row)))

@@ -63,7 +63,8 @@ def write_table(
     else:
         chosen, texts, widths = _fitted(columns, rows, terminal, keep_empty=keep_empty)
     notes = [note(row) if note else None for row in rows]
-    lines = [_heading(terminal, chosen, widths)] if chosen and heading else []
+    lines = _headings(terminal, chosen, widths) if chosen and heading else []
+    titles = max(len(lines), 1)
     for row, cells_of_row, remark in zip(rows, texts, notes, strict=True):
         if remark is not None:
             text = visible(remark) if terminal.width is None else shorten(visible(remark), terminal.width)
@@ -71,18 +72,26 @@ def write_table(
         else:
             lines.append(_line(terminal, chosen, widths, cells_of_row, row))
     if heading and terminal.width is not None:
-        keep_heading(sink)
+        keep_heading(sink, titles)
     if lines:
         sink.write(encoded("\n".join(lines) + "\n"))
     return [column.name for column in chosen]
 
 
-def _heading(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> str:
-    titles = [
-        pad(shorten(column.heading(), width), width, right=column.right)
-        for column, width in zip(columns, widths, strict=True)
-    ]
-    return terminal.paint(GAP.join(titles).rstrip(), Style.HEADING)
+def _headings(terminal: Terminal, columns: Sequence[Column[Any]], widths: Sequence[int]) -> list[str]:
+    """The titles of the columns, and on a screen a line of their subtitles, if there are any."""
+
+    def line(texts: Sequence[str]) -> str:
+        padded = [
+            pad(shorten(text, width), width, right=column.right)
+            for text, column, width in zip(texts, columns, widths, strict=True)
+        ]
+        return GAP.join(padded).rstrip()
+
+    titles = [terminal.paint(line([column.heading() for column in columns]), Style.HEADING)]
+    if terminal.width is not None and any(column.subtitle for column in columns):
+        titles.append(terminal.paint(line([column.below_heading() for column in columns]), Style.QUIET))
+    return titles
 
 
 def _line(
@@ -104,7 +113,8 @@ def _painted(terminal: Terminal, text: str, style: Style | Role) -> str:
 
 def _natural_widths(columns: Sequence[Column[Any]], texts: Sequence[Sequence[str]]) -> list[int]:
     return [
-        max([cells(column.heading()), *(cells(row[index]) for row in texts)]) for index, column in enumerate(columns)
+        max([cells(column.heading()), cells(column.below_heading()), *(cells(row[index]) for row in texts)])
+        for index, column in enumerate(columns)
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -14,14 +14,22 @@ from deltacli.cli.render.json import EncodedItems, envelope
 from deltacli.cli.render.pieces import block_of, pieces
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, grid_of
-from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.cli.terminal.term import Style, Terminal, encoded
 from deltacli.errors import Unreadable
+from deltacli.units import format_count, plural
 
 if TYPE_CHECKING:
     import pyarrow
 
 NULL = "null"
 _NEVER_CUT = 1 << 20
+_CHANGE_TYPE = "_change_type"
+_CHANGES = {
+    "insert": Style.GOOD,
+    "delete": Style.REMOVAL,
+    "update_preimage": Style.CHANGE,
+    "update_postimage": Style.CHANGE,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +47,8 @@ class Rows:
     batches: Iterable[pyarrow.RecordBatch]
     first: tuple[str, ...] = ()
     """The columns that stay longest on a narrow screen."""
+    count: Callable[[], int | None] = lambda: None
+    """Counts the rows that there are, as far as that is known; called only for a screen that does not show all."""
 
 
 @dataclass(slots=True)
@@ -90,8 +100,10 @@ class RowsResult(FramedResult):
         columns = _screen_columns(self._rows)
         if terminal.width is None and not terminal.colour:
             write_aligned(sink, columns, map(_texts, pieces(self._batches)), keep_empty=True)
-        else:
-            _write_screens(sink, terminal, columns, self._batches, self.written)
+            return
+        shown = _write_screens(sink, terminal, columns, self._batches, self.written)
+        footer = _footer(shown, self._rows, self.written)
+        sink.write(encoded(f"\n{terminal.paint(footer, Style.QUIET)}\n"))
 
     def _end(self) -> dict[str, Any]:  # Any: JSON values
         return {"complete": not self.written.was_cut}
@@ -164,13 +176,14 @@ def _write_screens(
     columns: Sequence[Column[tuple[str | None, ...]]],
     batches: Iterable[pyarrow.RecordBatch],
     written: Written,
-) -> None:
+) -> int:
+    """Draw up to a thousand rows; write more of them in screens of a thousand. Return how many there were."""
     from deltacli.cli.render.data.values import text_column
 
-    heading = True
+    heading, count = True, 0
 
-    def show(held: Sequence[tuple[str | None, ...]]) -> None:
-        shown = set(write_table(sink, terminal, columns, held, heading=heading, keep_empty=True))
+    def show(rows: Sequence[tuple[str | None, ...]], *, is_part: bool) -> None:
+        shown = set(write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part))
         written.left_out |= dict.fromkeys(column.name for column in columns if column.name not in shown)
 
     held: list[tuple[str | None, ...]] = []
@@ -179,11 +192,23 @@ def _write_screens(
             part = piece.slice(start, ROWS_PER_SCREEN)
             texts = [text_column(column).to_pylist() for column in part.columns]
             held += zip(*texts, strict=True) if texts else [()] * part.num_rows
-            if len(held) >= ROWS_PER_SCREEN:
-                show(held)
-                held, heading = [], terminal.is_terminal
+            count += part.num_rows
+            if len(held) > ROWS_PER_SCREEN:
+                show(held[:ROWS_PER_SCREEN], is_part=True)
+                held, heading = held[ROWS_PER_SCREEN:], terminal.is_terminal
     if held or heading:
-        show(held)
+        show(held, is_part=count > len(held))
+    return count
+
+
+def _footer(shown: int, rows: Rows, written: Written) -> str:
+    """How many rows of how many are shown."""
+    if not written.was_cut:
+        return plural(shown, "row")
+    total = rows.count()
+    if total is None or total <= shown:
+        return f"the first {plural(shown, 'row')}"
+    return f"{format_count(shown)} of {plural(total, 'row')}"
 
 
 def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
@@ -191,6 +216,8 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
     import pyarrow as pa
 
     found: list[Column[tuple[str | None, ...]]] = []
+    kinds = {column["name"]: _type_name(column["type"]) for column in rows.about.get("columns", ())}
+    change = rows.schema.names.index(_CHANGE_TYPE) if _is_change(rows) else None
     for index, column in enumerate(rows.schema):
         kind = column.type
         is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
@@ -199,10 +226,11 @@ def _screen_columns(rows: Rows) -> list[Column[tuple[str | None, ...]]]:
             Column(
                 column.name,
                 partial(_shown, index),
-                style=partial(_style, index),
+                style=partial(_style, index, change),
                 right=is_number,
                 priority=-1 if column.name in rows.first else index,
                 least=_NEVER_CUT if is_whole else 8,
+                subtitle=kinds.get(column.name),
             )
         )
     return found
@@ -213,5 +241,25 @@ def _shown(index: int, row: tuple[str | None, ...]) -> str:
     return NULL if value is None else value
 
 
-def _style(index: int, row: tuple[str | None, ...]) -> Style:
-    return Style.QUIET if row[index] is None else Style.PLAIN
+def _style(index: int, change: int | None, row: tuple[str | None, ...]) -> Style:
+    """The look of a value: null is dim, rows of a change feed have the colour of their change."""
+    if row[index] is None:
+        return Style.QUIET
+    return Style.PLAIN if change is None else _CHANGES.get(row[change] or "", Style.PLAIN)
+
+
+def _is_change(rows: Rows) -> bool:
+    return rows.line == "change" and _CHANGE_TYPE in rows.schema.names
+
+
+def _type_name(kind: Any) -> str:  # Any: a type of a schema as JSON
+    """A type in short: `array<long>`, `struct`."""
+    match kind:
+        case str():
+            return kind
+        case {"type": "array", "elementType": element}:
+            return f"array<{_type_name(element)}>"
+        case {"type": "map", "keyType": key, "valueType": value}:
+            return f"map<{_type_name(key)}, {_type_name(value)}>"
+        case _:
+            return "struct"

@@ -152,13 +152,13 @@ def _write_screens(sink: BinaryIO, terminal: Terminal, batches: Sequence[pyarrow
             sink.write(b"\n")
             write_aligned(sink, columns, (texts_of(columns, batch) for batch in batches), keep_empty=True)
         return
-    heading = True
+    heading, is_part = True, sum(batch.num_rows for batch in batches) > ROWS_PER_SCREEN
     for batch in batches:
         for start in range(0, batch.num_rows, ROWS_PER_SCREEN):
             rows = batch.slice(start, ROWS_PER_SCREEN).to_pylist()
             if heading:
                 sink.write(b"\n")
-            write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True)
+            write_table(sink, terminal, columns, rows, heading=heading, keep_empty=True, is_part=is_part)
             heading = False
 
 

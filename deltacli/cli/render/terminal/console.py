@@ -15,7 +15,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from deltacli.cli.render.terminal.theme import LOOKS, Role
-from deltacli.cli.terminal.term import Terminal, cells, encoded, for_screen
+from deltacli.cli.terminal.term import Terminal, cells, encoded, for_screen, shorten
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -79,6 +79,15 @@ class Canvas:
                 case value, role:
                     whole.append_text(self.text(value, role))
         return whole
+
+    def cut(self, text: str, width: int, *, keep_end: bool = False) -> str:
+        """Cut a text that can be shown to a number of cells; in ASCII the ellipsis takes three."""
+        if cells(text) <= width:
+            return text
+        if not self.is_ascii:
+            return shorten(text, width, keep_end=keep_end) if width > 0 else ""
+        kept = max(width - 3, 0)
+        return "..."[:width] + text[len(text) - kept :] if keep_end else text[:kept] + "..."[:width]
 
     def hanging(self, text: Text, indent: int) -> Text:
         """Return a text whose lines but the first are indented."""

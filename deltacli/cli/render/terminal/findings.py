@@ -23,7 +23,7 @@ from deltacli.cli.render.validate.report import (
     worst_first,
 )
 from deltacli.cli.render.validate.verdict import TableVerdict, all_sentence, judge
-from deltacli.cli.terminal.term import cells, shorten
+from deltacli.cli.terminal.term import cells
 from deltacli.delta.rules.framework.base import Finding, Severity
 from deltacli.units import format_count, plural
 
@@ -113,12 +113,12 @@ def quoted_line(canvas: Canvas, excerpt: Excerpt, finding: Finding) -> Text:
         return canvas.joined([(margin, Role.QUIET), (before, Role.QUIET), (field, Role.ERROR), (after, Role.QUIET)])
     room = max(canvas.width - 2 * _INDENT - len(margin), 8)
     start, middle, end = (canvas.plain(part) for part in (before[-_CONTEXT:], field[:_CONTEXT], after[:_CONTEXT]))
-    middle = _cut(canvas, middle, room)
+    middle = canvas.cut(middle, room)
     if not field:
-        return canvas.joined([(margin, Role.QUIET), (_cut(canvas, canvas.plain(before[:_CONTEXT]), room), Role.QUIET)])
+        return canvas.joined([(margin, Role.QUIET), (canvas.cut(canvas.plain(before[:_CONTEXT]), room), Role.QUIET)])
     beside = room - cells(middle)
-    start = _cut(canvas, start, max(beside // 2, beside - cells(end)), keep_end=True)
-    end = _cut(canvas, end, beside - cells(start))
+    start = canvas.cut(start, max(beside // 2, beside - cells(end)), keep_end=True)
+    end = canvas.cut(end, beside - cells(start))
     quote = canvas.joined([(margin, Role.QUIET), (start, Role.QUIET), (middle, Role.ERROR), (end, Role.QUIET)])
     blank = " " * (len(margin) - 2) + bar + " " * cells(start)
     quote.append("\n").append_text(
@@ -126,16 +126,6 @@ def quoted_line(canvas: Canvas, excerpt: Excerpt, finding: Finding) -> Text:
     )
     quote.no_wrap = True
     return quote
-
-
-def _cut(canvas: Canvas, text: str, width: int, *, keep_end: bool = False) -> str:
-    """Cut a text that can be shown to a number of cells; in ASCII the ellipsis has three."""
-    if cells(text) <= width:
-        return text
-    if not canvas.is_ascii:
-        return shorten(text, width, keep_end=keep_end) if width > 0 else ""
-    kept = max(width - 3, 0)
-    return f"...{text[len(text) - kept :]}" if keep_end else f"{text[:kept]}..."
 
 
 def _draw_by_path(canvas: Canvas, table: CheckedTable, view: FindingsView, quotes: _Quotes) -> None:

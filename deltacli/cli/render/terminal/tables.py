@@ -13,7 +13,6 @@ from rich.text import Text
 from deltacli.cli.render.columns import GAP, Column, Row, fit, spread, with_values
 from deltacli.cli.render.terminal.console import Canvas, measured
 from deltacli.cli.render.terminal.theme import Role, role_of
-from deltacli.cli.terminal.term import shorten
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -37,7 +36,7 @@ def draw_table(
     """Draw rows and return the names of the columns shown. `note` gives a row that is a red rule instead."""
     texts = [[canvas.plain(column.shown(row)) for column in columns] for row in rows]
     natural = [
-        max([cell_len(column.heading()), *(cell_len(measured(row[index])) for row in texts)])
+        max(_title_cells(column), *(cell_len(measured(row[index])) for row in texts), 0)
         if column.picture is None
         else max(cell_len(column.heading()), column.least)
         for index, column in enumerate(columns)
@@ -85,13 +84,13 @@ def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int]
         pad_edge=False,
         padding=(0, 1, 0, 0),
         show_header=heading,
-        header_style=str(Role.HEADING),
+        header_style="",
         border_style=str(Role.FRAME),
     )
     for column, width in zip(columns, widths, strict=True):
         is_whole = not column.folds and not canvas.never_cuts
         table.add_column(
-            canvas.text(shorten(column.heading(), width), Role.HEADING, folds=False),
+            _title(canvas, column, width),
             justify="right" if column.right else "left",
             width=width,
             no_wrap=is_whole,
@@ -100,12 +99,23 @@ def _table(canvas: Canvas, columns: Sequence[Column[Any]], widths: Sequence[int]
     return table
 
 
+def _title_cells(column: Column[Any]) -> int:
+    return max(cell_len(column.heading()), cell_len(column.below_heading()))
+
+
+def _title(canvas: Canvas, column: Column[Any], width: int) -> Text:
+    """The name of a column, and below it what its values are."""
+    title = (canvas.cut(column.heading(), width), Role.HEADING)
+    kind = (canvas.cut(column.below_heading(), width), Role.TYPE)
+    return canvas.joined([title, *([Text("\n"), kind] if column.subtitle else [])], folds=False)
+
+
 def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int) -> Text:
     if column.picture is not None:
         return column.picture(row, canvas, width)
     folds = column.folds or canvas.never_cuts
     role = role_of(column.style(row)) if column.style else Role.PLAIN
-    shown = value if folds else shorten(value, width, keep_end=column.keep_end)
+    shown = value if folds else canvas.cut(value, width, keep_end=column.keep_end)
     return Text(measured(shown), str(role), overflow="fold" if folds else "ellipsis", no_wrap=not folds)
 
 

@@ -160,7 +160,7 @@ def _screen_columns() -> list[Column[Row]]:
             least=19,
             title="modified (UTC)",
         ),
-        Column("reason", lambda row: row["reason"], text=_reason, priority=1, least=11),
+        Column("reason", lambda row: row["reason"], text=_reason, priority=1, least=15),
         Column(
             "removedAtVersion",
             lambda row: row["removedAtVersion"],
