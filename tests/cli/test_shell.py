@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -97,4 +98,7 @@ def test_a_command_that_would_lose_a_secret_is_not_suggested(sample: Path) -> No
         run.note("next: deltacli history s3://user:hunter2@host/t")
         run.note(f"next: deltacli history {sample}")
 
-    assert [f"next: deltacli history {sample}"] == said
+        replace(run, colours_notes=True).note("next: deltacli history t")
+        replace(run, colours_notes=True).note("note: plain")
+
+    assert [f"next: deltacli history {sample}", "\x1b[1;36mnext: deltacli history t\x1b[0m", "note: plain"] == said

@@ -34,7 +34,7 @@ from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.targets import require_directory, require_target
 from deltacli.cli.render.json import dumps
 from deltacli.cli.terminal.output import open_sink
-from deltacli.cli.terminal.term import Terminal, close_live_line, detect_terminal, say, say_json
+from deltacli.cli.terminal.term import Style, Terminal, close_live_line, colours_stderr, detect_terminal, say, say_json
 from deltacli.clock import Clock, fixed_clock, system_clock
 from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
@@ -127,6 +127,8 @@ class Run:
     is_paged: bool = True
     retry_budget_ms: int | None = None
     allow_external: tuple[str, ...] = ()
+    colours_notes: bool = False
+    """Notes go to a terminal that shows colour."""
     _stores: list[Stores] = field(default_factory=list)
 
     @property
@@ -161,6 +163,8 @@ class Run:
             return
         if self.log_is_json:
             say_json(dumps({"type": "note", "message": text.removeprefix("note: ")}))
+        elif self.colours_notes and text.startswith("next: "):
+            say(self.terminal._replace(colour=True).paint(text, Style.NEXT))
         else:
             say(text)
 
@@ -294,6 +298,7 @@ def make_run(
         is_paged=not no_pager,
         retry_budget_ms=retry_budget_of(retry_budget, settings.get("retry_budget"), configuration),
         allow_external=(*settings.get("allow_external", ()), *(allow_external or ())),
+        colours_notes=colours_stderr(colours),
     )
 
 

@@ -37,6 +37,7 @@ class Style(StrEnum):
     CHANGE = "33"
     REMOVAL = "31"
     PROBLEM = "1;31"
+    NEXT = "1;36"
 
 
 class Terminal(NamedTuple):
@@ -77,6 +78,14 @@ def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
     if is_terminal:
         return Terminal(is_terminal, max(shutil.get_terminal_size((80, 24)).columns, 20), wanted)
     return Terminal(is_terminal, _forced_width(environment.get("COLUMNS", "")) if is_forced else None, wanted)
+
+
+def colours_stderr(colour: str) -> bool:
+    """Return whether notes on stderr have colour: `colour` is auto, always or never, and stderr is a terminal."""
+    environment = os.environ
+    if colour == "never" or environment.get("NO_COLOR") or not sys.stderr.isatty():
+        return False
+    return colour == "always" or environment.get("TERM") != "dumb"
 
 
 def _forced_width(columns: str) -> int:

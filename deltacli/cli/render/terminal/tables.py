@@ -107,7 +107,8 @@ def _title(canvas: Canvas, column: Column[Any], width: int) -> Text:
     """The name of a column, and below it what its values are."""
     title = (canvas.cut(column.heading(), width), Role.HEADING)
     kind = (canvas.cut(column.below_heading(), width), Role.TYPE)
-    return canvas.joined([title, *([Text("\n"), kind] if column.subtitle else [])], folds=False)
+    below: tuple[Text | tuple[str, Role], ...] = (Text("\n"), kind) if column.subtitle else ()
+    return canvas.joined([title, *below], folds=False)
 
 
 def _cell(canvas: Canvas, column: Column[Row], row: Row, value: str, width: int) -> Text:

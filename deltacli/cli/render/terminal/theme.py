@@ -73,6 +73,7 @@ _ROLES: Mapping[Style, Role] = {
     Style.CHANGE: Role.CHANGED,
     Style.REMOVAL: Role.DELETES,
     Style.PROBLEM: Role.ERROR,
+    Style.NEXT: Role.NEXT,
 }
 
 _OPERATIONS: tuple[tuple[Role, tuple[str, ...]], ...] = (
