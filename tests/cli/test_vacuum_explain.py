@@ -46,7 +46,7 @@ def test_one_file_is_explained_with_the_commits_that_name_it(
     assert (VacuumRequest(retention_ms=DAY_MS), "day=1/a b.parquet") == asked[0]
     assert [
         "file     day=1/a b.parquet",
-        "verdict  kept",
+        "verdict  keep",
         "why      Version 3 removed it within the retention.",
         "size     1.0 KiB",
         "written  2026-01-01 09:00:00 UTC",

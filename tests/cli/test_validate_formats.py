@@ -7,6 +7,7 @@ import io
 import json
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -360,3 +361,19 @@ def test_sarif_keeps_what_a_name_was() -> None:
     document = json.loads(text)
     assert not CONTROL.search(text[:-1])
     assert TRICKS == document["runs"][0]["results"][0]["properties"]["seen"]
+
+
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_report_of_more_findings_than_are_drawn_is_a_line_for_each_errors_first(*, by_path: bool) -> None:
+    report = nasty()
+    table = report.tables[0]
+    note = table.findings[0]._replace(severity=Severity.INFO)
+    error = note._replace(severity=Severity.ERROR)
+    many = replace(report, tables=(replace(table, findings=(note,) * 1_000 + (error,)),))
+    sink = io.BytesIO()
+
+    FindingsResult(many, brief=True, by_path=by_path).draw(sink, Terminal(True, 80, False))
+
+    lines = [line for line in sink.getvalue().decode().splitlines() if f"[{note.rule.id}]" in line]
+    assert 1_001 == len(lines)
+    assert ": error: " in lines[-1 if by_path else 0]

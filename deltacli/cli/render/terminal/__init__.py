@@ -21,6 +21,8 @@ Two functions draw most results without a change to their callers: `render.colum
 
 `bars.py`: `bar`, `split_bar` (what was added and what was removed) and `sparkline`.
 
+`plans.py`: `plan_table` (delete, keep, unrecognized), `version_strip`, `refusal_rows`, and `draw_parts` for the whole.
+
 Everything else (`history.py`, `snapshot.py`, `schema_tree.py` …) makes renderables of the objects of one operation.
 
 Texts that come from a table go through `Canvas.text`, which shows control and direction characters as escapes. Strings

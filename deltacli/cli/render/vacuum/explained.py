@@ -11,15 +11,17 @@ from deltacli.units import format_moment
 if TYPE_CHECKING:
     from deltacli.operations.vacuum.explain import ExplainedCommit, Explanation
 
-_STYLES = {"goes": Style.REMOVAL, "kept": Style.GOOD}
+_VERDICTS = {"goes": ("delete", Style.REMOVAL), "kept": ("keep", Style.GOOD)}
+"""Verdict in documents -> the word that people read, and its look."""
 
 
 def explanation_sections(table: str, explanation: Explanation) -> list[Section]:
     """The verdict, why, what is known of the file, and the commits that name it, in order."""
+    verdict, style = _VERDICTS.get(explanation.verdict, (explanation.verdict, Style.PLAIN))
     sections = [
         Section("table", [table]),
         Section("file", [explanation.path], is_cut=False),
-        Section("verdict", [explanation.verdict], _STYLES.get(explanation.verdict, Style.PLAIN)),
+        Section("verdict", [verdict], style),
         Section("why", [explanation.why], is_cut=False),
         *(Section(name, [text], is_cut=False) for name, text in explanation.facts),
         Section("commits", [_commit(commit) for commit in explanation.commits], is_cut=False),

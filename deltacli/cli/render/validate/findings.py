@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.text_form import write_table
-from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, Counts, ValidationReport, place_name
+from deltacli.cli.render.validate.report import (
+    SEVERITY_WORDS,
+    CheckedTable,
+    Counts,
+    ValidationReport,
+    place_name,
+    worst_first,
+)
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Fix, Severity
@@ -33,7 +41,8 @@ def draw_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view
         return
     sink.write(b"\n")
     for table in report.tables:
-        for line in _table_lines(table, terminal, brief=view.brief):
+        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=worst_first))
+        for line in _table_lines(replace(table, findings=ordered), terminal, brief=view.brief):
             sink.write(encoded(f"{line}\n"))
 
 
