@@ -1,1 +1,1 @@
-"""The Python API: `Table` and what opens one, above every operation."""
+"""The Python API: `Table` and `open_table`, on top of the operations."""

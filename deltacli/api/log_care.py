@@ -1,4 +1,4 @@
-"""Care of the log from Python: what the commands below `deltacli log` do, as methods of a table."""
+"""Maintenance of the log from Python: the commands of `deltacli log` as methods of a table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ExpiryResult(NamedTuple):
-    """A plan, and what became of it; None where it was not executed."""
+    """A plan and its outcome; None where it was not executed."""
 
     plan: ExpiryPlan
     outcome: ExpiryOutcome | None
@@ -49,13 +49,13 @@ class LogCare(TableHandle):
         keep_versions: Sequence[int] = (),
         dry_run: bool = False,
     ) -> ExpiryResult:
-        """Delete the files of the log that no kept version needs, and return the plan with what became of it.
+        """Delete the files of the log that no kept version needs, and return the plan with its outcome.
 
-        `retention_ms` (default: the table's own) keeps younger commits; less than the table's own needs
-        `allow_retention_below_ms`, which names that. `keep_versions` stay readable, whatever their age. `dry_run` only
-        plans: the outcome is None, and refusals are in the plan.
+        `retention_ms` (default: the table's own) keeps newer commits; a shorter one than the table's own needs
+        `allow_retention_below_ms` with the table's value. `keep_versions` remain readable, whatever their age.
+        `dry_run` only plans: the outcome is None, and refusals are in the plan.
 
-        Raises Refused, with nothing deleted, where a guard stops it (`expire.*`); PartlyDone where files could not be
+        Raises Refused, with nothing deleted, where a guard objects (`expire.*`); PartlyDone where files could not be
         deleted; StorageFailed; and what `snapshot` raises. Spec: Metadata Cleanup.
         """
         from deltacli.operations.log.expire import ExpiryRequest, execute_expiry, plan_expiry, require_done, with_proof
@@ -104,10 +104,10 @@ class LogCare(TableHandle):
     def backup_log(self, destination: str, *, full: bool = False) -> BackupResult:
         """Copy the log to a directory (a path or URI) that a later run adds to, and return what was copied.
 
-        Copies are read back and compared. `full` compares every file by its digest, not by size and time.
+        Copies are read back and compared. `full` compares every file by digest instead of by size and time.
 
-        Raises UsageError where table and backup lie in each other, Refused where the directory holds something else,
-        StorageFailed, and NotATable.
+        Raises UsageError where one of table and backup contains the other, Refused where the directory has other
+        content, StorageFailed, and NotATable.
         """
         from deltacli.operations.log.log_backup import execute_backup, plan_backup
 
@@ -122,7 +122,8 @@ class LogCare(TableHandle):
         `replace` also replaces files that differ. `dry_run` only plans.
 
         Raises Unreadable for a directory without a backup, or with a damaged one; Refused, with nothing written, where
-        it is of another table or the result would not be one log; ConflictLost where a writer was first; StorageFailed.
+        it is of another table or the result would mix two histories; ConflictLost where a writer was first;
+        StorageFailed.
         """
         from deltacli.operations.log.log_restore import plan_restore
         from deltacli.operations.log.restore_execute import execute_restore

@@ -49,12 +49,12 @@ def open_table(
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
-    """Return the table at a path or URI; nothing is read before it is asked for. `progress` is told how far it is.
-    `retry_budget` limits how long a request to a store is repeated; zero: never.
+    """Return the table at a path or URI, without reading anything yet. `progress` receives the progress of operations.
+    `retry_budget` limits how long a request to a store is retried; zero: never.
 
-    `allow_external`: paths and URIs below which files outside the table may be opened, as a shallow clone needs; what
-    the table names elsewhere raises PathExternal. Hints of errors name the table as it is given here. Raises UsageError
-    for an unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
+    `allow_external`: paths and URIs below which files outside the table may be opened, as needed for a shallow clone;
+    other files outside raise PathExternal. Hints of errors name the table as given here. Raises UsageError for an
+    unsupported scheme, an extra that is not installed, and a prefix without a directory, host or bucket.
     """
     name = os.fspath(uri) if isinstance(uri, os.PathLike) else uri
     if not isinstance(name, str):
@@ -71,7 +71,7 @@ def open_table(
 
 
 def _prefixes(allow_external: Sequence[str]) -> Allowed:
-    """Where files outside the table may be opened. Raises UsageError."""
+    """Return the prefixes below which files outside the table may be opened. Raises UsageError."""
     if not allow_external:
         return NOTHING
     from deltacli.work.rows.table_files import read_prefixes
@@ -80,7 +80,7 @@ def _prefixes(allow_external: Sequence[str]) -> Allowed:
 
 
 def _retry(uri: str, budget: timedelta) -> Retry | None:
-    """How long requests are repeated; None for a local path."""
+    """Return the retry policy of requests; None for a local path."""
     if "://" not in uri:
         return None
     from deltacli.storage.retry import Retry
@@ -89,7 +89,7 @@ def _retry(uri: str, budget: timedelta) -> Retry | None:
 
 
 def _end_of_range(version: int | None, timestamp: datetime | date | None, name: str) -> int | VersionTime | None:
-    """One end of a range of versions. Raises UsageError."""
+    """Return one end of a range of versions. Raises UsageError."""
     from deltacli.operations.table.time_travel import VersionTime
 
     if version is not None and timestamp is not None:
@@ -103,7 +103,7 @@ class Table(LogCare):
     """A Delta table in one directory of a store: a handle with every operation as a method."""
 
     def __repr__(self) -> str:
-        """The path and, once something was read, the newest version that was seen; nothing is read for it."""
+        """Return the path and, if already known, the newest version that was read; reads nothing."""
         seen = "" if self.newest_seen is None else f", newest_seen={self.newest_seen}"
         return f"Table({without_secrets(self.uri)!r}{seen})"
 
@@ -124,7 +124,7 @@ class Table(LogCare):
         """Rebuild the newest version, `version`, or the newest one committed at or before `timestamp`: a datetime with
         its time zone, or a date, which is midnight UTC. `timestamp_ms` is the same in epoch milliseconds.
 
-        Raises UsageError for arguments of another type and for more than one of them; NotATable, VersionAbsent,
+        Raises UsageError for arguments of a wrong type and for more than one of them; NotATable, VersionAbsent,
         LogIncomplete, CommitCorrupt, CheckpointUnreadable, ProtocolUnsupported.
         """
         from deltacli.operations.table.time_travel import find_snapshot
@@ -144,14 +144,14 @@ class Table(LogCare):
         limit: int | None = None,
     ) -> Changes:
         """Return the changes of rows of the versions from `from_version` to `to_version` (None: the newest), both
-        included, to be iterated over as Arrow batches. In their place `from_timestamp` is the first version committed
+        included, as an iterable of Arrow batches. Instead of versions, `from_timestamp` is the first version committed
         at or after a datetime, `to_timestamp` the last one committed at or before it.
 
-        A `from_version` one above the newest, where `to_version` is None, is an empty result: nothing is new yet.
+        A `from_version` one above the newest, where `to_version` is None, returns an empty result.
         The columns of the last version, or `columns` of them, are followed by `_change_type` (`insert`, `delete`,
         `update_preimage`, `update_postimage`), `_commit_version` and `_commit_timestamp` (microseconds, UTC); `where`
-        and `limit` are as in `Snapshot.scan`, and `where` may look at these three. Raises what `snapshot` raises, and
-        VersionAbsent where the commit of a version is gone; iterating raises DataUnreadable.
+        and `limit` are as in `Snapshot.scan`, and `where` may use these three. Raises what `snapshot` raises, and
+        VersionAbsent where the commit of a version is missing; iterating raises DataUnreadable.
         """
         from deltacli.operations.read.changes import read_range
         from deltacli.operations.table.time_travel import find_range
@@ -159,7 +159,7 @@ class Table(LogCare):
         first = _end_of_range(from_version, from_timestamp, "from")
         last = _end_of_range(to_version, to_timestamp, "to")
         if first is None:
-            raise UsageError("the changes have no beginning", facts={"expected": "from_version or from_timestamp"})
+            raise UsageError("the range of changes has no begin", facts={"expected": "from_version or from_timestamp"})
         span = find_range(self, first, last)
         return read_range(self, span, columns=columns, where=where, limit=optional_count(limit, "limit"))
 
@@ -176,7 +176,7 @@ class Table(LogCare):
         """Check the table against the rules of a level (`log`, `storage`); `select` and `ignore` are globs over rule
         ids, `max_findings` is the limit for each rule (0: none).
 
-        Works on tables that can't be opened. Raises NotATable only where there is nothing at the path.
+        Works on tables that cannot be opened. Raises NotATable only where the path does not exist.
         """
         from deltacli.operations.validate.validate import validate_table
 
@@ -211,17 +211,17 @@ class Table(LogCare):
         """Write a checkpoint of the newest version, or of `version`, and return what was done.
 
         `layout`: `classic`, `multi-part` (with `parts`, or `rows_per_file`) or `v2` (with at most `rows_per_file`
-        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as the table's policy says. `stats`: in which
-        columns statistics go, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing before so many commits have
-        come since the last checkpoint. `force` writes it again where it is already. `dry_run` only counts.
+        actions in a sidecar, and `v2_top` `json` or `parquet`); None: as in the table's policy. `stats`: the columns of
+        statistics, `keep`, `json`, `struct` or `both`. `if_behind`: do nothing unless this many commits were made since
+        the last checkpoint. `force` rewrites an existing one. `dry_run` only counts.
 
-        Of the result, `skipped` tells that nothing was to do, `files` are paths below the table with their size in
-        bytes and their rows, `actions` counts by kind, `hint_version` is the version that `_last_checkpoint` names
-        afterwards, None where it does not name this one.
+        In the result, `skipped` is True where nothing had to be done, `files` are paths relative to the table with
+        their size in bytes and their rows, `actions` are counts by kind, `hint_version` is the version that
+        `_last_checkpoint` names afterwards, None where it does not name this one.
 
-        Raises UsageError for arguments that contradict each other; Refused where the protocol, the state of the log or
+        Raises UsageError for conflicting arguments; Refused where the protocol, the state of the log or
         the version's checksum file forbids it, among them NoAtomicCreate for a store that is read-only; StorageFailed,
-        with nothing published where the file does not read back as it was meant (`checkpoint.not-proven`); and what
+        with nothing published where the file does not read back as expected (`checkpoint.not-proven`); and what
         `snapshot` raises.
         """
         from deltacli.operations.checkpoint.checkpoint import make_request, plan_checkpoint, write_checkpoint
@@ -248,15 +248,15 @@ class Table(LogCare):
         check_files: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> WideningOutcome:
-        """Give columns wider types in one commit, and return what was done: pairs of a column path and a type.
+        """Widen the types of columns in one commit, and return the outcome: pairs of a column path and a type.
 
-        `enable` consents to set `delta.enableTypeWidening`, `upgrade_protocol` to add the features that are missing,
-        `check_files` looks into every data file before. `commit_metadata` are keys for the commitInfo, where
+        `enable` allows to set `delta.enableTypeWidening`, `upgrade_protocol` to add missing features, `check_files`
+        checks every data file first. `commit_metadata` are keys for the commitInfo, where
         `userMetadata` is that field. `committed_version` is None where every column has its type.
 
-        Raises UsageError for columns and types that are none; Refused, with nothing changed, where a guard stops it
-        (`widen.*`) or the protocol forbids to write; ConflictLost, OutcomeUnknown as every commit; and what `snapshot`
-        raises. Spec: Type Widening.
+        Raises UsageError for invalid columns and types; Refused, with nothing changed, where a guard objects
+        (`widen.*`) or the protocol forbids writing; ConflictLost and OutcomeUnknown like every commit; and what
+        `snapshot` raises. Spec: Type Widening.
         """
         from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type
 
@@ -291,16 +291,16 @@ class Table(LogCare):
         rate: float | None = None,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> VacuumResult:
-        """Delete the files that no retained version needs, and return the plan with what became of it.
+        """Delete the files that no retained version needs, and return the plan with its outcome.
 
-        `retention_ms` (default: the table's own): files that became unneeded longer ago go; less than the table's own
-        needs `allow_retention_below_ms`, which names that. `mode` is `full` (lists the table) or `lite` (reads the log
-        alone). `prefix` is a directory, `where` a condition on partition columns. `keep_versions` and what the tables
-        `protect_from` need stay. `max_delete` is a share or a size above which nothing is done, `rate` files a second
-        at most. `commit_metadata` are keys for the commitInfo of START and END. `dry_run` only plans: the outcome is
-        None, and refusals are in the plan.
+        `retention_ms` (default: the table's own): files unneeded for longer are deleted; a shorter one than the table's
+        own needs `allow_retention_below_ms` with the table's value. `mode` is `full` (lists the table) or `lite` (reads
+        the log only). `prefix` is a directory, `where` a condition on partition columns. Files of `keep_versions` and
+        of the tables `protect_from` are kept. `max_delete` is a share or a size above which nothing is done, `rate` the
+        maximum number of files per second. `commit_metadata` are keys for the commitInfo of START and END. `dry_run`
+        only plans: the outcome is None, and refusals are in the plan.
 
-        Raises Refused, with nothing deleted, where a guard stops it (`vacuum.*`) or the protocol forbids to write;
+        Raises Refused, with nothing deleted, where a guard objects (`vacuum.*`) or the protocol forbids writing;
         what commits raise; PartlyDone where files could not be deleted; and what `snapshot` raises.
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
@@ -346,7 +346,7 @@ class Table(LogCare):
         where `userMetadata` is that field. `dry_run` only plans. Of the result,
         `committed_version` is the version that was made, None where there was nothing to do.
 
-        Raises UsageError for values that are none; Refused, with nothing changed, for what the table can't have or
+        Raises UsageError for values that are none; Refused, with nothing changed, for what the table cannot have or
         the protocol forbids; ConflictLost, StorageFailed, OutcomeUnknown; and what `snapshot` raises.
         """
         from deltacli.operations.change.table_properties import PropertyEdits, change_properties, plan_properties

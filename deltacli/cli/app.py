@@ -45,28 +45,28 @@ _HELP = """Administer Delta Lake table directories, without a JVM.
 
 \b
 Examples:
-  deltacli history ./tbl                who changed it, when, how
-  deltacli snapshot ./tbl               its state now
-  deltacli snapshot ./tbl --version 3   its state then
-  deltacli read ./tbl --limit 5         its rows
-  deltacli changes ./tbl --from 3       what became of its rows since
-  deltacli checkpoint ./tbl             so that readers replay less
-  deltacli vacuum ./tbl --dry-run       files that no retained version needs
-  deltacli validate ./tbl               what is wrong with it
-  deltacli log cat ./tbl 3              the raw actions of a version
+  deltacli history ./tbl                show who changed it, when and how
+  deltacli snapshot ./tbl               show its current state
+  deltacli snapshot ./tbl --version 3   show its state at version 3
+  deltacli read ./tbl --limit 5         read five of its rows
+  deltacli changes ./tbl --from 3       show row changes since version 3
+  deltacli checkpoint ./tbl             write a checkpoint of its log
+  deltacli vacuum ./tbl --dry-run       list files that can be deleted
+  deltacli validate ./tbl               check it against the protocol
+  deltacli log cat ./tbl 3              print the actions of version 3
 """
 
 
 def build_app(at: Path | None = None) -> typer.Typer:
-    """Build the command tree: all of it, or what is at and below one place (everything else costs its import).
+    """Build the whole command tree, or only one place and what is below it, which avoids importing the rest.
 
-    At the root that is the commands; of groups only their help.
+    At the root these are the commands; of groups only their help is imported.
     """
     app = _make_group("deltacli", _HELP, "Help on a command: deltacli help COMMAND, or deltacli COMMAND --help.")
     app.callback()(_root)
     groups: dict[Path, typer.Typer] = {(): app}
     for name, text in GROUPS.items():
-        groups[name,] = _make_group(name, text, f"Every command explains itself: deltacli {name} COMMAND --help.")
+        groups[name,] = _make_group(name, text, f"Help on a command: deltacli {name} COMMAND --help.")
         app.add_typer(groups[name,])
     for name in below(at or ()):
         *above, last = name.split()
@@ -94,7 +94,7 @@ def _make_group(name: str, text: str, epilog: str) -> typer.Typer:
 
 
 def _exits(codes: Sequence[int]) -> str:
-    """The exit codes of a command as the end of its help, one per line."""
+    """Return the exit codes of a command, one per line, for the end of its help."""
     return "\b\nExit codes:\n" + "\n".join(f"  {code:<3} {EXIT_CODES[code]}" for code in codes)
 
 
@@ -106,14 +106,14 @@ def _print_version(is_wanted: bool) -> None:
 
 def _root(
     _version: bool = typer.Option(
-        False, "-V", "--version", help="Print the version and leave.", is_eager=True, callback=_print_version
+        False, "-V", "--version", help="Print the version and exit.", is_eager=True, callback=_print_version
     ),
 ) -> None:
     pass
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code; nothing but exit codes and text leaves here."""
+    """Run one command line and return its exit code. Raises nothing."""
     arguments = move_shared_options(help_as_option(argv))
     invocation.begin(arguments)
     choose_allocator()
@@ -122,18 +122,18 @@ def run(argv: Sequence[str]) -> int:
             try:
                 return _run(arguments)
             except Interrupted as interruption:
-                interruption.unwind()  # waits for the pieces in flight, while the line still says so
+                interruption.unwind()  # waits for tasks in flight while the progress line still shows it
                 raise
             finally:
                 close_live_line()
-    except Interrupted as interruption:  # also one that comes while the run is being left
+    except Interrupted as interruption:  # also a signal that arrives during cleanup
         _report_interruption(interruption, arguments)
-        give_up(sys.stdout, 1)  # whoever reads it may have stopped
+        give_up(sys.stdout, 1)  # the reader of the pipe may have exited
         return interruption.exit_code
 
 
 def _run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every fault has one."""
+    """Run one command and return its exit code; every fault maps to one."""
     path = path_of(arguments)
     asks_for_help = set(arguments) <= set(_ASK_FOR_HELP)
     try:
@@ -156,32 +156,33 @@ def _run(arguments: Sequence[str]) -> int:
         return UsageError.exit_code
     except PagerQuitError:
         return 0
-    except (ReaderGoneError, BrokenPipeError, SystemExit):  # typer leaves so when nobody reads the help
+    except (ReaderGoneError, BrokenPipeError, SystemExit):  # SystemExit: typer, when help meets a closed pipe
         give_up(sys.stdout, 1)
         return _READER_GONE
-    except Exception as error:  # noqa: BLE001  (the one place: what nobody expects has an exit code, too)
+    except Exception as error:  # noqa: BLE001  (the only such place: unexpected errors need an exit code, too)
         return _report_unexpected(error, arguments)
 
 
 def _report_unexpected(error: Exception, arguments: Sequence[str]) -> int:
-    """Report a fault that is no error of ours, and return its exit code."""
+    """Report an exception that is not a DeltacliError, and return its exit code."""
     if is_exhaustion(error):
         report_error(exhausted_by(error), arguments, _table_of(arguments))
         return MemoryExhausted.exit_code
     if not isinstance(error, OSError):
         _report_bug(error, arguments)
         return EXIT_BUG
-    # Stores translate theirs: what arrives here is stdout or a temporary file.
+    # Stores translate their own OSErrors: this one comes from stdout or a temporary file.
     reason = (error.strerror or str(error)).lower()
-    failure = StorageFailed(f"the result can't be written: {reason}", code="output.unwritable")
+    failure = StorageFailed(f"the result cannot be written: {reason}", code="output.unwritable")
     report_error(failure, arguments, _table_of(arguments))
     give_up(sys.stdout, 1)
     return failure.exit_code
 
 
 def _of_memory(error: DeltacliError) -> DeltacliError | None:
-    """The error of memory that a file was taken for damaged by, None where there is none: whoever takes faults of a
-    library for faults of bytes may miss one.
+    """Return the MemoryError among the causes of a fault, or None.
+
+    Code that takes errors of a library for damaged files may have wrapped one.
     """
     cause = error.__cause__ if error.exit_code == Unreadable.exit_code else None
     while cause is not None and not is_exhaustion(cause):
@@ -190,7 +191,7 @@ def _of_memory(error: DeltacliError) -> DeltacliError | None:
 
 
 def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) -> None:
-    """Say in one line what became of the run."""
+    """Report on one line that the run was interrupted and what it did."""
     if not wants_json(arguments):
         say(interruption.message)
         return
@@ -200,7 +201,7 @@ def _report_interruption(interruption: Interrupted, arguments: Sequence[str]) ->
 
 
 def report_usage(error: Exception, arguments: Sequence[str]) -> None:
-    """Write a fault of the command line the way every other error is written."""
+    """Write an error of the command-line parser in the form of all other errors."""
     message = str(getattr(error, "format_message", lambda: str(error))()).rstrip(".")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
     hint = " ".join(["deltacli", *path_in(arguments), "--help"])
@@ -216,12 +217,12 @@ def _report_bug(error: Exception, arguments: Sequence[str]) -> None:
         say_document(DeltacliError.code, EXIT_BUG, f"{type(error).__name__}: {error}", table=_table_of(arguments))
     else:
         say(visible(f"error: this is a bug in deltacli {__version__}: {type(error).__name__}: {error}"))
-        say("hint: run it again with -vv and report the traceback, with the names in it made anonymous")
+        say("hint: run it again with -vv and report the traceback, with private names removed")
     report_details(error, arguments)
 
 
 def _table_of(arguments: Sequence[str]) -> str | None:
-    """The table as the user wrote it: the first argument of the command."""
+    """Return the table as the user wrote it: the first argument of the command."""
     path = path_of(arguments)
     if not is_command(path) or path in WITHOUT_TABLE:
         return None
@@ -232,7 +233,7 @@ def _table_of(arguments: Sequence[str]) -> str | None:
 
 
 def _valued_options(path: Path) -> set[str]:
-    """The spellings of a command's options that take a value."""
+    """Return the spellings of a command's options that take a value."""
     command: Any = typer.main.get_command(build_app(path))  # Any: typer's own click
     for word in path:
         command = command.commands[word]

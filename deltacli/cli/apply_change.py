@@ -1,4 +1,4 @@
-"""Changing a setting of a table in one commit: the plan, the consent, what was done, and what to run next."""
+"""Run a change of a setting in one commit: plan, confirmation, result and next command."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
-    """Write a plan that is not carried out; with `has_next` say how it would be."""
+    """Write a plan that is not executed; with `has_next` name the command that executes it."""
     from deltacli.cli.render.settings import write_change
 
     write_change(run, plan, is_done=False)
@@ -28,7 +28,7 @@ def show_plan(run: Run, plan: Outcome, *, has_next: bool) -> None:
 
 
 def carry_out(run: Run, table: str, what: str, plan: Outcome, change: Callable[[], Outcome], *, yes: bool) -> None:
-    """Ask, commit, and write what was done. Raises Refused where nobody said yes, and what `change` raises."""
+    """Ask, commit, and write what was done. Raises Refused without confirmation, and what `change` raises."""
     from deltacli.cli.render.settings import write_change
 
     require_confirmation(run, what, yes=yes, show_plan=lambda: write_change(run, plan, is_done=False))

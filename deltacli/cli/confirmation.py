@@ -1,4 +1,4 @@
-"""Consent: nothing that changes a table is done unless somebody said yes, by an option or at a prompt."""
+"""Confirmation: a table is changed only after the user agreed, by an option or at a prompt."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _AHEAD_MS = 60_000
 
 
 def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[[], None]) -> None:
-    """Return where `what` may be done; raise Refused, with the words to add, where nobody said so.
+    """Return if the user confirms `what`; raise Refused, with the option to add, otherwise.
 
     `what` names the change with its numbers: `delete 63 files (3.2 GiB)`. `show_plan` writes the plan to stdout. It is
-    called unless the answer is known, or a document follows that says the same: then the prompt's numbers are enough.
+    not called where the answer is known, or where a document with the same content follows.
     """
     if yes:
         return
     if not _can_ask():
         show_plan()
         raise Refused(
-            f"nothing was changed: this would {what}, and nobody said yes",
+            f"nothing was changed: confirmation is required to {what}",
             code="consent.missing",
             hint=again_with(invocation.arguments, "--yes"),
         )
@@ -43,27 +43,28 @@ def require_confirmation(run: Run, what: str, *, yes: bool, show_plan: Callable[
 
 
 def require_now_is_not_ahead(run: Run) -> None:
-    """Raise Refused where `--now` is later than the clock of this machine: by it what is young counts as old, and goes.
-    Without consequences such a time shows what will be.
+    """Raise Refused where `--now` is later than the clock of this machine, which would delete files as too old.
+
+    A dry run may use such a time to show what a later run will do.
     """
     now_ms, true_ms = run.clock(), system_clock()
     if now_ms > true_ms + _AHEAD_MS:
         raise Refused(
-            f"nothing was changed: --now {format_timestamp(now_ms)} is later than the clock, and files that look old "
-            "by it may be new",
+            f"nothing was changed: --now {format_timestamp(now_ms)} is later than the clock, so recent files would "
+            "count as old",
             code="clock.ahead",
             facts={"clock": format_timestamp(true_ms)},
-            hint="leave --now out, or look at the plan with --dry-run",
+            hint="omit --now, or show the plan with --dry-run",
         )
 
 
 def _can_ask() -> bool:
-    """True where somebody reads the question and can answer it."""
+    """Return True if stdin and stderr are a terminal, so that a question can be answered."""
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr is not None and sys.stderr.isatty()
 
 
 def _ask(what: str) -> bool:
-    """Ask on stderr; no answer means no."""
+    """Ask on stderr; an empty answer means no."""
     close_live_line()
     sys.stdout.flush()
     write_stderr(f"{for_screen(what)}? [y/N] ")

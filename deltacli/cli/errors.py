@@ -1,4 +1,4 @@
-"""How errors look on stderr: a line, facts and a hint for people, an object for programs."""
+"""Errors on stderr: a line, facts and a hint as text, or a JSON object."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from deltacli.errors import DeltacliError, PathExternal, UsageError
 
 
 def report_error(error: DeltacliError, arguments: Sequence[str], table: str | None) -> None:
-    """Write an error on stderr: one object for programs, else a line, indented facts and the next command.
+    """Write an error on stderr: as a JSON object, or as a line, indented facts and the next command.
 
     `table` is the table as the user wrote it.
     """
@@ -49,7 +49,7 @@ def say_document(
     details: Mapping[str, str] = MappingProxyType({}),
     hint: str | None = None,
 ) -> None:
-    """Write an error as the one object that programs read on stderr."""
+    """Write an error as one JSON object on stderr."""
     document = {
         "type": "error",
         "code": code,
@@ -63,14 +63,14 @@ def say_document(
 
 
 def _hint(error: DeltacliError, arguments: Sequence[str], table: str | None) -> str | None:
-    """The next command; for a file that may not be opened this one once more, allowed to."""
+    """Return the next command; for a file outside the table, the same command with `--allow-external`."""
     if isinstance(error, PathExternal) and error.prefix is not None and arguments:
         return again_with(arguments, "--allow-external", error.prefix, is_repeatable=True)
     return fill_hint(error.hint, table) if error.hint else None
 
 
 def report_details(error: BaseException, arguments: Sequence[str]) -> None:
-    """`-v`: the faults behind the error; `-vv`: where in the code."""
+    """`-v`: write the causes of the error; `-vv`: the traceback."""
     verbosity = sum(len(word) - 1 for word in arguments if word in ("-v", "-vv")) + list(arguments).count("--verbose")
     if verbosity >= 2:
         import traceback
@@ -84,7 +84,7 @@ def report_details(error: BaseException, arguments: Sequence[str]) -> None:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """True if errors are objects: as the options say once they are settled, before that as they look."""
+    """Return True if errors are JSON: by the settled options, or by the raw arguments before that."""
     if invocation.log_is_json is not None:
         return invocation.log_is_json
     said = {"--log-format": "", "--format": "json" if "--json" in arguments else ""}

@@ -1,6 +1,6 @@
-"""The help of commands and groups: plain text in sections, as wide as the terminal.
+"""Help of commands and groups: plain text in sections, as wide as the terminal.
 
-Drawn without rich: help takes no longer than the import of typer.
+Drawn without rich, so that help takes no longer than the import of typer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from deltacli.cli.options.global_options import GLOBAL_OPTIONS
 from deltacli.cli.options.sections import Section, section_of
 
 WIDTH = 80
-"""Columns of a help that goes into a pipe."""
+"""Columns of help that is written to a pipe."""
 
 _LEAST_WIDTH = 40
 _WIDEST_PROSE = 100
@@ -27,26 +27,26 @@ _ELSEWHERE = "explained by deltacli --help"
 
 
 class Entry(NamedTuple):
-    """An option, an argument or a command, and what it means."""
+    """An option, an argument or a command, and its description."""
 
     name: str
     text: str
 
 
 class Page(NamedTuple):
-    """What a help is written on."""
+    """The device that help is written to."""
 
     width: int
     is_bold: bool
 
     def heading(self, text: str, remark: str = "") -> str:
-        """The line above a section."""
+        """Return the line above a section."""
         title = f"\x1b[1m{text}:\x1b[0m" if self.is_bold else f"{text}:"
         return f"{title} {remark}".rstrip()
 
 
 class HelpCommand(TyperCommand):
-    """A command whose options are shown in sections, the global ones by their names only."""
+    """A command whose options are shown in sections, global options by name only."""
 
     def get_help(self, ctx: Any) -> str:  # Any: typer's own click
         """Return the help: usage, description, examples, options, exit codes."""
@@ -62,7 +62,7 @@ class HelpCommand(TyperCommand):
 
 
 class HelpGroup(TyperGroup):
-    """A group of commands; the root explains the global options."""
+    """A group of commands; only the root describes the global options."""
 
     def get_help(self, ctx: Any) -> str:  # Any: typer's own click
         """Return the help: usage, description, examples, commands, options."""
@@ -77,7 +77,7 @@ class HelpGroup(TyperGroup):
 
 
 def _page() -> Page:
-    """The terminal, or 80 plain columns."""
+    """Return the terminal, or 80 plain columns."""
     if not sys.stdout.isatty():
         return Page(WIDTH, is_bold=False)
     is_plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" or not sys.stderr.isatty()
@@ -91,7 +91,7 @@ def _usage(command: Any, context: Any) -> list[str]:  # Any: typer's own click
 
 
 def _sections(command: Any, context: Any) -> dict[str, list[Entry]]:  # Any: typer's own click
-    """The options of a command by section, those of no section first."""
+    """Return the options of a command by section, those without a section first."""
     found: dict[str, list[Entry]] = {"Options": [], **{section: [] for section in Section}}
     for parameter in command.get_params(context):
         if parameter.param_type_name == "option" and (record := parameter.get_help_record(context)) is not None:
@@ -110,7 +110,7 @@ def _spelled(argument: Any) -> str:  # Any: typer's own click
 
 
 def _global_options() -> Iterator[Entry]:
-    """The global options as they are declared."""
+    """Return the global options as they are declared."""
     for annotation in GLOBAL_OPTIONS.values():
         option = get_args(annotation)[-1]
         spellings = ", ".join(str(name) for name in (option.default, *option.param_decls) if name)
@@ -122,7 +122,7 @@ def _summary(command: Any) -> str:  # Any: typer's own click
 
 
 def _description(text: str, page: Page) -> Iterator[list[str]]:
-    """The paragraphs of a help text: prose filled anew, examples as they are."""
+    """Return the paragraphs of a help text: prose is refilled, examples are unchanged."""
     for paragraph in cleandoc(text).split("\n\n"):
         lines = paragraph.replace("\b", "").strip("\n").splitlines()
         if any(line.startswith(" ") for line in lines):
@@ -132,7 +132,7 @@ def _description(text: str, page: Page) -> Iterator[list[str]]:
 
 
 def _definitions(sections: dict[str, list[Entry]], page: Page) -> Iterator[list[str]]:
-    """Headed lists of names and meanings, with the meanings of all of them in one column."""
+    """Return lists of names and descriptions below headings, with all descriptions in one column."""
     widest = page.width * 2 // 5
     names = [len(entry.name) for entries in sections.values() for entry in entries]
     column = max((length for length in names if length <= widest), default=0) + 4
@@ -141,7 +141,7 @@ def _definitions(sections: dict[str, list[Entry]], page: Page) -> Iterator[list[
 
 
 def _defined(entry: Entry, column: int, width: int) -> list[str]:
-    """A name and its meaning; a name that is too long has a line of its own."""
+    """Return the lines of a name and its description; a name that is too long has a line of its own."""
     indent = " " * column
     text = " ".join(entry.text.split())
     lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
@@ -152,13 +152,13 @@ def _defined(entry: Entry, column: int, width: int) -> list[str]:
 
 
 def _exit_codes(epilog: str, page: Page) -> list[str]:
-    """The exit codes, one line each; examples that do not fit are left out."""
+    """Return the exit codes, one line each; examples that do not fit are left out."""
     heading, *lines = epilog.replace("\b\n", "").splitlines()
     return [page.heading(heading.rstrip(":")), *(_in_one_line(line, page.width) for line in lines)]
 
 
 def _in_one_line(line: str, width: int) -> str:
-    """Cut a list of examples after a comma; what is still too wide is folded."""
+    """Cut a list of examples after a comma; fold what is still too wide."""
     parts: Sequence[str] = line.split(", ")
     while len(parts) > 1 and len(line) > width:
         parts = parts[:-1]
@@ -167,7 +167,7 @@ def _in_one_line(line: str, width: int) -> str:
 
 
 def _block(text: str, width: int) -> list[str]:
-    """Text in lines of at most `width`; no-break spaces hold words together."""
+    """Return text in lines of at most `width`; no-break spaces hold words together."""
     lines = textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
     return [line.replace("\xa0", " ") for line in lines]
 

@@ -1,4 +1,4 @@
-"""The command line at hand, for what is said about it before and after its options are settled."""
+"""The command line of this run, for messages written before and after its options are settled."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 
 class Invocation:
-    """The arguments of the run, and what its options say about logging."""
+    """The arguments of the run and its logging options."""
 
     arguments: Sequence[str] = ()
     log_is_json: bool | None = None
     verbosity: int = 0
 
     def begin(self, arguments: Sequence[str]) -> None:
-        """Forget the one before."""
+        """Reset the state of an earlier run."""
         self.arguments, self.log_is_json, self.verbosity = arguments, None, 0
 
 

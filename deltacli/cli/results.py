@@ -1,4 +1,4 @@
-"""What a command gives: a document, lines, rows with columns, and sections, each made when a format asks for it."""
+"""Results of commands: a document, lines, rows with columns, and sections, each made when a format asks for it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Emit = Callable[[EncodedItems], None]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document of JSON. `items` that are too many to hold follow the fields as `items`, each text followed by `,` and
-    LF; what `after` returns when all are written ends the document (`complete`, totals).
+    """A JSON document. Streamed `items` follow the fields as `items`, each text followed by `,` and LF; the fields that
+    `after` returns once all are written end the document (`complete`, totals).
     """
 
     fields: Json
@@ -35,18 +35,18 @@ class Document:
 
 
 class RowForm(Protocol):
-    """How a format writes rows. `is_for_eyes`: for people, who get the columns and the texts of a screen."""
+    """How a format writes rows. `is_for_eyes`: for people, with the columns and texts of a screen."""
 
     is_for_eyes: bool
 
     def header(self, names: Sequence[str], right: Sequence[bool] = ()) -> bytes:
-        """Return what stands before the rows; `right`: which columns are numbers."""
+        """Return the lines before the rows; `right`: which columns are numbers."""
 
     def row(self, values: Sequence[object]) -> bytes:
         """Return one row of Python values."""
 
     def block(self, columns: Sequence[pyarrow.Array], rows: int, null: str = "") -> EncodedItems:
-        """Return rows of Arrow columns, end to end; people read `null` where a value is."""
+        """Return rows of Arrow columns, end to end; formats for people write null values as `null`."""
 
 
 class Grid(Protocol):
@@ -58,7 +58,7 @@ class Grid(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowGrid(Generic[Row]):
-    """Rows that are Python objects. `is_chosen`: the user named the columns, so that all of them are written."""
+    """Rows that are Python objects. `is_chosen`: the user named the columns, so all of them are written."""
 
     columns: Sequence[Column[Row]]
     rows: Iterable[Row]
@@ -73,7 +73,7 @@ class RowGrid(Generic[Row]):
         yield from (form.row([column.value(row) for column in chosen]) for row in self.rows)
 
     def _for_eyes(self, form: RowForm) -> Iterator[bytes]:
-        """Yield the texts of a screen whose values last; columns without any are left out."""
+        """Yield the texts of a screen; columns without values are left out."""
         columns = [column for column in self.columns if self._is_for_people(column)]
         texts = [[column.shown(row) for column in columns] for row in self.rows]
         kept = [
@@ -88,7 +88,7 @@ class RowGrid(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class BatchGrid:
-    """Rows in Arrow columns, as many as there are; `blocks` writes them in a form, maybe in threads."""
+    """Any number of rows in Arrow columns; `blocks` writes them in a form, possibly in threads."""
 
     names: Sequence[str]
     blocks: Callable[[RowForm], Iterable[EncodedItems]]
@@ -99,17 +99,17 @@ class BatchGrid:
 
 
 def grid_of(names: Sequence[str], batches: Iterable[pyarrow.RecordBatch], *, null: str = "") -> BatchGrid:
-    """Return batches, whose columns have these names, as a grid; people read `null` where a value is."""
+    """Return batches with columns of these names as a grid; formats for people write null values as `null`."""
     from deltacli.cli.render.pieces import pieces
 
     return BatchGrid(names, lambda form: (form.block(piece.columns, piece.num_rows, null) for piece in pieces(batches)))
 
 
 class Result:
-    """The result of a command. Commands override what they have; each method may be called once.
+    """The result of a command. Commands override the methods for the forms they have; each method may be called once.
 
-    `lists`: the rows are what the user asked for, and stand in every format for people, after the sections. `is_live`:
-    lines come one by one, and somebody may wait for each.
+    `lists`: the rows are the requested content; every format for people writes them after the sections. `is_live`:
+    each line is flushed at once, because a reader may wait for it.
     """
 
     lists: bool = False
@@ -120,7 +120,7 @@ class Result:
         raise NotImplementedError
 
     def lines(self, emit: Emit) -> bool:
-        """Give the lines of `--format ndjson`, but for the last, and return whether they are complete."""
+        """Write the lines of `--format ndjson` except the last one, and return whether they are complete."""
         raise NotImplementedError
 
     def grid(self) -> Grid:
@@ -128,17 +128,17 @@ class Result:
         raise NotImplementedError
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
-        """Return what is said about the result as a whole, in labelled lines."""
+        """Return the description of the result as a whole, in labelled lines."""
         return []
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
-        """Write the text form: of a terminal, or of a pipe."""
+        """Write the text form for a terminal or a pipe."""
         write_sections(sink, terminal, self.sections(terminal))
 
 
 @dataclass
 class Outcome(Result):
-    """A result of one line: what a command did to a table. `rows` of it stand in CSV, under the names `columns`."""
+    """A result of one line: what a command did to a table. CSV has its `rows` below the names `columns`."""
 
     kind: str
     table: str
@@ -169,8 +169,9 @@ class Outcome(Result):
 
 @dataclass
 class Listing(Result, Generic[Row]):
-    """A result that is a list: `items` in documents and lines, `rows` in columns. `fields` stand before the items in a
-    document, under the name `items_name`; `last` is a line after them.
+    """A result that is a list: `items` in documents and lines, `rows` in columns.
+
+    A document has the `fields`, then the items under the name `items_name`; `last` is a line after them.
     """
 
     fields: Json
@@ -226,6 +227,6 @@ def line_of(item: Json, kind: str) -> EncodedItems:
 
 
 def emit_lines(emit: Emit, items: Iterable[Json], kind: str) -> None:
-    """Give items as lines of NDJSON."""
+    """Write items as lines of NDJSON."""
     for item in items:
         emit(line_of(item, kind))

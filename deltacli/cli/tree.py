@@ -1,4 +1,4 @@
-"""The command tree as a table, and what the words of a command line mean in it."""
+"""The command tree as a table, and how the words of a command line select from it."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ COMMANDS: Mapping[str, str] = {
 }
 """Command -> the module that holds a function named like its last word, EXIT_CODES, and FORMATS where they are its own.
 
-Only the modules of what is at hand are imported. A command of a group is `GROUP COMMAND`.
+Only the modules of the selected commands are imported. A command of a group is `GROUP COMMAND`.
 """
 
-_LOG = """Care for the log of a table itself.
+_LOG = """Maintain the log of a table.
 
 \b
 Examples:
-  deltacli log cat ./tbl 12                    the raw actions of version 12
-  deltacli log backup ./tbl ./safe             a copy, kept up to date
-  deltacli log restore ./tbl ./safe            what was lost, put back
-  deltacli log expire ./tbl --dry-run          what no kept version needs
-  deltacli log crc ./tbl                       its version checksum
-  deltacli log compact ./tbl --from 1 --to 9   commits in one file
+  deltacli log cat ./tbl 12                    print the actions of version 12
+  deltacli log backup ./tbl ./safe             copy the log, or update the copy
+  deltacli log restore ./tbl ./safe            restore lost log files
+  deltacli log expire ./tbl --dry-run          list log files that can be deleted
+  deltacli log crc ./tbl                       write or compare its checksum
+  deltacli log compact ./tbl --from 1 --to 9   compact commits into one file
 """
 
 GROUPS: Mapping[str, str] = {"log": _LOG}
@@ -55,22 +55,22 @@ _PATHS = tuple(tuple(name.split()) for name in COMMANDS)
 
 
 def is_command(path: Path) -> bool:
-    """True for a command that can be run, False for a group and for what leads nowhere."""
+    """Return True for a command, False for a group and for an unknown path."""
     return path in _PATHS
 
 
 def leads_on(path: Path) -> bool:
-    """True for a command and for what stands before one."""
+    """Return True for a command and for the beginning of a path to one."""
     return any(known[: len(path)] == path for known in _PATHS)
 
 
 def below(path: Path) -> list[str]:
-    """The commands at and below a place of the tree."""
+    """Return the commands at and below a place of the tree."""
     return [name for name, known in zip(COMMANDS, _PATHS, strict=True) if known[: len(path)] == path]
 
 
 def path_of(arguments: Sequence[str]) -> Path:
-    """The leading words that name a command or a group."""
+    """Return the leading words that name a command or a group."""
     path: Path = ()
     for word in arguments:
         if is_command(path) or not leads_on((*path, word)):
@@ -80,7 +80,7 @@ def path_of(arguments: Sequence[str]) -> Path:
 
 
 def path_in(arguments: Iterable[str]) -> Path:
-    """The words that name a command or a group, wherever options stand between them."""
+    """Return the words that name a command or a group, also with options between them."""
     path: Path = ()
     for word in arguments:
         if not is_command(path) and leads_on((*path, word)):
@@ -89,9 +89,7 @@ def path_in(arguments: Iterable[str]) -> Path:
 
 
 def move_shared_options(argv: Sequence[str]) -> list[str]:
-    """Move shared options that stand before the command, or before its group, behind it: they are accepted there,
-    too.
-    """
+    """Move shared options before the command or its group behind it, because they are accepted in both places."""
     moved: list[str] = []
     path: Path = ()
     position = 0
@@ -118,7 +116,7 @@ def help_as_option(arguments: Sequence[str]) -> list[str]:
 
 
 def first_argument(arguments: Sequence[str], valued: Iterable[str]) -> str | None:
-    """The first word behind the command that is neither an option nor the value of one of the `valued` options."""
+    """Return the first word after the command that is neither an option nor the value of a `valued` option."""
     takes_value, skip, only_arguments = set(valued), False, False
     for word in arguments[len(path_of(arguments)) :]:
         if skip:

@@ -1,4 +1,4 @@
-"""`validate --trend FILE`: the file that gets one line per run, and the sentence that compares a run with the last."""
+"""`validate --trend FILE`: the file with one line per run, and the sentence that compares a run with the last one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMED = 5
 
 
 class Trend:
-    """A history of runs. It is read, and refused where it is none, before anything is checked."""
+    """A trend file. It is read before anything is checked, and an invalid one is refused."""
 
     def __init__(self, name: str) -> None:
         require_target(name, "--trend")
@@ -25,7 +25,7 @@ class Trend:
         self._entries = read_history(_read(name), name)
 
     def append(self, entry: Entry) -> None:
-        """Add a line, whole and in one write, so that runs that end together do not mix theirs.
+        """Append a line in one write, so that lines of concurrent runs do not mix.
 
         Raises StorageFailed.
         """
@@ -39,13 +39,13 @@ class Trend:
             raise unwritable(self._name, fault) from fault
 
     def compare(self, entry: Entry) -> str | None:
-        """How a run compares with the last one that looked at the same tables in the same way; None without one."""
+        """Compare a run with the last one of the same tables and options; None without one."""
         before = last_like(self._entries, entry)
         return None if before is None else comparison(before, entry)
 
 
 def comparison(before: Entry, now: Entry) -> str:
-    """What changed between two runs, in one line."""
+    """Return what changed between two runs, in one line."""
     changes = [
         f"{plural(abs(new - old), noun)} {'more' if new > old else 'fewer'}"
         for noun, old, new in zip(("error", "warning", "note"), before.tally[:3], now.tally[:3], strict=True)
@@ -60,7 +60,7 @@ def comparison(before: Entry, now: Entry) -> str:
 
 
 def _day(before: Entry, now: Entry) -> str:
-    """The day of a run; to the second where both are of one day."""
+    """Return the day of a run, or its time to the second where both runs are of the same day."""
     then, today = format_timestamp(before.timestamp_ms), format_timestamp(now.timestamp_ms)
     return then[:10] if then[:10] != today[:10] else f"{then[:19]}Z"
 
@@ -73,7 +73,7 @@ def _named(what: str, rules: Sequence[str]) -> list[str]:
 
 
 def _read(name: str) -> bytes:
-    """The file as it is, nothing where there is none yet. Raises UsageError where no line could be added."""
+    """Return the content of the file, empty where it does not exist. Raises UsageError where no line could be added."""
     parent = os.path.dirname(os.path.abspath(name))
     try:
         if not stat.S_ISREG(os.stat(name).st_mode):
@@ -96,11 +96,11 @@ def _read(name: str) -> bytes:
 
 
 def _append(descriptor: int, line: bytes) -> None:
-    """Write a line at the end, after the line end that the last one may lack."""
+    """Append a line, and first the line end that the last line may lack."""
     size = os.lseek(descriptor, 0, os.SEEK_END)
     if size:
         os.lseek(descriptor, size - 1, os.SEEK_SET)
         line = line if os.read(descriptor, 1) == b"\n" else b"\n" + line
     written = os.write(descriptor, line)
-    if written < len(line):  # a disk that is full: the next write says so
+    if written < len(line):  # a full disk: the next write raises the error
         os.write(descriptor, line[written:])

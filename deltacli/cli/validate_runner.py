@@ -1,4 +1,4 @@
-"""One run of `validate`: the tables are found, checked and written; what fails, and what is accepted, is told."""
+"""One run of `validate`: find the tables, check them, write the result, and report failures and accepted findings."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OF_ONE_LINE = (".crc", "_last_checkpoint")
 
 
 class ValidateOptions(NamedTuple):
-    """What the options ask for."""
+    """The options of a run."""
 
     level: str
     limits: FileLimits
@@ -52,7 +52,7 @@ class ValidateOptions(NamedTuple):
 
     @property
     def left_out_by(self) -> dict[str, object]:
-        """The options that leave something out, as a trend names them."""
+        """The options that restrict the run, as a trend names them."""
         named: dict[str, object] = {
             "select": list(self.select),
             "ignore": list(self.ignore),
@@ -65,7 +65,7 @@ class ValidateOptions(NamedTuple):
 
 
 class _SinkFailed(BaseException):
-    """The result can't be written. No Exception, so that it is not taken for a fault of the rule that just reported."""
+    """The result cannot be written. Not an Exception, so that it is not caught as a fault of the reporting rule."""
 
     def __init__(self, fault: Exception) -> None:
         super().__init__(fault)
@@ -73,7 +73,7 @@ class _SinkFailed(BaseException):
 
 
 class _FindingFilter:
-    """What becomes of the findings of one table: accepted by the baseline, above the limit, or kept."""
+    """Sorts the findings of one table: accepted by the baseline, above the limit, or kept."""
 
     def __init__(
         self, wanted: ValidateOptions, label: str, baseline: Baseline | None, tell: Callable[[Finding], None] | None
@@ -91,7 +91,7 @@ class _FindingFilter:
         self.by_rule: Counter[str] = Counter()
 
     def take(self, finding: Finding) -> None:
-        """Decide about one finding, as it comes."""
+        """Sort one finding when it arrives."""
         from deltacli.cli.render.validate.report import reaches
 
         if self._baseline is not None and self._baseline.take(self._label, finding):
@@ -114,7 +114,7 @@ class _FindingFilter:
             raise _SinkFailed(fault) from fault
 
     def tally(self) -> Tally:
-        """The counts of what came and is not accepted."""
+        """Return the counts of findings that are not accepted."""
         from deltacli.delta.rules.framework.base import Severity
         from deltacli.operations.validate.trend import Tally
 
@@ -145,14 +145,14 @@ class Checker:
         self._stores: dict[str, Storage] = {}
 
     def run_all(self, names: Sequence[str]) -> ValidationReport:
-        """Find the tables, check each and write the result. Raises the fault where no table could be looked at."""
+        """Find the tables, check each and write the result. Raises the fault where no table could be checked."""
         from deltacli.operations.table.discover import find_tables
 
         if self._wanted.write_baseline is not None:
             require_target(self._wanted.write_baseline, "--write-baseline")
         found = find_tables(names, self._run.open, progress=self._run.progress)
         for name in found.passed_over:
-            self._run.note(f"note: {name} is a file beside tables; it was passed over")
+            self._run.note(f"note: {name} is a file next to tables and was skipped")
         self._failures += [(without_secrets(name), fault) for name, fault in found.failures]
         self._tell_failures(found.failures, is_last=not found.tables)
         report = self._check_and_write(found.tables)
@@ -180,11 +180,11 @@ class Checker:
 
     @property
     def has_only_failures(self) -> bool:
-        """True if there were paths, and none of them could be looked at."""
+        """Return True if there were paths and none of them could be checked."""
         return bool(self._failures) and not self._tables
 
     def entry(self, exit_code: int) -> Entry:
-        """The run as a line of a trend."""
+        """Return the run as a line of a trend."""
         from deltacli.operations.validate.trend import Entry
 
         return Entry(
@@ -205,7 +205,7 @@ class Checker:
                 step.advance()
 
     def _check_or_fail(self, target: Target, tell: Callable[[Finding], None] | None, *, is_last: bool) -> bool:
-        """Check a table; one that can't be looked at is told, and the others go on."""
+        """Check a table; report one that cannot be checked, and continue with the others."""
         try:
             self._check(target, tell)
         except DeltacliError as fault:
@@ -215,7 +215,7 @@ class Checker:
         return True
 
     def _tell_failures(self, failures: Sequence[tuple[str, DeltacliError]], *, is_last: bool) -> None:
-        """Say what could not be looked at; where nothing else is left the last fault is that of the run."""
+        """Report a path that could not be checked; if it is the only one, its fault becomes that of the run."""
         from deltacli.cli.errors import report_error
 
         for number, (name, fault) in enumerate(failures, 1):
@@ -269,13 +269,13 @@ class Checker:
             self._tallies.append(_tally(_label(target, wanted.trend), found, sieve))
 
     def _may_fail(self, found: Validation) -> bool:
-        """True if a finding that nobody has seen may reach the limit."""
+        """Return True if a finding above the limit of shown ones may reach `--fail-on`."""
         from deltacli.cli.render.validate.report import reaches
 
         return any(reaches(rule.severity, self._wanted.fail_on) for rule in self._rules if rule.id in found.suppressed)
 
     def _check_as_it_goes(self, targets: Sequence[Target], emit: Emit) -> bool:
-        """Give findings as they come, a summary after each table, and return whether that is all."""
+        """Write findings as they are found and a summary after each table; return whether the result is complete."""
         from deltacli.cli.render.validate.result import finding_line, summary_line
 
         for number, target in enumerate(targets, 1):
@@ -305,23 +305,21 @@ class Checker:
         )
 
     def _keep_baseline(self, report: ValidationReport) -> None:
-        """Write what is accepted from now on; not where a table is missing in it."""
+        """Write the new baseline, unless a table could not be checked."""
         from deltacli.cli.terminal.output import open_sink
         from deltacli.operations.validate.baseline import write_baseline
 
         target = self._wanted.write_baseline
         if target is not None and report.failures:
-            self._run.note(f"note: {target} was not written: not every table could be looked at")
+            self._run.note(f"note: {target} was not written: not every table could be checked")
         elif target is not None:
             with open_sink(target) as sink:
                 sink.write(write_baseline(self._to_accept))
-            self._run.note(
-                f"note: {plural(len(self._to_accept), 'finding')} accepted from now on, with --baseline {target}"
-            )
+            self._run.note(f"note: {plural(len(self._to_accept), 'finding')} written; accept with --baseline {target}")
         elif report.stale:
             again = again_with(invocation.arguments, "--write-baseline", self._wanted.baseline or "")
             self._run.note(
-                f"note: no longer there: {plural(report.stale, 'accepted finding')}; to write the rest: {again}"
+                f"note: {plural(report.stale, 'accepted finding')} no longer found; to update the baseline: {again}"
             )
 
 
@@ -332,8 +330,8 @@ def _tally(label: str, found: Validation, sieve: _FindingFilter) -> TableTally:
 
 
 def _label(target: Target, baseline: str | None) -> str:
-    """What a table is called in a baseline or a trend: a local one by its path from there, so that both can move
-    together.
+    """Return the name of a table in a baseline or a trend. A local table has its relative path, so that both can be
+    moved together.
     """
     from deltacli.storage import LocalStorage
 
@@ -350,7 +348,7 @@ def _read_baseline(name: str) -> Baseline:
             data = file.read()
     except OSError as fault:
         raise UsageError(
-            f"the baseline {name} can't be read: {(fault.strerror or str(fault)).lower()}",
+            f"the baseline {name} cannot be read: {(fault.strerror or str(fault)).lower()}",
             code="usage.baseline",
             hint=f"deltacli validate {{table}} --write-baseline {quoted(name)}",
         ) from fault

@@ -1,1 +1,1 @@
-"""What can be done to a table: one module per operation, values out, nothing printed."""
+"""Operations on tables: one module per operation, which returns values and prints nothing."""

@@ -1,4 +1,4 @@
-"""Where tables lie: one port, and a back end per kind of store."""
+"""Storage of tables: one port, and a back end per kind of store."""
 
 from __future__ import annotations
 
@@ -75,17 +75,17 @@ def open_storage(
     *,
     retry: Retry | None = None,
 ) -> Storage:
-    """Return the store that holds `uri`: a path, a `file:` URI, or any scheme fsspec has a file system for. `allowed`:
-    where links of a local directory may lead besides the directory itself. `retry` decides how long calls over a
-    network are repeated.
+    """Return the store of `uri`: a path, a `file:` URI, or any scheme with a file system of fsspec. `allowed`: prefixes
+    that links of a local directory may point to, besides the directory itself. `retry` is the policy for repeating
+    calls over a network.
 
-    Raises UsageError for a scheme nobody knows or an extra that is not installed.
+    Raises UsageError for an unknown scheme or an extra that is not installed.
     """
     if not uri:
         raise UsageError("the table is an empty string", code="usage.table")
     if local := _FILE_URI.match(uri):
         if (local["host"] or "localhost").lower() != "localhost":
-            raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then give the path")
+            raise UsageError(f"{uri} names another host", code="usage.scheme", hint="mount it, then pass the path")
         return LocalStorage(unquote(uri[local.end() :], errors="surrogateescape"), allowed)
     scheme = _SCHEME.match(uri)
     if scheme is None:
@@ -101,7 +101,7 @@ def open_storage(
 
 
 def is_inside(inner: Storage, outer: Storage) -> bool:
-    """True if one store's root is another's, or lies below it; links of local paths are followed."""
+    """Return True if one store's root equals or is below another's; links of local paths are followed."""
 
     def root(store: Storage) -> str:
         return os.path.realpath(store.root) if isinstance(store, LocalStorage) else store.uri

@@ -1,4 +1,4 @@
-"""The storage port: the few verbs every back end offers, and what each must guarantee."""
+"""The storage port: the operations of every back end and their guarantees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self
 from deltacli.errors import NoAtomicCreate, PermissionRefused
 
 MANY_READS = 16
-"""Reads at a time on a store behind a network: they wait, so more than processors, yet few for file descriptors."""
+"""Concurrent reads on a remote store: more than processors because reads wait, but limited by file descriptors."""
 
 
 class FileStat(NamedTuple):
@@ -28,13 +28,13 @@ class PathKind(StrEnum):
 
 
 class WalkEntry(NamedTuple):
-    """What a walk found in a directory, or a piece of it: a large one comes in several, of which each file is in one.
+    """The entries of a directory found by a walk. A large directory is split into several listings without duplicates.
 
     `directory` is the path below the root, '' for the root; `names` are those of regular files, relative to it, with a
-    `/` in them where the store lists flat. `sizes` and `modified_ms` are None where they would cost a look at each
-    file. `odd` are names of what is neither a regular file nor a directory: links, pipes, sockets, and on object
-    stores the markers, whose name ends in `/` or is '' for the directory's own. `is_empty` says that there is nothing
-    in it at all; then, on a store that has directories, `directory_modified_ms` is its time.
+    `/` in them where the store lists flat. `sizes` and `modified_ms` are None where they would need a call per file.
+    `odd` are names of entries that are neither regular files nor directories: links, pipes, sockets, and on object
+    stores the markers, whose name ends in `/` or is '' for the directory's own. `is_empty`: the directory has no
+    entries; then, on a store that has directories, `directory_modified_ms` is its time.
     """
 
     directory: str
@@ -47,17 +47,17 @@ class WalkEntry(NamedTuple):
 
 
 ShouldDescend = Callable[[str, Sequence[str]], Iterable[str]]
-"""Says which of the directories directly in one, whose path and whose directories' names it gets, are walked into."""
+"""Gets the path of a directory and the names of its subdirectories; returns those to walk into."""
 
 
 class Capabilities(NamedTuple):
-    """What a store can do, so that nobody has to ask for its name.
+    """The capabilities of a store, so that callers need not check its name.
 
-    `cheap_listing`: a whole directory costs one call, so there is nothing to save by starting in the middle.
-    `parallel_reads`: how many reads are useful at a time: many where a read waits for a network, else 1.
-    `atomic_create`: of all who create one name, one wins and nobody sees half a file. Without it a store is read-only.
-    `keeps_times`: a file gets the modification time it is written with; elsewhere that is when it was written.
-    `has_directories`: there are directories apart from the files in them, so that empty ones stay behind.
+    `cheap_listing`: a whole directory takes one call, so starting in the middle saves nothing. `parallel_reads`: useful
+    number of concurrent reads: many over a network, else 1. `atomic_create`: of several writers that create one name,
+    exactly one succeeds, and readers never see a partial file. Without it a store is read-only. `keeps_times`: a file
+    gets a given modification time; elsewhere it is the time of the write. `has_directories`: directories exist apart
+    from their files, so that empty ones remain.
     """
 
     cheap_listing: bool
@@ -69,17 +69,17 @@ class Capabilities(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The file was absent and is there now, whole and durable."""
+    """The file was absent and now exists, complete and durable."""
 
 
 @dataclass(frozen=True, slots=True)
 class Existed:
-    """Somebody has that name already; nothing was changed."""
+    """The name already exists; nothing was changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The file may be there, whole, or not at all: only reading it back tells."""
+    """The file may exist, complete, or not at all: read it back to find out."""
 
     cause: str
 
@@ -89,17 +89,17 @@ Creation = Created | Existed | Unknown
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The file is gone. Stores that don't tell say this of a file that never was, too."""
+    """The file is deleted. Some stores also return this for a file that never existed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """There was no such file: as good as deleted."""
+    """There was no such file, which counts as deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The file is still there, or may be. `denied` is the error where permission is missing."""
+    """The file exists, or may exist. `denied` is the error where permission is missing."""
 
     reason: str
     denied: PermissionRefused | None = field(default=None, compare=False, repr=False)
@@ -109,22 +109,22 @@ Deletion = Deleted | Missing | Failed
 
 
 def no_atomic_create(uri: str, why: str) -> NoAtomicCreate:
-    """The refusal to write to a store where two writers could both believe to have created one file."""
+    """Return the refusal to write to a store where two writers could both assume to have created one file."""
     return NoAtomicCreate(
-        "a store that can't create atomically is read-only",
+        "a store without atomic creation is read-only",
         facts={"store": uri, "why": why},
         hint="write through a local path, or s3:// on a store that honours If-None-Match",
     )
 
 
 def require_writable(storage: Storage) -> None:
-    """Raise NoAtomicCreate for a store that is known to be read-only; nothing is asked of it."""
+    """Raise NoAtomicCreate for a store that is known to be read-only, without a request."""
     if not storage.capabilities.atomic_create:
-        raise no_atomic_create(storage.uri, "nothing is known of atomic creation there")
+        raise no_atomic_create(storage.uri, "atomic creation is not known to work there")
 
 
 class Draft(Protocol):
-    """A file in the making. Nobody sees it before `publish`, and what is not published leaves nothing behind.
+    """A temporary file that becomes visible by `publish`; an unpublished one is removed.
 
     Raises what the methods of `Storage` that write raise.
     """
@@ -134,7 +134,7 @@ class Draft(Protocol):
         """The local path of an empty file to write to."""
 
     def publish(self, *, replace: bool = False) -> Creation:
-        """Give the file its name as `put_if_absent` does; with `replace` in place of whatever has it."""
+        """Give the file its name as `put_if_absent` does; with `replace` an existing file is replaced."""
 
     def __enter__(self) -> Self: ...
 
@@ -144,9 +144,9 @@ class Draft(Protocol):
 class Storage(Protocol):
     """The files below one root. Paths are relative to it, with `/` between their parts and no percent-encoding.
 
-    Every method raises FileMissing where the thing named is absent, PermissionRefused where access is denied and
-    StorageFailed for any other fault of the store, and what writes raises NoAtomicCreate where the store can't create
-    atomically; nothing else leaves a back end. Every method may be called by many threads at a time.
+    Every method raises FileMissing where the named file or directory is absent, PermissionRefused where access is
+    denied and StorageFailed for any other fault of the store. Methods that write raise NoAtomicCreate where the store
+    cannot create atomically. No other errors are raised. All methods are thread-safe.
     """
 
     @property
@@ -163,21 +163,21 @@ class Storage(Protocol):
     def list_from(self, directory: str, start: str = "") -> Iterator[FileStat]:
         """Yield the files directly in `directory` whose names are `>= start`, bytewise ascending, each once.
 
-        Directories are left out. Nothing is cached between two calls. A caller that stops early costs no more than it
-        read.
+        Directories are left out. Nothing is cached between two calls. A caller that stops early causes no further
+        requests.
         """
 
     def list_directories(self, directory: str) -> list[str]:
         """Return the names of the directories directly in `directory`, ascending."""
 
     def walk(self, directory: str, enter: ShouldDescend) -> Iterator[WalkEntry]:
-        """Yield what is in `directory` and below it, in no order: each regular file once.
+        """Yield the entries in `directory` and below it, in no particular order, each regular file once.
 
-        `enter` is called for a directory after its last piece; what it leaves out is never listed. A store that lists
-        flat asks it on the upper levels only, so the paths of the files have to be judged again. Links are never
-        followed. A directory that vanishes meanwhile was never there; one that can't be read raises PermissionRefused.
-        Stores without directories tell of those alone that hold files. Nothing is cached, and nothing goes on in the
-        background once the iterator is closed or has ended.
+        `enter` is called for a directory after its last listing; directories that it omits are not listed. A store that
+        lists flat calls it on the upper levels only, so the caller has to check the paths of the files again. Links are
+        not followed. A directory deleted meanwhile is skipped; an unreadable one raises PermissionRefused. Stores
+        without directories return only those with files. Nothing is cached, and no request is running once the
+        iterator is closed or exhausted.
         """
 
     def read(self, path: str) -> bytes:
@@ -186,54 +186,52 @@ class Storage(Protocol):
     def read_range(self, path: str, offset: int, length: int) -> bytes:
         """Return up to `length` bytes from `offset`; fewer only where the file ends."""
 
-    def open(self, path: str) -> Any:  # Any: whatever pyarrow and a `with` accept as a seekable binary file
+    def open(self, path: str) -> Any:  # Any: a seekable binary file for pyarrow and `with`
         """Open the file for random access."""
 
     def tag(self, path: str, opened: Any) -> str:
-        """Tell the content that `opened`, which `open` gave for `path`, reads: another text once the file was written
-        again.
+        """Return an identifier of the content that `opened`, returned by `open` for `path`, reads; it changes when the
+        file is rewritten.
         """
 
     def kind_of(self, path: str) -> PathKind:
-        """Tell what lies at `path`; an object store has no empty directories."""
+        """Return the kind of `path`; an object store has no empty directories."""
 
     def stat(self, path: str) -> FileStat:
-        """Tell name, size and time of one file."""
+        """Return name, size and time of one file."""
 
     def stat_many(self, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-        """Return sizes and modification times, both -1 for what is missing, is or lies behind a link, or is no regular
-        file. What can't be known is raised.
+        """Return sizes and modification times, both -1 for a path that is missing, not a regular file, or behind a
+        link. Raises where that cannot be determined.
         """
 
     def put_if_absent(self, path: str, data: bytes, *, modified_ms: int | None = None) -> Creation:
-        """Create the file unless its name is taken; of many who try one is told Created.
+        """Create the file unless the name exists; of several concurrent calls exactly one returns Created.
 
-        Nobody ever sees half of it, nor, where the store keeps times, with another time than `modified_ms`.
-        Directories above it are made. What is raised left nothing behind.
+        Readers never see a partial file, nor, where the store keeps times, another time than `modified_ms`. Parent
+        directories are created. If an error is raised, nothing was written.
         """
 
     def put(self, path: str, data: bytes, *, modified_ms: int | None = None) -> None:
-        """Put the file in place of whatever was there; readers see the old one or the new one, whole."""
+        """Write the file, replacing an existing one; readers see the complete old or new one."""
 
     def draft(self, path: str) -> Draft:
-        """Begin a file of any size that appears at `path` when it is published, whole; use it in a `with`."""
+        """Return a draft of a file of any size that appears at `path` when it is published; use it in a `with`."""
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        """Yield what became of each path, each once and in the order given; in bulk where the store can.
+        """Delete the paths and yield the outcome of each, in the given order; in bulk where the store supports it.
 
-        Paths are taken as they are needed, so there may be millions. Stopping early leaves the rest undeleted. What
-        the store refuses, for lack of rights or because it is asked too often, is Failed and not raised. A link goes
-        itself, never what it leads to; a directory is Failed.
+        Paths are consumed lazily, so there may be millions. Stopping early leaves the rest undeleted. A refusal of the
+        store, for lack of permission or because of throttling, is Failed and not raised. For a link the link is
+        deleted, not its target; a directory is Failed.
         """
 
     def remove_directory(self, path: str) -> Deletion:
-        """Remove a directory if it is empty; Missing on a store that has none."""
+        """Remove a directory if it is empty; Missing on a store without directories."""
 
 
 def folds_names(storage: Storage) -> bool:
-    """True where a file is found under a name that differs from its own by case; told by the table's log, if it has
-    one, without writing anything.
-    """
+    """Return True where file names are case-insensitive; tested with the files of the table's log, without writing."""
     if not storage.capabilities.has_directories:
         return False
     spellings = ("_DELTA_LOG", "_delta_log")

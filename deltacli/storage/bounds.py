@@ -1,6 +1,6 @@
-"""Where files may be opened: below the root of a store, and below the prefixes that the user allows.
+"""Limits on the location of files to open: below the root of a store, and below prefixes that the user allows.
 
-A table that comes from somebody else can name any file or host by an absolute path, by `..` or by a symbolic link.
+An untrusted table can name any file or host by an absolute path, by `..` or by a symbolic link.
 Spec: Add File and Remove File.
 """
 
@@ -16,14 +16,14 @@ from urllib.parse import unquote
 from deltacli.errors import PathExternal, UsageError
 
 _MOST_KNOWN = 1 << 16
-"""Directories whose real place is remembered."""
+"""Number of directories whose resolved path is cached."""
 
 _ROOT = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*")
 
-_WHY = "only files of the table itself are opened, unless you trust it and allow a prefix"
+_WHY = "only files of the table itself are opened; if you trust the table, allow a prefix"
 
 _MOST_ESCAPES = 4
-"""How often a path is decoded in search of hidden `..`."""
+"""Maximum number of decodings of a path to find hidden `..`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Allowed:
                 uris.append(prefix.rstrip("/"))
             else:
                 raise UsageError(
-                    f"--allow-external {prefix!r} names no directory, host or bucket",
+                    f"--allow-external {prefix!r} does not name a directory, host or bucket",
                     code="usage.allow-external",
                     hint="--allow-external s3://BUCKET/PATH",
                 )
@@ -60,7 +60,9 @@ class Allowed:
         return any(is_below(real, directory) for directory in self.directories)
 
     def has_uri(self, uri: str) -> bool:
-        """Return whether a canonical URI lies below a prefix. One that climbs once a server decodes it does not."""
+        """Return whether a canonical URI lies below a prefix. A path that contains `..` after decoding by a server
+        is not.
+        """
         return any(is_below(uri, prefix) for prefix in self.uris) and not _may_climb(uri)
 
 
@@ -83,8 +85,8 @@ def _may_climb(uri: str) -> bool:
 
 
 class LocalBounds:
-    """The real place of each directory below a local root. Raises PathExternal for what lies outside the root and the
-    allowed prefixes.
+    """Resolves directories below a local root. Raises PathExternal for paths outside the root and the allowed
+    prefixes.
     """
 
     def __init__(self, root: str, allowed: Allowed) -> None:
@@ -93,13 +95,13 @@ class LocalBounds:
         self._real: dict[str, str] = {}
 
     def directory_of(self, path: str) -> str:
-        """Return the real place of the directory that holds `path`, which is relative to the root."""
+        """Return the resolved path of the directory that contains `path`, which is relative to the root."""
         directory = path.rpartition("/")[0]
         known = self._real.get(directory)
         return known if known is not None else self._place(directory, path)
 
     def file(self, path: str) -> str:
-        """Return the real place of a file, all links on the way resolved."""
+        """Return the resolved path of a file."""
         real = os.path.realpath(f"{self.directory_of(path)}/{path.rpartition('/')[2]}")
         self._require(real, path)
         return real
@@ -124,27 +126,27 @@ class LocalBounds:
         return place
 
     def _require(self, real: str, path: str, *, is_directory: bool = False) -> None:
-        """`real` is the place of `path`, or of a directory on the way to it."""
+        """Check that `real`, the resolved path of `path` or of a directory above it, is allowed."""
         root = os.path.realpath(self._root)
         if is_below(real, root) or self.allowed.has_directory(real):
             return
-        self._real.clear()  # the root may be a link that leads elsewhere by now
+        self._real.clear()  # the root may be a link that was changed
         raise path_external(f"{self._root}/{path}", self._root, real, is_directory=is_directory)
 
 
 def path_external(path: str, root: str, place: str, *, is_directory: bool = False) -> PathExternal:
-    """Return the refusal to open what lies at `place`, outside the table or store at `root`. Of a directory that is the
-    prefix to allow, of a file it is one around it; never the root of a disk.
+    """Return the refusal to open `place`, outside the table or store at `root`. The prefix to allow is a directory
+    itself, or one around a file, but not the root of a disk.
     """
     prefix = (None if _ROOT.fullmatch(place) else place) if is_directory else _prefix_around(place)
     return PathExternal(
-        f"{path} leads outside {root} and was not opened", facts={"leads to": place, "why": _WHY}, prefix=prefix
+        f"{path} was not opened: it leads outside {root}", facts={"leads to": place, "why": _WHY}, prefix=prefix
     )
 
 
 def _prefix_around(place: str) -> str | None:
-    """The directory to allow for a file: the one that holds it and its siblings of other partitions, or the file
-    alone where that is the root of a disk.
+    """Return the directory to allow for a file: the one with its siblings of other partitions, or the file itself where
+    that is the root of a disk.
     """
     parent = place.rpartition("/")[0]
     above = parent

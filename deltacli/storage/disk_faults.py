@@ -1,4 +1,4 @@
-"""Errors of the operating system while a local file is read or written, as errors of deltacli."""
+"""Translation of errors of the operating system about local files to errors of deltacli."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def reason_of(fault: OSError) -> str:
 def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFailed:
     """Return the error of a file that could not be `what`, such as "written".
 
-    `name` is what the message calls the file, `place` where it lies.
+    `name` is the file's name in the message, `place` its path.
     """
-    message = f"{name} can't be {what}: {reason_of(fault)}"
+    message = f"{name} cannot be {what}: {reason_of(fault)}"
     if fault.errno in _DENIED:
         where = _visible(place if what == "read" else os.path.dirname(place))
         return PermissionRefused(message, hint=f"ls -ld {shlex.quote(where)}")
@@ -33,7 +33,7 @@ def disk_fault(fault: OSError, name: str, place: str, what: str) -> StorageFaile
 
 
 def _visible(place: str) -> str:
-    """Return the place, or the nearest directory above it that can be looked at: that one lacks the permission."""
+    """Return the path, or the nearest accessible directory above it, which lacks the permission."""
     while not os.path.lexists(place) and os.path.dirname(place) != place:
         place = os.path.dirname(place)
     return place

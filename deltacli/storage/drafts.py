@@ -1,9 +1,8 @@
-"""Temporary files of writers, and their removal after a writer that was killed.
+"""Temporary files of writers, and their removal after a writer was killed.
 
-A draft is locked for as long as its writer lives, and its name tells the running kernel and the file system it was made
-on. So a later run knows for certain that nobody writes it any more: the lock is free, and whoever could hold it would
-hold it on this kernel. Where that cannot be known, as on a network file system or after a restart, a draft goes when
-nobody has touched it for a day.
+A draft is locked while its writer runs, and its name identifies the running kernel and the file system. A later run on
+the same kernel can therefore tell by a free lock that the draft is abandoned. Where that is not possible, as on a
+network file system or after a restart, a draft is deleted if it was not changed for a day.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from uuid import uuid4
 from deltacli import tempfiles
 
 OLD_NS = 24 * 3_600 * 1_000_000_000
-"""A draft that was last changed before this time belongs to nobody. By the clock of the file system."""
+"""Age after which an unchanged draft is abandoned, by the clock of the file system."""
 
 _TAG_DIGITS = 12
 _NO_TAG = "0" * _TAG_DIGITS
@@ -31,16 +30,16 @@ _BUSY = {errno.EAGAIN, errno.EACCES}
 
 
 class Lock(Enum):
-    """What became of an attempt to lock a draft."""
+    """The outcome of an attempt to lock a draft."""
 
     TAKEN = auto()
     HELD = auto()
-    """Somebody else has it: its writer, or a run that is about to remove it."""
+    """It is locked by its writer, or by a run that is about to remove it."""
     UNSUPPORTED = auto()
 
 
 class Draft:
-    """An empty file in a directory whose name begins with a prefix, locked until it is closed. Raises OSError."""
+    """An empty file with a name prefix in a directory, locked until it is closed. Raises OSError."""
 
     def __init__(self, directory: str, prefix: str, mode: int = 0o666) -> None:
         self.place = ""
@@ -56,12 +55,12 @@ class Draft:
 
     @property
     def changed_ns(self) -> int:
-        """The time of the file system when it was last changed."""
+        """Return the time of the last change by the clock of the file system."""
         return os.fstat(self._descriptor).st_ctime_ns
 
     def close(self) -> None:
-        """Remove the file, unless it was renamed, and give the lock up."""
-        with suppress(OSError):  # renamed away, or stuck: harmless either way
+        """Remove the file, unless it was renamed, and release the lock."""
+        with suppress(OSError):  # renamed, or not removable: both are harmless
             os.unlink(self.place)
         tempfiles.forget(Path(self.place))
         with suppress(OSError):
@@ -69,9 +68,9 @@ class Draft:
 
 
 def sweep(directory: str, prefix: str, now_ns: int) -> int:
-    """Remove the abandoned drafts of a directory whose names begin with a prefix, and return how many there were.
+    """Remove the abandoned drafts of a directory whose names begin with a prefix, and return their number.
 
-    `now_ns` is the time of the file system. What cannot be looked at stays, and so does whatever is not a draft.
+    `now_ns` is the time of the file system. Inaccessible files and files that are not drafts are kept.
     """
     pattern = re.compile(re.escape(prefix) + _TAIL)
     try:
@@ -87,7 +86,7 @@ def sweep(directory: str, prefix: str, now_ns: int) -> int:
 
 
 def is_abandoned(lock: Lock, tag: str | None, here: str, age_ns: int) -> bool:
-    """Return True for a draft that nobody will finish: `tag` is that of its name, `here` that of this kernel."""
+    """Return True for an abandoned draft: `tag` is that of its name, `here` that of this kernel."""
     if lock is Lock.HELD:
         return False
     is_gone = lock is Lock.TAKEN and tag == here != _NO_TAG
@@ -99,11 +98,11 @@ def _remove_abandoned(directory: str, name: str, tag: str | None, now_ns: int) -
     descriptor = os.open(place, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         status = os.fstat(descriptor)
-        # The time of change, not the one of modification, which a writer sets to whatever the file is to have.
+        # The change time, because a writer sets the modification time.
         age_ns = now_ns - status.st_ctime_ns
         is_due = stat.S_ISREG(status.st_mode) and is_abandoned(_lock(descriptor), tag, _tag(directory), age_ns)
         if is_due and os.path.samestat(status, os.lstat(place)):
-            os.unlink(place)  # while the lock is held: its writer, if it only begins, sees that its file is gone
+            os.unlink(place)  # while the lock is held: a writer that has just started notices that its file is deleted
             return True
         return False
     finally:
@@ -111,7 +110,7 @@ def _remove_abandoned(directory: str, name: str, tag: str | None, now_ns: int) -
 
 
 def _make(place: str, mode: int) -> int:
-    """Return the descriptor of a new file that is locked, -1 where a run that cleans up came between."""
+    """Return the descriptor of a new locked file, -1 where a cleaning run was faster."""
     descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         if _lock(descriptor) is not Lock.HELD and os.fstat(descriptor).st_nlink:
@@ -135,7 +134,7 @@ def _lock(descriptor: int) -> Lock:
 
 
 def _tag(directory: str) -> str:
-    """Return a text that stands for this kernel, since it was started, and the file system of a directory."""
+    """Return a text that identifies the running kernel since its start, and the file system of a directory."""
     kernel = _kernel()
     if not kernel:
         return _NO_TAG
@@ -149,4 +148,4 @@ def _kernel() -> str:
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except (OSError, ValueError):
-        return ""  # a system without it: then age alone decides
+        return ""  # not available on this system: only the age is used

@@ -1,6 +1,6 @@
-"""What `hdfs://` needs beside Python: Java, Hadoop's own library and the classes of Hadoop.
+"""Requirements of `hdfs://` besides Python: Java, Hadoop's own library and the classes of Hadoop.
 
-Without them the libraries print pages on stderr: every place in which they looked, or a stack trace of Java.
+Without them the libraries print every searched path, or a stack trace of Java, to stderr.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def require_hadoop(scheme: str, environment: Mapping[str, str] = os.environ) -> 
 
 
 def unloadable_library(scheme: str, fault: BaseException) -> UsageError | None:
-    """Return the error for a fault that says that a library is missing; None for any other fault."""
+    """Return the error for a fault caused by a missing library; None for any other fault."""
     found = _UNLOADABLE.search(str(fault)) if scheme in SCHEMES else None
     return None if found is None else _unavailable(scheme, f"{found[1]} cannot be loaded")
 

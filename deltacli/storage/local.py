@@ -37,10 +37,10 @@ _LINK = {errno.ELOOP, errno.EMLINK}  # the second is FreeBSD's
 
 
 class LocalStorage:
-    """Files below a directory of this machine. Names that are no UTF-8 come back with surrogate escapes.
+    """Files below a local directory. Names that are not UTF-8 have surrogate escapes.
 
-    Nothing outside the root is read, written or deleted through links or `..`, except below `allowed` prefixes: that
-    raises PathExternal.
+    Reading, writing or deleting outside the root through links or `..` raises PathExternal, except below `allowed`
+    prefixes.
     """
 
     def __init__(self, root: str, allowed: Allowed = NOTHING) -> None:
@@ -73,7 +73,7 @@ class LocalStorage:
             try:
                 status = os.stat(f"{place}/{name}")
             except FileNotFoundError:
-                continue  # deleted between the listing and now, or a dangling link: as if never listed
+                continue  # deleted since the listing, or a dangling link: skip it
             except OSError as fault:
                 if fault.errno == errno.ELOOP:
                     continue
@@ -93,7 +93,7 @@ class LocalStorage:
         from deltacli.storage.local_walk import leads_elsewhere, look
 
         if leads_elsewhere(self.root, directory):
-            raise FileMissing(f"{self._at(directory)} lies behind a link, and links are not followed")
+            raise FileMissing(f"{self._at(directory)} is behind a link, and links are not followed")
         waiting = [directory]
         while waiting:
             path = waiting.pop()
@@ -103,7 +103,7 @@ class LocalStorage:
             except (OSError, ValueError) as fault:
                 error = _translate(fault, place)
                 if isinstance(error, FileMissing) and path != directory:
-                    continue  # gone, or another thing by now: as if never seen
+                    continue  # deleted or replaced meanwhile: skip it
                 raise error from fault
             entered = enter(path, sorted(directories))
             waiting += [f"{path}/{name}" if path else name for name in entered]
@@ -146,7 +146,7 @@ class LocalStorage:
         try:
             descriptor, real = self._open(path)
             os.close(descriptor)
-            # Reads in C without the interpreter lock; a memory map dies with SIGBUS on a cut file.
+            # Reads in C without the interpreter lock; a memory map would raise SIGBUS for a truncated file.
             return pyarrow.OSFile(os.fsencode(real), "rb")
         except (OSError, ValueError) as fault:
             raise _translate(fault, place) from fault
@@ -236,13 +236,13 @@ class LocalStorage:
                 return Failed("it is the root of the store" if not path else "a link leads to it")
             os.rmdir(place)
         except ValueError:
-            return Missing()  # no directory can have such a name
+            return Missing()  # not a valid directory name
         except OSError as fault:
             return Failed(reason_of(fault)) if os.path.lexists(place) else Missing()
         return Deleted()
 
     def _sweep(self, directory: str, now_ns: int) -> None:
-        """Remove what killed writers left, in the log and where something is written now, once in each directory."""
+        """Remove abandoned drafts in the log and in directories that are written to, once per directory."""
         from deltacli.storage.drafts import sweep
         from deltacli.storage.local_write import DRAFT_PREFIX
 
@@ -268,7 +268,7 @@ class LocalStorage:
 
 
 class _LocalDraft:
-    """A draft beside its target, whose faults are ours."""
+    """A draft next to its target, with errors of deltacli."""
 
     def __init__(self, target: str, swept: Callable[[str, int], None]) -> None:
         from deltacli.storage.local_write import LocalDraft
@@ -302,8 +302,8 @@ def _uri(root: str) -> str:
 
 
 def link_targets(storage: Storage, links: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (where it leads in the end, link) of links inside a store, both below its root; nothing for those that lead
-    out of it, and nothing for a store without links.
+    """Yield (final target, link) of links inside a store, both below its root; nothing for links to targets outside,
+    and nothing for a store without links.
     """
     if not storage.capabilities.has_directories:
         return
@@ -316,13 +316,13 @@ def link_targets(storage: Storage, links: Iterable[str]) -> Iterator[tuple[str, 
 
 
 def require_inside(storage: Storage, path: str) -> None:
-    """Raise PathExternal where a link on the way to a file leads outside the store and its allowed prefixes."""
+    """Raise PathExternal where a link in the path of a file leads outside the store and its allowed prefixes."""
     if isinstance(storage, LocalStorage):
         storage.bounds.directory_of(path)
 
 
 def leads_outside(storage: Storage, directory: str) -> bool:
-    """Return whether a link on the way to a directory leads outside the store and its allowed prefixes."""
+    """Return whether a link in the path of a directory leads outside the store and its allowed prefixes."""
     try:
         require_inside(storage, f"{directory}/")
     except PathExternal:
@@ -338,7 +338,7 @@ def has_link(storage: Storage, directory: str, below: str) -> bool:
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:
-    """True also for a link to a directory. A link in a circle is none, like one that leads nowhere. Raises OSError."""
+    """Return True for a directory or a link to one, False for a cyclic or dangling link. Raises OSError."""
     try:
         return entry.is_dir()
     except OSError as fault:
@@ -348,12 +348,12 @@ def _is_directory(entry: os.DirEntry[str]) -> bool:
 
 
 def _open(place: str, flags: int = 0) -> int:
-    """Open a regular file for reading; anything else is refused: a pipe would wait for a writer, a device for ever."""
+    """Open a regular file for reading. Refuse any other kind, because a pipe or a device could block forever."""
     descriptor = os.open(place, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags)
     if stat_module.S_ISREG(os.fstat(descriptor).st_mode):
         return descriptor
     os.close(descriptor)
-    raise StorageFailed(f"{place} can't be read: it is no regular file", hint=f"ls -ld {shlex.quote(place)}")
+    raise StorageFailed(f"{place} cannot be read: it is not a regular file", hint=f"ls -ld {shlex.quote(place)}")
 
 
 def _delete(place: str) -> Deletion:
@@ -372,7 +372,9 @@ def _delete(place: str) -> Deletion:
 
 
 def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> StorageFailed:
-    """Turn an operating system error into ours, naming the file; a name that no file can have is a ValueError."""
+    """Return the error of deltacli for an operating system error, naming the file; an invalid file name is a
+    ValueError.
+    """
     if isinstance(fault, ValueError):
         return FileMissing(f"{place} does not exist")
     if what == "read" and _is_absent(fault, place):
@@ -381,7 +383,7 @@ def _translate(fault: OSError | ValueError, place: str, what: str = "read") -> S
 
 
 def _is_absent(fault: OSError, place: str) -> bool:
-    """True where nothing is there, also for a name that is longer than any file's can be."""
+    """Return True where a path does not exist, also for a name longer than the limit of the file system."""
     if fault.errno == errno.ENAMETOOLONG:
         return any(len(os.fsencode(name)) > _LONGEST_NAME for name in place.split("/"))
     return fault.errno in _ABSENT

@@ -1,4 +1,4 @@
-"""Looking at many local files: what is in a directory, and what is known of paths. No link is followed."""
+"""Listing local directories and reading the properties of many paths, without following links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import islice
 from deltacli.storage.base import WalkEntry
 
 _PIECE = 1 << 16
-"""Names at a time of a directory with millions of files."""
+"""Number of names returned at a time for a large directory."""
 
 _FILES_AT_ONCE = 1_000
 _is_link, _is_file = os.DirEntry.is_symlink, os.DirEntry.is_file
@@ -23,9 +23,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 def look(place: str, path: str, directories: list[str]) -> Iterator[WalkEntry]:
     """Yield what is in one directory, and add the names of those in it to `directories`.
 
-    The system tells what kind an entry is with its name, so nothing is asked a file. Raises OSError.
+    The system returns the kind of an entry with its name, so no call per file is needed. Raises OSError.
     """
-    # Only the root itself may be a link: what became one since its name was read is not followed either.
+    # Only the root itself may be a link; a directory that was replaced by a link meanwhile is not followed.
     descriptor = os.open(place, _DIRECTORY | os.O_NOFOLLOW if path else _DIRECTORY)
     try:
         with os.scandir(descriptor) as entries:
@@ -35,20 +35,20 @@ def look(place: str, path: str, directories: list[str]) -> Iterator[WalkEntry]:
                 if any(map(_is_link, piece)) or not all(map(_is_file, piece)):
                     names = [entry.name for entry in piece if entry.is_file(follow_symlinks=False)]
                     odd = _sort_out(piece, directories)
-                else:  # what nearly every directory of files is, in two thirds of the time
+                else:  # fast path for directories of regular files only, in two thirds of the time
                     names, odd = [entry.name for entry in piece], []
                 yield WalkEntry(path, names, None, None, odd)
     finally:
         os.close(descriptor)
     if is_empty:
-        # Asked after it was found empty: whatever came meanwhile makes it look younger. By its name, which a directory
-        # that was removed meanwhile has lost.
+        # Read after it was found empty, so that a new entry makes it look newer. By its name, which fails for a
+        # directory that was removed meanwhile.
         modified_ms = os.lstat(place).st_mtime_ns // 1_000_000
         yield WalkEntry(path, [], None, None, [], is_empty=True, directory_modified_ms=modified_ms)
 
 
 def _sort_out(entries: list[os.DirEntry[str]], directories: list[str]) -> list[str]:
-    """Add the names of directories to `directories` and return those of what is neither one nor a regular file."""
+    """Add the names of directories to `directories` and return those that are neither directories nor regular files."""
     odd = []
     for entry in entries:
         if entry.is_file(follow_symlinks=False):
@@ -61,7 +61,7 @@ def _sort_out(entries: list[os.DirEntry[str]], directories: list[str]) -> list[s
 
 
 def _is_there(entry: os.DirEntry[str]) -> bool:
-    """False for what is gone again: file systems that don't tell kinds with names say no to every question then."""
+    """Return False for a deleted entry: file systems that do not return kinds with names deny every kind then."""
     try:
         entry.stat(follow_symlinks=False)
     except FileNotFoundError:
@@ -70,7 +70,9 @@ def _is_there(entry: os.DirEntry[str]) -> bool:
 
 
 def stat_many(root: str, paths: Sequence[str]) -> tuple[list[int], list[int]]:
-    """Return sizes and times in milliseconds, -1 for what is no regular file inside the root. Raises OSError."""
+    """Return sizes and times in milliseconds, -1 for a path that is not a regular file inside the root. Raises
+    OSError.
+    """
     sizes: list[int] = []
     times: list[int] = []
     for start in range(0, len(paths), _FILES_AT_ONCE):
@@ -84,7 +86,7 @@ def stat_many(root: str, paths: Sequence[str]) -> tuple[list[int], list[int]]:
 
 
 def _stat_plain(root: str, paths: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Sizes and times where each path is what it seems, a regular file inside the root: the rule, and half the time."""
+    """Return sizes and times if each path is a regular file inside the root: the usual case, in half the time."""
     try:
         if any(leads_elsewhere(root, directory) for directory in {path.rpartition("/")[0] for path in paths}):
             return None
@@ -111,7 +113,7 @@ def _stat_one(root: str, path: str) -> tuple[int, int]:
 
 
 def leads_elsewhere(root: str, path: str) -> bool:
-    """True if a part of the path is a link, or climbs: then it need not lie below the root."""
+    """Return True if a part of the path is a link or `..`, so that it may be outside the root."""
     parts = path.split("/") if path else []
     return ".." in parts or any(
         os.path.islink(f"{root}/{'/'.join(parts[:count])}") for count in range(1, len(parts) + 1)

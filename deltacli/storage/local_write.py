@@ -1,7 +1,7 @@
-"""Writing local files so that a name appears with its whole content, or not at all, and stays after a power cut.
+"""Writing local files atomically and durably: a name appears with its complete content, or not at all.
 
-A temporary file beside the target is written and synced, then gets the name by a hard link, which fails where the name
-is taken. Its own name begins with a dot: what a killed process leaves is never taken for a file of a log or a table.
+A temporary file next to the target is written and synced, then linked to the name by a hard link, which fails if the
+name exists. Its own name begins with a dot, so that a leftover is not mistaken for a file of a log or a table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AT_FDCWD, _RENAME_NOREPLACE = -100, 1
 
 
 Swept = Callable[[str, int], None]
-"""Receives a directory that a draft was made in, and the time of its file system in nanoseconds."""
+"""Called with the directory of a new draft, and the time of its file system in nanoseconds."""
 
 
 def create(place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None) -> Creation:
@@ -35,14 +35,14 @@ def create(place: str, data: bytes, modified_ms: int | None = None, *, swept: Sw
 
 
 def replace(place: str, data: bytes, modified_ms: int | None = None, *, swept: Swept | None = None) -> None:
-    """Put a file in place of what was there; raises OSError. A fault after the rename says so by raising, too."""
+    """Write a file, replacing an existing one; raises OSError, also for a fault after the rename."""
     with LocalDraft(place, swept) as draft:
         draft.write(data, modified_ms)
         draft.publish(replace=True)
 
 
 class LocalDraft:
-    """An empty file beside the target, gone at the end whatever happens. Raises OSError, or NoAtomicCreate."""
+    """Yield an empty file next to the target, which is removed in any case. Raises OSError, or NoAtomicCreate."""
 
     def __init__(self, target: str, swept: Swept | None = None) -> None:
         self._target = target
@@ -64,19 +64,19 @@ class LocalDraft:
             self._draft.close()
 
     def write(self, data: bytes, modified_ms: int | None = None) -> None:
-        """Fill the file, and set when it was last written."""
+        """Write the file, and set its modification time."""
         descriptor = os.open(self.place, os.O_WRONLY | os.O_CLOEXEC)
         try:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
         finally:
-            os.close(descriptor)  # a network file system may say only here that there is no space
+            os.close(descriptor)  # a network file system may report a full disk only here
         if modified_ms is not None:
             os.utime(self.place, ns=(modified_ms * 1_000_000,) * 2)
 
     def publish(self, *, replace: bool = False) -> Creation:
-        """Make what was written durable, and give it the name."""
+        """Sync the file and link it to the name."""
         _sync_file(self.place)
         if replace:
             os.replace(self.place, self._target)
@@ -89,23 +89,23 @@ def _link(temporary: str, place: str) -> Creation:
     try:
         _claim(temporary, place)
     except FileExistsError:
-        # NFS: the answer to a link that was made may get lost, and the repeated request finds our own link.
+        # NFS: the answer to a successful link may get lost, and the repeated request finds the link it made itself.
         match _is_same(temporary, place):
             case None:
-                return Unknown(f"{place} is there, and whether it is this one can't be looked at")
+                return Unknown(f"{place} exists, but it cannot be determined whether it is this file")
             case False:
                 return Existed()
     except OSError as fault:
         match _is_same(temporary, place):
             case None:
-                return Unknown(f"{os.strerror(fault.errno or 0).lower()}, and {place} can't be looked at")
+                return Unknown(f"{os.strerror(fault.errno or 0).lower()}, and {place} cannot be accessed")
             case False:
                 raise
     try:
         _sync_directory(os.path.dirname(place))
     except OSError as fault:
         reason = os.strerror(fault.errno or 0).lower()
-        return Unknown(f"{place} is there, but may not outlast a crash: its directory can't be synced ({reason})")
+        return Unknown(f"{place} exists but may not survive a crash: its directory cannot be synced ({reason})")
     return Created()
 
 
@@ -118,7 +118,7 @@ def _sync_file(place: str) -> None:
 
 
 def _claim(temporary: str, place: str) -> None:
-    """Give the temporary file the name, failing with FileExistsError where it is taken."""
+    """Link the temporary file to the name. Raises FileExistsError where it exists."""
     try:
         os.link(temporary, place)
     except OSError as fault:
@@ -128,15 +128,15 @@ def _claim(temporary: str, place: str) -> None:
 
 
 def _rename_no_replace(temporary: str, place: str) -> None:
-    """The way out on file systems without hard links."""
+    """Rename without replacing, for file systems without hard links."""
     rename = _renameat2()
     if rename is None:
-        raise no_atomic_create(place, "no hard links here, and no renameat2 on this system")
+        raise no_atomic_create(place, "the file system has no hard links, and this system has no renameat2")
     if rename(_AT_FDCWD, os.fsencode(temporary), _AT_FDCWD, os.fsencode(place), _RENAME_NOREPLACE) == 0:
         return
     code = ctypes.get_errno()
     if code in _NO_RENAME:
-        raise no_atomic_create(place, "this file system has neither hard links nor renames that don't replace")
+        raise no_atomic_create(place, "the file system supports neither hard links nor renames without replacing")
     raise OSError(code, os.strerror(code), place)
 
 
@@ -151,9 +151,9 @@ def _renameat2() -> Any:  # Any: a function of the C library, or None
 
 
 def _is_same(temporary: str, place: str) -> bool | None:
-    """True if both names are one file, None where the system doesn't say.
+    """Return True if both names are one file, None where that cannot be determined.
 
-    A temporary file that is gone was renamed, whatever the answer was.
+    A missing temporary file was renamed, whatever the answer was.
     """
     try:
         mine = os.stat(temporary)
@@ -168,7 +168,7 @@ def _is_same(temporary: str, place: str) -> bool | None:
 
 
 def _make_directories(directory: str) -> None:
-    """Make a directory and those above it, and sync each into the one that holds it."""
+    """Create a directory and its parents, and sync each parent."""
     if os.path.isdir(directory):
         return
     above = os.path.dirname(directory)
@@ -184,7 +184,7 @@ def _sync_directory(directory: str) -> None:
     try:
         os.fsync(descriptor)
     except OSError as fault:
-        if fault.errno != errno.EINVAL:  # a file system that can't sync directories does it by itself
+        if fault.errno != errno.EINVAL:  # file systems that cannot sync directories do so automatically
             raise
     finally:
         os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Files in the memory of this process: for tests, and for tables that never touch a disk."""
+"""Files in the memory of this process, for tests and for temporary tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from deltacli.storage.base import (
 
 
 class MemoryStorage:
-    """A dictionary of files. `modified_ms` of a file is what `write` was told."""
+    """A dictionary of files. `modified_ms` of a file is the value passed to `write`."""
 
     def __init__(self, name: str = "table") -> None:
         self._uri = f"memory://{name}"
@@ -46,7 +46,7 @@ class MemoryStorage:
         return ()
 
     def write(self, path: str, data: bytes, *, modified_ms: int = 0) -> None:
-        """Put a file in place, whole, over whatever was there."""
+        """Write a file, replacing an existing one."""
         with self._lock:
             self._files[path] = (data, modified_ms)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ObjectReader(io.RawIOBase):
-    """An object as a seekable file, its end in memory where that is at hand."""
+    """An object as a seekable file, with its end in memory if it was read before."""
 
     def __init__(self, read: Callable[[int, int], bytes], size: int, tail: bytes, tag: str) -> None:
         """`read` returns the bytes of a range: its offset, its length."""

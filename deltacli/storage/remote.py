@@ -1,7 +1,7 @@
-"""Any file system that fsspec knows: object stores, HDFS, SSH, its own `memory://`. Read-only.
+"""Any file system of fsspec: object stores, HDFS, SSH, its own `memory://`. Read-only.
 
-None of them is verified to create atomically, and fsspec's own exclusive modes check first and write then. A store
-becomes writable when it gets a back end of its own that passes the contract. Credentials are the store's own chain.
+None of them is verified to create atomically, and fsspec's own exclusive modes check first and then write. A store
+becomes writable with a back end of its own that passes the contract tests. Credentials come from the store's own chain.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ EXTRAS = {
 class RemoteStorage:
     """Files below a URI of an fsspec file system, opened without its listing cache.
 
-    Nothing is asked of the store, nor of its library, before it is needed. `connect` makes a connection to a host.
+    No request is sent, and no library loaded, before it is needed. `connect` opens a connection to a host.
     """
 
     def __init__(
@@ -132,10 +132,10 @@ class RemoteStorage:
         return bytes(self._ask(lambda: self._fs.cat_file(place, start=offset, end=offset + length), place))
 
     def open(self, path: str) -> Any:
-        """What is read later goes through `read_range`, so that its faults are ours and passing ones are repeated."""
+        """Later reads use `read_range`, which translates errors and retries temporary ones."""
         place = self._at(path)
         size = self._ask(lambda: self._fs.info(place), place).get("size")
-        if size is None:  # only reading it to its end shows how long it is
+        if size is None:  # its length is known only after reading it to the end
             return io.BytesIO(self.read(path))
         reader = ObjectReader(lambda offset, length: self.read_range(path, offset, length), int(size), b"", "")
         return io.BufferedReader(reader, _READ_AHEAD_BYTES)
@@ -194,7 +194,7 @@ class RemoteStorage:
         self._refuse()
 
     def _refuse(self) -> NoReturn:
-        raise no_atomic_create(self.uri, f"nothing is known of atomic creation on {self._scheme}:// through fsspec")
+        raise no_atomic_create(self.uri, f"atomic creation is not known to work on {self._scheme}:// through fsspec")
 
     def _entries(self, place: str) -> list[dict[str, Any]]:
         entries: list[dict[str, Any]] = self._ask(lambda: self._fs.ls(place, detail=True), place)
@@ -223,14 +223,14 @@ class RemoteStorage:
             return self._made
 
     def _ask(self, call: Callable[[], Answer], place: str) -> Answer:
-        """Make one call of the file system and turn its faults into ours."""
+        """Make one call of the file system and translate its errors."""
         return self._call(call, self.uri + place.removeprefix(self._root))
 
     def _call(self, call: Callable[[], Answer], place: str) -> Answer:
         host = urlsplit(self.uri).netloc.rpartition("@")[2] or self._scheme
         try:
             return self._retry.call(call, host=host, faults=(Exception,), passing=passing)
-        except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base of their exceptions)
+        except Exception as fault:  # noqa: BLE001  (the libraries of stores have no common base exception)
             if missing := unloadable_library(self._scheme, fault):
                 raise missing from None
             error = translate(fault, place, EXTRAS.get(self._scheme))
@@ -238,7 +238,7 @@ class RemoteStorage:
 
 
 def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[WalkEntry, list[str]]:
-    """Return what a listing of a directory tells of it, and the names of the directories in it."""
+    """Return the entries of a listing of a directory, and the names of its subdirectories."""
     entries = [entry for entry in entries if entry["name"].rstrip("/") != place]  # not the directory's own marker
     named = {entry["name"].rstrip("/").rsplit("/", 1)[-1]: entry for entry in entries}
     files = {name: entry for name, entry in named.items() if _is_plain(entry)}
@@ -246,7 +246,7 @@ def _sort_out(path: str, place: str, entries: list[dict[str, Any]]) -> tuple[Wal
     odd = sorted(named.keys() - files.keys() - set(directories))
     sizes = [int(entry["size"] or 0) for entry in files.values()]
     times = [_modified_ms(entry) for entry in files.values()]
-    # A time that the listing doesn't tell must not look like one of long ago.
+    # An unknown time must not look like an old one.
     return WalkEntry(path, list(files), sizes, times if all(times) else None, odd), directories
 
 
@@ -259,7 +259,7 @@ def _is_plain(entry: Mapping[str, Any]) -> bool:
 
 
 def _modified_ms(entry: Mapping[str, Any]) -> int:
-    """The modification time under whichever of its usual names a file system gives it, or 0."""
+    """Return the modification time under any of its usual names, or 0."""
     for key in ("LastModified", "last_modified", "mtime", "modified", "updated", "created"):
         value = entry.get(key)
         if isinstance(value, datetime):
@@ -270,7 +270,7 @@ def _modified_ms(entry: Mapping[str, Any]) -> int:
 
 
 def scheme_unavailable(scheme: str) -> UsageError:
-    """The error for a scheme whose extra is not installed, or that nobody knows."""
+    """Return the error for an unknown scheme, or one whose extra is not installed."""
     if scheme in EXTRAS:
         extra = EXTRAS[scheme]
         return UsageError(
@@ -283,6 +283,6 @@ def scheme_unavailable(scheme: str) -> UsageError:
         code="usage.scheme",
         facts={
             "supported": "a path, file://, memory://, s3://, gs://, abfss://, "
-            "and whatever fsspec has an installed file system for"
+            "or any scheme with an installed file system of fsspec"
         },
     )

@@ -1,5 +1,5 @@
-"""What file systems behind fsspec raise, in our words. Each cloud's library has a tree of exceptions of its own, which
-cannot be imported here, so faults are judged by what lies behind them: by errors of the system, statuses and names.
+"""Translation of errors of file systems behind fsspec. Each cloud's library has its own exceptions, which cannot be
+imported here, so errors are classified by their causes: system errors, statuses and names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HINTS: Mapping[str, str] = {
     "for public data add --storage-option anon=true",
     "gcs": "gcloud auth application-default login; for public data add --storage-option token=anon",
 }
-"""Extra -> where its credentials come from."""
+"""Extra -> the source of its credentials."""
 
 _PROXIES = ("https_proxy", "http_proxy", "all_proxy")
 _PORTS = {"sftp": 22, "ssh": 22, "ftp": 21, "http": 80, "https": 443}
@@ -41,7 +41,7 @@ _AZURE_HOST = "blob.core.windows.net"
 
 
 def translate(fault: BaseException, place: str, extra: str | None) -> StorageFailed:
-    """Return our error for a fault of a file system that the `extra` brings; secrets stay out of it."""
+    """Return the error of deltacli, without secrets, for a fault of the file system of an `extra`."""
     said = StoreFault.of(fault)
     error = _judge(fault, place, extra, said)
     error.facts |= tried(fault)
@@ -54,22 +54,22 @@ def _judge(fault: BaseException, place: str, extra: str | None, said: StoreFault
     if isinstance(fault, FileNotFoundError):
         return FileMissing(f"{place} does not exist")
     if isinstance(fault, PermissionError):
-        return PermissionRefused(f"{place} can't be read: the store refuses access", facts=facts)
+        return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
     if _lacks_credentials(fault):
         return CredentialsMissing(
-            f"{place} can't be read: no usable credentials", facts=facts, hint=_HINTS.get(extra or "")
+            f"{place} cannot be read: no usable credentials", facts=facts, hint=_HINTS.get(extra or "")
         )
     if any(type(found).__name__ in _AUTHENTICATION_NAMES for found in _behind(fault)):
-        return PermissionRefused(f"{place} can't be read: the store refuses access", facts=facts)
+        return PermissionRefused(f"{place} cannot be read: the store refuses access", facts=facts)
     if _is_unreachable(fault):
         return unreachable(place, facts)
-    return StorageFailed(f"{place} can't be read", facts=facts)
+    return StorageFailed(f"{place} cannot be read", facts=facts)
 
 
 def unreachable(place: str, facts: Mapping[str, str]) -> StorageFailed:
     """Return the error for a store whose host is not found or does not accept connections."""
     return StorageFailed(
-        f"{place} can't be read: the endpoint can't be reached",
+        f"{place} cannot be read: the endpoint is unreachable",
         code="storage.unreachable",
         facts=facts,
         hint="check the name of the store, the network and the proxy settings",
@@ -77,7 +77,7 @@ def unreachable(place: str, facts: Mapping[str, str]) -> StorageFailed:
 
 
 def passing(fault: Exception) -> str | None:
-    """Return the cause of a fault that may be over soon; None for one that repeating the call does not end."""
+    """Return the cause of a temporary fault; None for a permanent one."""
     if isinstance(fault, FileNotFoundError | PermissionError) or _lacks_credentials(fault) or _is_unreachable(fault):
         return None
     for found in _behind(fault):
@@ -91,8 +91,8 @@ def passing(fault: Exception) -> str | None:
 
 
 def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Connect) -> None:
-    """Raise StorageFailed where a store's host is not found or refuses connections: its library would try for a minute
-    or longer. What only takes long is left to the library.
+    """Raise StorageFailed where a store's host is not found or refuses connections, which its library would retry for a
+    minute or longer. Timeouts are left to the library.
     """
     if endpoint is None:
         return
@@ -107,7 +107,7 @@ def require_endpoint(endpoint: tuple[str, int] | None, place: str, connect: Conn
 def endpoint_of(
     uri: str, options: Mapping[str, str], environment: Mapping[str, str] = os.environ
 ) -> tuple[str, int] | None:
-    """Return host and port that a store will be asked at; None where that is not known, or a proxy is asked instead."""
+    """Return host and port of a store; None where unknown, or where a proxy is used instead."""
     if any(environment.get(name) or environment.get(name.upper()) for name in _PROXIES):
         return None
     try:
@@ -120,7 +120,7 @@ def endpoint_of(
         port = _PORTS.get(parts.scheme)
         return (parts.hostname, parts.port or port) if port and parts.hostname else None
     except ValueError:
-        return None  # a port that is not a number: the file system says so
+        return None  # not a number: the file system reports it
 
 
 def _azure_account(netloc: str, options: Mapping[str, str], environment: Mapping[str, str]) -> str | None:
@@ -143,13 +143,13 @@ def _gcs_host(options: Mapping[str, str], environment: Mapping[str, str]) -> tup
 
 
 def _behind(fault: BaseException) -> Iterator[BaseException]:
-    """Yield a fault and those behind it, up to a depth."""
+    """Yield a fault and its causes, up to a depth."""
     found: BaseException | None = fault
     for _ in range(_DEEPEST_CAUSE):
         if found is None:
             return
         yield found
-        inner = getattr(found, "os_error", None)  # aiohttp keeps the system's error so
+        inner = getattr(found, "os_error", None)  # aiohttp stores the system error in this attribute
         found = inner if isinstance(inner, OSError) else found.__cause__ or found.__context__
 
 
@@ -169,7 +169,7 @@ def _is_unreachable(fault: BaseException) -> bool:
 
 
 def _status(fault: BaseException) -> int | None:
-    """Return the HTTP status under whichever name a library keeps it."""
+    """Return the HTTP status under any of its names in the libraries."""
     for name in ("status_code", "status", "code"):
         value = getattr(fault, name, None)
         if isinstance(value, int | str) and str(value).isdecimal():

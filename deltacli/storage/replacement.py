@@ -1,4 +1,4 @@
-"""A local file that a result is written to: it appears whole or not at all, in place of what was there."""
+"""A local file that a result is written to, which is created or replaced atomically."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _PREFIX_BYTES = 100
 
 @contextlib.contextmanager
 def replacement(output: str) -> Iterator[BinaryIO]:
-    """Yield a file beside the one that `output` leads to, which takes its place, and its mode, at the end.
+    """Yield a file next to the target of `output`, which replaces it at the end and gets its mode.
 
-    On any fault nothing is left of it. Raises StorageFailed (`output.unwritable`). What is no regular file must not
-    come here: it would be replaced by one.
+    On a fault it is removed. Raises StorageFailed (`output.unwritable`). The target must be a regular file or missing,
+    because anything else would be replaced by a regular file.
     """
     from deltacli.storage.drafts import Draft, sweep
 
@@ -57,7 +57,7 @@ def _draft_prefix(name: str) -> str:
 
 
 def unwritable(output: str, fault: OSError) -> StorageFailed:
-    """The error of a file that can't be written, in the words of the system."""
+    """Return the error for a file that cannot be written, with the reason of the system."""
     from deltacli.storage.disk_faults import disk_fault
 
     try:

@@ -1,7 +1,7 @@
-"""Repeat calls of a store that failed temporarily, within a budget of time, and note on stderr why a run is waiting.
+"""Retries of calls of a store that failed temporarily, within a time budget, with notes on stderr about delays.
 
-Only calls that are harmless to repeat belong here: reads, deletes, and writes that replace. A conditional create never
-does: the second request would meet the first and take it for another writer's.
+Only idempotent calls are retried here: reads, deletes, and writes that replace. A conditional create must not be: the
+second request would find the file of the first and take it for another writer's.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ DEFAULT_BUDGET_SECONDS = 60.0
 _FIRST_WAIT = 0.1
 _LONGEST_WAIT = 5.0
 _QUIET_SECONDS = 5.0
-"""Faults that end within this time are not noted."""
+"""Seconds; shorter faults are not noted."""
 _SLOW_SECONDS = 15.0
-"""A single request that runs longer is noted."""
+"""Seconds; a longer single request is noted."""
 _NOTE_INTERVAL = 30.0
 _TICK = 1.0
 _SLICE = 0.25
 
 
 class _Flight(NamedTuple):
-    """A request under way: its host, and when it was sent."""
+    """A running request: its host, and when it was sent."""
 
     host: str
     began: float
@@ -40,7 +40,7 @@ class Retry:
     `budget_seconds` counts from the first fault of a call. `is_explicit` means that the user chose the budget; it then
     overrides the limits of attempts in the environment. `note` receives one line of text; without it nothing is noted
     and no thread is started. `is_stopping` returns True once the run was interrupted; nothing is repeated from then on.
-    `clock` returns seconds, `pause` waits for so many.
+    `clock` returns seconds, `pause` waits for a number of seconds.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Retry:
         self._noted_at: float | None = None
 
     def pause(self, seconds: float) -> None:
-        """Wait for so many seconds, or until the run is interrupted."""
+        """Wait for a number of seconds, or until the run is interrupted."""
         self._wait(seconds)
 
     def call(
@@ -107,7 +107,7 @@ class Retry:
 
     @contextmanager
     def watched(self, host: str) -> Iterator[None]:
-        """Note a request that takes long while it is under way."""
+        """Write a note about a request that takes long while it is running."""
         if not self._is_watching:
             yield
             return
@@ -125,12 +125,12 @@ class Retry:
                 del self._flights[number]
 
     def look(self) -> None:
-        """Note the request that has been under way for the longest time, if that is long."""
+        """Write a note about the longest running request, if it is slow."""
         now = self._clock()
         with self._lock:
             oldest = min(self._flights.values(), key=lambda flight: flight.began, default=None)
         if oldest is not None and now - oldest.began >= _SLOW_SECONDS:
-            self._say(f"a request to {oldest.host} has been under way for {now - oldest.began:.0f} s", now)
+            self._say(f"a request to {oldest.host} has been running for {now - oldest.began:.0f} s", now)
 
     def _note_fault(self, host: str, cause: str, now: float) -> None:
         with self._lock:
@@ -161,14 +161,14 @@ class Retry:
                     return
 
     def _wait_in_slices(self, seconds: float) -> None:
-        """Never wait in one long sleep: a worker thread does not receive signals."""
+        """Wait in short sleeps, because a worker thread does not receive signals."""
         end = self._clock() + seconds
         while (left := end - self._clock()) > 0 and not self._is_stopping():
             time.sleep(min(left, _SLICE))
 
 
 def tried(fault: BaseException) -> dict[str, str]:
-    """Return the attempts at a call whose last fault this is, as facts of an error; empty where there was one."""
+    """Return the attempts of a call with this last fault, as facts of an error; empty for a single attempt."""
     notes = [note for note in getattr(fault, "__notes__", ()) if note.startswith(_TRIED)]
     return {"tried": notes[-1].removeprefix(_TRIED)} if notes else {}
 
@@ -182,6 +182,6 @@ def _tried(attempts: int, seconds: float) -> str:
 
 
 def _backoff(attempts: int) -> float:
-    """Return a random wait that doubles with the attempts: many threads must not come back at one moment."""
+    """Return a random wait that doubles with each attempt, so that many threads do not retry at the same time."""
     longest = min(_LONGEST_WAIT, _FIRST_WAIT * 2.0 ** min(attempts, 20))
     return random.SystemRandom().uniform(longest / 2, longest)

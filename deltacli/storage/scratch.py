@@ -14,10 +14,10 @@ _PREFIX = "deltacli-"
 
 
 class ScratchDraft:
-    """A file in the directory for temporary files (`TMPDIR`), gone at the end whatever happens."""
+    """A file in the directory for temporary files (`TMPDIR`), which is always removed at the end."""
 
     def __init__(self, send: Callable[[str, bool], Creation]) -> None:
-        """`send` takes the local path, and whether to replace what is there."""
+        """`send` gets the local path, and whether to replace an existing file."""
         self._send = send
         self.place = ""
         self._draft: Draft | None = None
@@ -30,8 +30,8 @@ class ScratchDraft:
             sweep(directory, _PREFIX, self._draft.changed_ns)
         except OSError as fault:
             raise StorageFailed(
-                f"no temporary file can be made: {(fault.strerror or str(fault)).lower()}",
-                hint="set TMPDIR to a directory with room",
+                f"cannot create a temporary file: {(fault.strerror or str(fault)).lower()}",
+                hint="set TMPDIR to a directory with free space",
             ) from fault
         return self
 

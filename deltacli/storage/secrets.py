@@ -1,4 +1,4 @@
-"""Keeping secrets out of whatever is printed: messages of libraries quote URLs, headers and keys."""
+"""Removal of secrets from all output, because messages of libraries quote URLs, headers and keys."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from urllib.parse import quote
 
-_PASSWORD = re.compile(r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@")  # abfss://container@account holds none
+_PASSWORD = re.compile(r"(?<=://)([^/\s\"':@]*):[^/\s\"']*@")  # abfss://container@account contains no secret
 _SIGNED = re.compile(
     r"((?:X-Amz-(?:Signature|Credential|Security-Token)|Signature|AWSAccessKeyId|sig|access_token"
     r"|AccountKey|SharedAccess(?:Key|Signature))=)[^&;\s\"']+",
     re.IGNORECASE,
 )
 _HEADER = re.compile(r"(header value\b[^'\"]{0,40})(?:'.*'|\".*\")", re.IGNORECASE | re.DOTALL)
-"""Of libraries that refuse a header and quote it."""
+"""Messages of libraries that reject a header and quote it."""
 _AUTHORIZATION = re.compile(
     r"((?:authorization|x-amz-security-token)\\?[\"']?\s*[:=]\s*\\?[\"']?)[^\"'\r\n]+", re.IGNORECASE
 )
@@ -27,7 +27,7 @@ _CLOUDS = ("AWS_", "AZURE_", "GOOGLE_", "GCS_", "GCLOUD_")
 _OF_CLOUDS = re.compile(
     r"(?:ACCESS_KEY|SECRET|PASSWORD|TOKEN|STORAGE_KEY|ACCOUNT_KEY|CONNECTION_STRING|SAS)", re.IGNORECASE
 )
-_SHORTEST_SECRET = 8  # a shorter one would blank out parts of ordinary words
+_SHORTEST_SECRET = 8  # a shorter secret would mask parts of ordinary words
 _BLANK = "\u2026"
 
 _remembered: set[str] = set()
@@ -46,7 +46,7 @@ def holds_secret(value: str) -> bool:
 
 
 def remember_secrets(options: Mapping[str, object]) -> None:
-    """Keep the secrets among the options of a store out of every later text."""
+    """Register the secrets among the options of a store, which are masked in all later texts."""
     _remembered.update(_secrets_in(options))
 
 
@@ -86,12 +86,12 @@ def _of_environment() -> Iterator[str]:
 
 @lru_cache(maxsize=16)
 def _all_forms(secrets: frozenset[str]) -> tuple[str, ...]:
-    """Every form of some secrets, the longest first."""
+    """Return every form of secrets, the longest first."""
     return tuple(sorted({form for each in secrets for form in _forms(each)}, key=len, reverse=True))
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """Yield a secret as messages may write it: without spaces around it, by its lines, and escaped."""
+    """Yield a secret in the forms of messages: stripped, by lines, and escaped."""
     for form in {secret, secret.strip(), *secret.split()}:
         for written in {form, quote(form, safe=""), quote(form), json.dumps(form)[1:-1], repr(form)[1:-1]}:
             if len(written) >= _SHORTEST_SECRET:
@@ -99,11 +99,11 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 class StoreFault(Exception):
-    """What a library of a store said, without secrets: the cause of our error in its stead, with its traceback."""
+    """An error of a library without secrets, used as the cause of an error instead of the original."""
 
     @classmethod
     def of(cls, fault: BaseException, secrets: Iterable[str] = ()) -> StoreFault:
-        """Return the witness of a fault."""
+        """Return the masked cause for a fault."""
         name = type(fault).__name__
         text = without_secrets(str(fault), secrets)
         return cls(f"{name}: {text}" if text else name).with_traceback(fault.__traceback__)

@@ -76,7 +76,7 @@ class OpenFileContext(NamedTuple):
 
 
 RowCheckFactory = Callable[[OpenFileContext], RowCheck | None]
-"""Begins to ask; None where the file can't tell."""
+"""Begins to ask; None where the file cannot tell."""
 
 
 @dataclass
@@ -163,10 +163,10 @@ def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
 
 
 def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
-    """Return what becomes of a file that is there and can't be read, or whose store can't be opened."""
+    """Return what becomes of a file that is there and cannot be read, or whose store cannot be opened."""
     code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
-    reason = fault.message.rpartition(" can't be read: ")[2]
-    return FileFault(code, f"{path} can't be read: {reason}", reason)
+    reason = fault.message.rpartition(" cannot be read: ")[2]
+    return FileFault(code, f"{path} cannot be read: {reason}", reason)
 
 
 def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
@@ -186,7 +186,7 @@ def parse_footer(tail: bytes, length: int, reader: FooterReader) -> tuple[Footer
     try:
         footer = reader.read(tail[-8 - length : -8])
     except ThriftFaultError as fault:
-        return None, FileFault("data.not-parquet", f"its footer can't be read: {fault}", str(fault))
+        return None, FileFault("data.not-parquet", f"its footer cannot be read: {fault}", str(fault))
     if footer.is_encrypted:
         return footer, FileFault("data.encrypted", "columns of it are encrypted", "encrypted columns")
     return footer, None
@@ -201,7 +201,7 @@ def _measure(tail: bytes, size: int) -> tuple[FileFault | None, int]:
         return FileFault("data.not-parquet", "it does not end as a Parquet file does", _shown(magic)), 0
     length = int.from_bytes(tail[-8:-4], "little")
     if not 0 < length <= min(size - _AROUND, _MOST_FOOTER):
-        return FileFault("data.not-parquet", f"its footer can't have {length:,} bytes", f"{length:,} bytes"), 0
+        return FileFault("data.not-parquet", f"its footer cannot have {length:,} bytes", f"{length:,} bytes"), 0
     return None, length
 
 
@@ -263,7 +263,7 @@ def _footer_of(source: Any, reader: FooterReader) -> tuple[Footer | None, FileFa
 
 
 def _measured(files: TableFiles, path: str) -> FileFault | None:
-    """What the end of a file that can't be opened says: that it is encrypted, or cut, or none of Parquet's; None where
+    """What the end of a file that cannot be opened says: that it is encrypted, or cut, or none of Parquet's; None where
     the end is sound.
     """
     storage, inner = files.locate(path)
@@ -276,9 +276,9 @@ def _measured(files: TableFiles, path: str) -> FileFault | None:
 
 
 def reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") -> FileFault:
-    """The fault of a file that has a footer, and whose rows can't be read; the rules name the file themselves."""
+    """The fault of a file that has a footer, and whose rows cannot be read; the rules name the file themselves."""
     message = unreadable.message.removeprefix(f"{path}: ")
-    if message.startswith(f"{path} can't be read"):
-        message = f"its {part} can't be read"
+    if message.startswith(f"{path} cannot be read"):
+        message = f"its {part} cannot be read"
     reason = unreadable.facts.get("reason")
     return FileFault(unreadable.code, message, reason if isinstance(reason, str) else None)

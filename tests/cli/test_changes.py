@@ -65,7 +65,7 @@ def test_an_end_is_a_version_or_a_moment(sample: Path, first: str, last: str | N
     assert (0, expected) == (done.code, (done.document["fromVersion"], done.document["toVersion"]))
     validate(done.document, "deltacli.changes")
     if expected[0] > expected[1]:
-        words = f"no version lies in the range: it begins with {expected[0]} and ends with {expected[1]}"
+        words = f"no version is in the range it begins with {expected[0]} and ends with {expected[1]}"
         assert ([], True, words) == (done.document["items"], done.document["complete"], done.error["message"])
 
 
@@ -116,7 +116,7 @@ def test_a_narrow_terminal_keeps_what_became_of_a_row(sample: Path) -> None:
     assert (0, []) == (code, [line for line in lines[:21] if cells(line) > 60])
     assert CHANGE == lines[0].split()[-3:]
     assert any(line.startswith("no room for ") for line in lines)
-    assert any(line.startswith("showing the first 20; all of them: ") for line in lines)
+    assert any(line.startswith("showing the first 20; to show all: ") for line in lines)
 
 
 @pytest.mark.parametrize("end", ["--from", "--to"])

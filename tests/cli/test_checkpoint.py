@@ -248,7 +248,7 @@ sys.exit(run(sys.argv[1:]))
 
     error: dict[str, Any] = json.loads(done.stderr.splitlines()[-1])
     assert 128 + signal.SIGTERM == done.returncode
-    assert "terminated; 1 file of the checkpoint got a name, the hint did not move" == error["message"]
+    assert "terminated; 1 file of the checkpoint written, _last_checkpoint not updated" == error["message"]
     assert 14 == checkpoint(home, "--json").document["hintVersion"]
 
 

@@ -119,7 +119,7 @@ def test_history_says_what_is_missing(tmp_path: Path) -> None:
     result = deltacli("history", table, "--format", "ndjson", "--limit", "1")
 
     missing, limit = [json.loads(line) for line in result.err.splitlines()]
-    text = "versions 0, 3-4 are missing from the log, so versions 1-2, 5 can't be rebuilt"
+    text = "versions 0, 3-4 are missing from the log, so versions 1-2, 5 cannot be rebuilt"
     assert f"{text}: deltacli validate {table}" == missing["message"]
     assert limit["message"].startswith("showing 1 of 3 versions")
     validate(missing, "note")

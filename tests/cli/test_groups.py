@@ -45,7 +45,7 @@ def test_an_error_names_the_table_whatever_options_stand_before_it(tmp_path: Pat
     told = deltacli("log", "--log-format", "text", "cat", "--actions", "add", table, "3")
     as_json = deltacli("log", "cat", "--log-format", "json", "--actions", "add", table, "3")
 
-    assert told.err.startswith(f"error: {table}: there is nothing at this path")
+    assert told.err.startswith(f"error: {table}: no such file or directory")
     assert table == as_json.error["table"]
     assert [3, 3] == [told.code, as_json.code]
 

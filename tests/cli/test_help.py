@@ -71,7 +71,7 @@ def test_the_completion_scripts_come_with_the_package() -> None:
 def test_completion_without_a_known_shell_names_those_there_are() -> None:
     none, unknown = deltacli("completion"), deltacli("completion", "tcsh")
 
-    assert (2, "error: no shell is named") == (none.code, none.err.splitlines()[0])
+    assert (2, "error: missing argument SHELL") == (none.code, none.err.splitlines()[0])
     assert [
         "error: there is no completion for 'tcsh'",
         "  expected  bash, zsh, fish",

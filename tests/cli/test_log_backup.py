@@ -114,7 +114,7 @@ def test_without_consent_the_plan_is_shown_and_nothing_done(table: Path, backup:
 
     assert (4, before) == (text.code, names(table))
     assert text.out.splitlines()[2].startswith("would add  1 file, ")
-    assert text.err.startswith(f"error: {table}: nothing was changed: this would add 1 file (")
+    assert text.err.startswith(f"error: {table}: nothing was changed: confirmation is required to add 1 file (")
     assert f"hint: deltacli log restore {table} {backup} --yes" == text.err.splitlines()[-1]
     assert check(document, "deltacli.log-restore", 4)["dryRun"] is True
     assert ("consent.missing", 4) == (document.error["code"], document.error["exit"])
@@ -180,11 +180,11 @@ def test_ctrl_c_at_the_prompt_changes_nothing(table: Path, backup: Path) -> None
     [
         (("log", "backup", "trips", "trips/backup"), 2, "can't lie in each other"),
         (("log", "backup", "trips", "."), 2, "can't lie in each other"),
-        (("log", "backup", "none", "safe"), 3, "there is nothing at this path"),
+        (("log", "backup", "none", "safe"), 3, "no such file or directory"),
         (("log", "backup", "trips", "other"), 4, "it may be a table"),
         (("log", "backup", "trips", "memory://safe"), 4, "read-only"),
-        (("log", "restore", "trips", "other"), 3, "there is no backup of a log"),
-        (("log", "restore", "trips", "none"), 3, "there is no backup of a log"),
+        (("log", "restore", "trips", "other"), 3, "no backup of a log found"),
+        (("log", "restore", "trips", "none"), 3, "no backup of a log found"),
         (("log", "restore", "memory://t", "safe"), 4, "read-only"),
         (("log", "backup", "trips", "linked"), 2, "can't lie in each other"),
     ],
@@ -220,7 +220,7 @@ def test_an_interruption_tells_how_far_it_came(
     code = run(["log", "backup", str(table), str(tmp_path / "safe")])
 
     assert 130 == code
-    assert "files copied; the same command goes on from there" in capsysbinary.readouterr().err.decode()
+    assert "files copied; run the same command to continue" in capsysbinary.readouterr().err.decode()
     monkeypatch.undo()
     assert 0 == run(["log", "backup", str(table), str(tmp_path / "safe")])
     assert names(table) == names(tmp_path / "safe")

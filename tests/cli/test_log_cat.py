@@ -71,7 +71,7 @@ def test_lines_are_selected_by_kind_and_what_nobody_can_judge_is_counted(odd: Pa
     removes = cat(capsysbinary, odd, 3, "--actions", "remove, txn")
     future = cat(capsysbinary, odd, 3, "--actions", "future")
 
-    said = "note: 3 lines could not be judged and were left out\n"
+    said = "note: 3 lines could not be parsed and were left out\n"
     assert (0, lines[1] + b"\n" + lines[3] + b"\n", said) == adds
     assert (0, lines[4] + b"\n", said) == removes
     assert lines[3] + b"\n" == future[1]
@@ -93,7 +93,8 @@ def test_a_line_that_nobody_could_hold_is_passed_on_but_not_judged(
 def test_an_empty_commit_says_so(tmp_path: Path, capsysbinary: Capture) -> None:
     table = TableBuilder().commits(2).file(commit_path(1), b"").write(tmp_path / "t")
 
-    assert (0, b"", "note: the commit file is empty: a torn write\n") == cat(capsysbinary, table, 1)
+    note = "note: the commit file is empty, which indicates an interrupted write\n"
+    assert (0, b"", note) == cat(capsysbinary, table, 1)
 
 
 def state() -> list[dict[str, Any]]:
@@ -206,7 +207,7 @@ def test_without_a_commit_the_checkpoint_is_taken_and_a_note_says_so(tmp_path: P
         ((2,), 3, ("version 2 has neither", "log cat {} 1\n")),
         ((1, "--checkpoint"), 3, ("version 1 has no complete checkpoint", "log cat {} 3 --checkpoint\n")),
         (("-1",), 2, ()),
-        ((1, "--actions", ","), 2, ("--actions names no action", "commitInfo")),
+        ((1, "--actions", ","), 2, ("--actions is empty", "commitInfo")),
         ((1, "--json"), 2, ("--json",)),
         ((1, "--format", "ndjson"), 2, ("ndjson",)),
     ],
@@ -227,8 +228,8 @@ def test_what_is_not_there_is_said_with_what_is(
 def test_a_log_of_nothing_and_no_log_are_told_apart(tmp_path: Path, capsysbinary: Capture) -> None:
     (tmp_path / "t" / LOG).mkdir(parents=True)
 
-    assert "the log holds no commit and no complete checkpoint" in cat(capsysbinary, tmp_path / "t", 0)[2]
-    assert "there is nothing at this path" in cat(capsysbinary, tmp_path / "u", 0)[2]
+    assert "the log has no commit and no complete checkpoint" in cat(capsysbinary, tmp_path / "t", 0)[2]
+    assert "no such file or directory" in cat(capsysbinary, tmp_path / "u", 0)[2]
 
 
 def test_a_sidecar_that_is_gone_is_named(tmp_path: Path, capsysbinary: Capture) -> None:

@@ -151,7 +151,7 @@ def test_a_checkpoint_that_was_set_aside_is_named(sample: Path, tmp_path: Path) 
 
     done = deltacli("snapshot", copied)
 
-    assert f"note: checkpoint.unreadable: a checkpoint can't be read; an older start was used ({name})" in done.err
+    assert f"note: checkpoint.unreadable: a checkpoint cannot be read; an older start was used ({name})" in done.err
 
 
 @pytest.mark.parametrize("command", [("history",), ("snapshot", "--files")])

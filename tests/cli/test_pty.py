@@ -301,7 +301,7 @@ def test_streams_closed_from_the_start_are_no_crash(sample: Path, tmp_path: Path
     assert (0, "version") == (usual[0], usual[1].split()[0])
     assert usual == without_stdin == without_stderr
     assert (7, "error: ") == (without_stdout[0], without_stdout[2][:7])
-    assert "the result can't be written: bad file descriptor" in without_stdout[2]
+    assert "the result cannot be written: bad file descriptor" in without_stdout[2]
     assert (0, usual[1]) == (to_file[0], (tmp_path / "out").read_text())
     assert 3 == failed[0]
     assert (7, False) == (version[0], "Traceback" in version[2])

@@ -68,7 +68,7 @@ def test_a_limit_is_told_with_the_way_to_all_rows(sample: Path, form: str) -> No
     done = deltacli("read", sample, "--limit", "3", "--format", form)
     exact = deltacli("read", sample, "--version", "0", "--limit", "3", "--format", form)
 
-    again = f"showing the first 3; all of them: deltacli read {sample} --format {form} --limit 0"
+    again = f"showing the first 3; to show all: deltacli read {sample} --format {form} --limit 0"
     assert again == (done.error["message"] if form.endswith("json") else done.err.strip())
     assert ("", 0) == (exact.err, exact.code)
     match form:
@@ -187,7 +187,7 @@ def test_parquet_goes_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> Non
 
     assert (2, "") == (nowhere.code, nowhere.out)
     assert nowhere.err.splitlines() == [
-        "error: --format parquet needs a file to be written to",
+        "error: --format parquet requires --output FILE",
         f"hint: deltacli read {sample} --format parquet --limit 5 --output rows.parquet",
     ]
     assert (2, True) == (code, seen.startswith("error: --format parquet needs a file"))
@@ -225,9 +225,9 @@ def test_a_terminal_gets_twenty_rows_that_fit(sample: Path) -> None:
     *lines, note = seen.splitlines()
     assert (0, 25) == (code, len(lines))
     assert "20 of 1,230 rows" in lines[-1]
-    assert f"showing the first 20; all of them: deltacli read {sample} --no-pager --limit 0" == note
+    assert f"showing the first 20; to show all: deltacli read {sample} --no-pager --limit 0" == note
     assert (0, []) == (narrow, [line for line in short.splitlines()[:21] if cells(line) > 20])
-    assert f"no room for ride: choose with --columns, or all of them: deltacli read {sample}" in short
+    assert f"no room for ride; select columns with --columns, or show all: deltacli read {sample}" in short
 
 
 def test_explain_fits_a_terminal(sample: Path) -> None:

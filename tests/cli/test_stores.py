@@ -91,7 +91,7 @@ def test_what_libraries_log_and_trace_does_not_reach_stderr(talking: Callable[..
     done = talking("history", "talking://store/t")
 
     assert (3, "") == (done.code, done.out)
-    assert ["error: talking://store/t: there is nothing at this path", "  path  talking://store/t"] == (
+    assert ["error: talking://store/t: no such file or directory", "  path  talking://store/t"] == (
         done.err.splitlines()
     )
 

@@ -96,7 +96,7 @@ def test_a_dry_run_shows_the_plan_and_exits_with_4_where_a_guard_would_stop_it(c
     assert (4, 4, []) == (done.code, documented.code, core.executed)
     assert [
         "note: the clock of the store is not known",
-        "error: trips: nothing was changed: 83% of the bytes would go, more than 50%",
+        "error: trips: nothing was changed: 83% of the bytes would be deleted, above the limit of 50%",
         "  guard  vacuum.max-delete",
         "  also   commit.empty",
         "hint: deltacli vacuum trips --dry-run --yes --max-delete 100%",
@@ -116,7 +116,7 @@ def test_a_plan_that_a_guard_is_against_is_shown_and_refused_whatever_was_agreed
     assert (4, []) == (done.code, core.executed)
     assert "delete       6 files" in done.out
     assert [
-        "error: trips: nothing was changed: 83% of the bytes would go, more than 50%",
+        "error: trips: nothing was changed: 83% of the bytes would be deleted, above the limit of 50%",
         "  guard  vacuum.max-delete",
         "  also   commit.empty",
         "hint: deltacli vacuum trips --yes --max-delete 100%",
@@ -153,7 +153,7 @@ def test_nothing_is_deleted_before_somebody_said_yes(core: Core, vacuum: Vacuum)
 
     assert (4, []) == (done.code, core.executed)
     assert "delete       6 files" in done.out
-    assert "would delete 6 files (3.0 GiB) of file:///lake/trips, and nobody said yes" in done.err
+    assert "would delete 6 files (3.0 GiB) of file:///lake/trips" in done.err
     assert "hint: deltacli vacuum trips --retention 14d --yes" in done.err
 
 
@@ -187,13 +187,13 @@ def test_files_that_are_still_there_are_named_and_exit_5(core: Core, vacuum: Vac
         (VacuumOutcome(), "nothing was deleted"),
         (
             VacuumOutcome(Amount(4, 10), start_version=43, end_version=44, end_status="FAILED"),
-            "4 of 6 files deleted, VACUUM END (FAILED) is version 44; the same command goes on from there",
+            "4 of 6 files deleted, VACUUM END (FAILED) is version 44; run the same command to continue",
         ),
         (
             VacuumOutcome(Amount(4, 10), start_version=43),
-            "4 of 6 files deleted, VACUUM END was not written; the same command goes on from there",
+            "4 of 6 files deleted, VACUUM END was not written; run the same command to continue",
         ),
-        (VacuumOutcome(Amount(4, 10)), "4 of 6 files deleted; the same command goes on from there"),
+        (VacuumOutcome(Amount(4, 10)), "4 of 6 files deleted; run the same command to continue"),
         (
             VacuumOutcome(Amount(6, 10), start_version=43, end_version=44, end_status="COMPLETED"),
             "6 of 6 files deleted, VACUUM END (COMPLETED) is version 44",
@@ -293,7 +293,7 @@ def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
         ("--max-delete 120%", "is no share"),
         ("--retention soon", "is not a duration"),
         ("--protect-from=", "--protect-from is empty"),
-        ("--save-plan=", "--save-plan is an empty name"),
+        ("--save-plan=", "--save-plan is empty"),
         ("--save-plan trips/_delta_log/p", "is inside the log"),
     ],
 )
@@ -458,7 +458,7 @@ def test_a_real_plan_is_applied_once(sample: Path, tmp_path: Path) -> None:
 
     assert (0, 0, 0, before) == (made.code, done.code, again.code, planned)
     assert 11 == len(before - data_files(tmp_path)) == done.document["deleted"]["files"]
-    assert "note: this plan was executed already: nothing to do\n" == again.err
+    assert "note: this plan was already executed; there is nothing to do\n" == again.err
     assert {"p.parquet", "p.parquet.progress", "p.parquet.report.json", "tbl"} == set(os.listdir(tmp_path))
 
 

@@ -71,7 +71,7 @@ def test_an_interruption_is_told_and_the_same_command_goes_on(name: str, home: P
     done = interrupted(home, name, "--json")
 
     assert 128 + getattr(signal, name) == done.code, done.err
-    said = f"6 of {REMOVED} files deleted, VACUUM END (FAILED) is version 46; the same command goes on from there"
+    said = f"6 of {REMOVED} files deleted, VACUUM END (FAILED) is version 46; run the same command to continue"
     assert done.error["message"].endswith(said)
     assert COMMITS - 6 == left(home)
     assert [("VACUUM START", None), ("VACUUM END", "FAILED")] == operations(home)
@@ -84,7 +84,7 @@ def test_an_interruption_is_told_and_the_same_command_goes_on(name: str, home: P
     ("moment", "said"),
     [
         (START, "nothing was deleted, VACUUM START: version 45 was committed"),
-        (END, "15 of 15 files deleted, VACUUM END: version 46 was committed; the same command goes on from there"),
+        (END, "15 of 15 files deleted, VACUUM END: version 46 was committed; run the same command to continue"),
         (INFO, "15 of 15 files deleted, VACUUM END (COMPLETED) is version 46"),
     ],
     ids=["in START", "in END", "after END"],

@@ -160,7 +160,7 @@ def test_nothing_at_the_path_is_exit_3_and_nothing_on_stdout(lake: Path, validat
     document = validate("none", "--format", "ndjson")
 
     assert (3, "", 3, "") == (text.code, text.out, document.code, document.out)
-    assert text.err.startswith("error: none: there is nothing at this path\n")
+    assert text.err.startswith("error: none: no such file or directory\n")
     assert_valid(document.error, "error")
     assert ("table.path-missing", "none") == (document.error["code"], document.error["table"])
 
@@ -170,7 +170,7 @@ def test_where_one_path_is_missing_the_others_are_checked(form: str, lake: Path,
     result = validate("none", "lake/bad", "neither", *ONLY, "--format", form)
 
     assert 3 == result.code
-    assert 2 == result.err.count("there is nothing at this path")
+    assert 2 == result.err.count("no such file or directory")
     assert "commit.bad-json" in result.out
     if form == "json":
         assert ["none", "neither"] == [failure["table"] for failure in result.document["failures"]]
@@ -183,7 +183,7 @@ def test_where_every_path_is_missing_each_is_named(lake: Path, validate: Run) ->
     result = validate("none", "neither")
 
     assert (3, "") == (result.code, result.out)
-    assert ["error: none: there is nothing at this path", "error: neither: there is nothing at this path"] == [
+    assert ["error: none: no such file or directory", "error: neither: no such file or directory"] == [
         line for line in result.err.splitlines() if line.startswith("error")
     ]
 
@@ -299,7 +299,7 @@ def test_a_file_beside_tables_is_passed_over_with_a_note_and_alone_it_is_an_erro
     beside = validate("lake/README", "lake/deep/good", *ONLY)
     alone = validate("lake/README", *ONLY)
 
-    assert (0, "note: lake/README is a file beside tables; it was passed over\n") == (beside.code, beside.err)
+    assert (0, "note: lake/README is a file next to tables and was skipped\n") == (beside.code, beside.err)
     assert (3, "") == (alone.code, alone.out)
     assert "this is a file" in alone.err
 
@@ -316,7 +316,7 @@ def test_a_pattern_below_nothing_is_nothing_at_a_path(pattern: str, lake: Path, 
     result = validate(pattern, *ONLY)
 
     assert (3, 1) == (result.code, result.err.count("error:"))
-    assert "there is nothing at this path" in result.err
+    assert "no such file or directory" in result.err
 
 
 def test_several_tables_end_with_their_sum(lake: Path, validate: Run) -> None:

@@ -61,7 +61,9 @@ def test_accepted_findings_that_are_gone_are_told_where_they_were_looked_for(lak
     elsewhere = validate("lake/deep", *ONLY, "--baseline", "known.json")
     other = validate("lake", "--select", "commit.empty", "--baseline", "known.json")
 
-    assert gone.err.startswith("note: no longer there: 1 accepted finding; to write the rest: deltacli validate lake")
+    assert gone.err.startswith(
+        "note: 1 accepted finding no longer found; to update the baseline: deltacli validate lake"
+    )
     assert ("", "") == (elsewhere.err, other.err)
 
 

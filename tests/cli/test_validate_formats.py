@@ -172,7 +172,7 @@ def test_sarif_matches_the_schema_of_oasis(bad: Path) -> None:
     assert not run["executionSuccessful"]
     told = [(item["level"], item["message"]["text"].split(": ")[:2]) for item in run["toolExecutionNotifications"]]
     assert told == [
-        ("warning", ["none", "there is nothing at this path [table.path-missing]"]),
+        ("warning", ["none", "no such file or directory [table.path-missing]"]),
         ("note", ["lake/bad", "not checked"]),
         ("note", ["lake/bad", "not checked"]),
     ]

@@ -198,7 +198,8 @@ def test_the_former_name_of_the_option_does_the_same(lake: Path, validate: Run) 
     shown = validate("--help").out
 
     assert 1 == len(FILE.read_text().splitlines())
-    assert (2, "error: --history is the former name of --trend: trend.ndjson and other.ndjson are two files") == (
+    expected = "error: --history is the former name of --trend; they name different files: trend.ndjson, other.ndjson"
+    assert (2, expected) == (
         both.code,
         both.err.splitlines()[0],
     )

@@ -239,8 +239,8 @@ def test_json_ndjson_and_csv_say_the_same(options: tuple[str, ...], home: Path) 
 
 
 USAGE: tuple[tuple[tuple[str, ...], str, str], ...] = (
-    (("ride.fare",), "usage.column", "columns and types come in pairs"),
-    ((*FARE, "trip"), "usage.column", "columns and types come in pairs"),
+    (("ride.fare",), "usage.column", "a column without a type: columns and types are given in pairs"),
+    ((*FARE, "trip"), "usage.column", "a column without a type: columns and types are given in pairs"),
     (("fare", "double"), "usage.column", "there is no column fare"),
     (("ride", "double"), "usage.column", "only its parts can be widened"),
     ((*FARE, "RIDE.FARE", "decimal(12,2)"), "usage.column", "ride.fare is named twice"),

@@ -55,5 +55,7 @@ def make_plan(rows: Sequence[Row] = ROWS, **settings: Any) -> VacuumPlan:  # Any
     return VacuumPlan(candidates=candidates, **{**known, **settings})
 
 
-TOO_MUCH = Refusal("vacuum.max-delete", "83% of the bytes would go, more than 50%", "--max-delete 100%")
+TOO_MUCH = Refusal(
+    "vacuum.max-delete", "83% of the bytes would be deleted, above the limit of 50%", "--max-delete 100%"
+)
 TORN = Refusal("commit.empty", "commit 3 has no bytes", None, "deltacli validate {table} --select 'commit.*'")

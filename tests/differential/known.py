@@ -23,7 +23,7 @@ NO_SCHEMA = (
     "metaData has no schemaString: Delta Spark wrote it and reads an empty schema, so do we; delta-kernel-rs refuses"
 )
 DANGLING_HINT = "_last_checkpoint names a checkpoint that is not there: to us a hint, to delta-kernel-rs an error"
-NO_FALLBACK = "the checkpoint can't be read: we rebuild the version from the commits, delta-kernel-rs gives up"
+NO_FALLBACK = "the checkpoint cannot be read: we rebuild the version from the commits, delta-kernel-rs gives up"
 NO_START = "the log begins at version 1 without a checkpoint: what was before can't be known, so we refuse"
 STRUCT_STATISTICS = "the checkpoint holds numRecords in stats_parsed alone: we read it, the peer does not"
 CATALOG = "catalog-managed: we read what is published and say so"

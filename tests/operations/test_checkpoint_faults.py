@@ -199,7 +199,7 @@ def test_a_full_disk_is_reported_with_the_name_of_the_checkpoint(
     with pytest.raises(NoSpace) as caught:
         write_checkpoint(plan)
 
-    name, reason = caught.value.message.split(" can't be written: ")
+    name, reason = caught.value.message.split(" cannot be written: ")
     assert (True, ".tmp" in name) == (name.startswith("_delta_log/"), False)
     assert ("no space left on device", f"df -h {scratch}") == (reason, caught.value.hint)
 

@@ -406,7 +406,7 @@ def test_pauses_grow_to_half_a_second_and_never_repeat(monkeypatch: pytest.Monke
     [
         (True, False, "version 3 was committed"),
         (False, True, "nothing was committed"),
-        (False, False, "version 3 may have been committed: it is there if 00000000000000000003.json holds ours"),
+        (False, False, "version 3 may have been committed: it was if 00000000000000000003.json contains ours"),
     ],
 )
 def test_an_interruption_in_flight_says_what_it_left(is_done: bool, is_lost: bool, note: str) -> None:

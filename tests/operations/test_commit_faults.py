@@ -154,7 +154,7 @@ def test_a_creation_that_comes_after_everything_was_given_up_comes_once() -> Non
 
 @pytest.mark.parametrize(
     ("answer", "why"),
-    [(Unknown("no answer"), "no answer"), (Existed(), "the version exists, and whose it is can't be read")],
+    [(Unknown("no answer"), "no answer"), (Existed(), "the version exists, but its writer cannot be read")],
     ids=["lost", "sent twice"],
 )
 def test_what_can_never_be_looked_for_stays_unknown(answer: Creation, why: str) -> None:

@@ -234,7 +234,7 @@ def test_the_backup_of_another_table_is_refused_unless_there_is_no_log() -> None
         plan_restore(elsewhere, backup, ENGINE)
 
     assert ["backup.other-table"] * 2 == [one.value.code, two.value.code]
-    assert "one" == two.value.facts["its table id"]
+    assert "one" == two.value.facts["table id of the backup"]
     assert 3 == len(restore(MemoryStorage("table"), backup).writes)
 
 

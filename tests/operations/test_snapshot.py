@@ -147,7 +147,7 @@ def test_log_compactions_are_not_read(table_builder: TableBuilder) -> None:
     assert builder.states[3].document(now_ms=NOW_MS) == state_document(open_built(builder))
 
 
-# What the log lacks, or holds that can't be read
+# What the log lacks, or holds that cannot be read
 
 
 @pytest.mark.parametrize(

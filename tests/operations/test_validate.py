@@ -102,7 +102,7 @@ def test_unknown_features_are_told_as_not_checked(tmp_path: Path) -> None:
     found = table_at(root).validate()
 
     assert ["protocol.unknown-feature"] == rules_of(found)
-    assert ["what the unknown feature fromTheFuture may ask of the log and the files"] == list(found.not_checked)
+    assert ["the requirements of the unknown feature fromTheFuture on the log and the files"] == list(found.not_checked)
 
 
 def test_only_a_path_without_anything_is_an_error(tmp_path: Path) -> None:

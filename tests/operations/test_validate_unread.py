@@ -1,4 +1,4 @@
-"""Files that are there and can't be read: findings, and never a clean verdict."""
+"""Files that are there and cannot be read: findings, and never a clean verdict."""
 
 from __future__ import annotations
 

@@ -209,5 +209,5 @@ def test_a_disk_that_fills_up_is_reported_with_the_command_that_shows_it(tmp_pat
     with pytest.raises(NoSpace) as caught, replacement(output):
         raise OSError(errno.ENOSPC, "any text")
 
-    assert f"{output} can't be written: no space left on device" == caught.value.message
+    assert f"{output} cannot be written: no space left on device" == caught.value.message
     assert ("output.unwritable", f"df -h {tmp_path}") == (caught.value.code, caught.value.hint)

@@ -65,7 +65,7 @@ def test_a_fault_leaves_nothing_behind(fault: str, verb: str, tmp_path: Path, mo
     monkeypatch.undo()
 
     assert ["before"] == os.listdir(tmp_path / "log")
-    assert f"{tmp_path}/log/new can't be written: {os.strerror(code).lower()}" == raised.value.message
+    assert f"{tmp_path}/log/new cannot be written: {os.strerror(code).lower()}" == raised.value.message
     assert 7 == raised.value.exit_code
 
 

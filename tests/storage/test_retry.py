@@ -108,7 +108,7 @@ def test_a_request_without_an_answer_is_noted_within_20_seconds() -> None:
     clock.now = 100
     retry.look()
 
-    assert ["note: a request to s3.example has been under way for 16 s"] == notes
+    assert ["note: a request to s3.example has been running for 16 s"] == notes
 
 
 def test_commands_get_through_where_30_percent_of_the_answers_are_503_or_resets(s3: S3Server) -> None:

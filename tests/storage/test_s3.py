@@ -291,7 +291,7 @@ def test_without_credentials_the_whole_chain_is_named(s3: S3Server, monkeypatch:
         "default",
         "/nowhere/credentials (absent), /nowhere/config (absent)",
         "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI unset, AWS_CONTAINER_CREDENTIALS_FULL_URI unset",
-        "switched off by AWS_EC2_METADATA_DISABLED",
+        "disabled by AWS_EC2_METADATA_DISABLED",
     ] == list(raised.value.facts.values())[2:]
     assert SECRET not in str(raised.value.facts)
     assert raised.value.hint is not None

@@ -54,10 +54,10 @@ def changes(
     """Read how the rows of a table changed between two versions.
 
     \b
-    Each row says what became of it (_change_type: insert, delete,
-    update_preimage, update_postimage), in which version (_commit_version) and
-    when (_commit_timestamp). Both ends belong to the range. One version above the
-    newest is an empty result, so a poller may ask for what comes next.
+    Each row has the type of its change (_change_type: insert, delete,
+    update_preimage, update_postimage), the version (_commit_version) and the time
+    (_commit_timestamp). Both ends of the range are included. A range that starts
+    one version above the newest is empty, so a poller can ask for the next one.
 
     \b
     Examples:
@@ -96,7 +96,7 @@ def changes(
 
 
 def _parse_end(option: str, text: str) -> int | VersionTime:
-    """A version where it is digits, else a time. Raises UsageError."""
+    """Return a version where the text consists of digits, else a time. Raises UsageError."""
     from deltacli.operations.table.time_travel import VersionTime
 
     digits = text.strip()

@@ -49,20 +49,20 @@ Layout = Annotated[
     typer.Option(
         "--layout",
         metavar="auto|classic|multi-part|v2",
-        help="The form; auto: as the table's policy says.  [default: auto]",
+        help="Layout of the checkpoint; auto follows the table's policy.  [default: auto]",
         show_default=False,
     ),
 ]
 Parts = Annotated[
     int | None,
-    typer.Option("--parts", metavar="N", help="Files of a multi-part checkpoint.", show_default=False),
+    typer.Option("--parts", metavar="N", help="Number of files of a multi-part checkpoint.", show_default=False),
 ]
 RowsPerFile = Annotated[
     int | None,
     typer.Option(
         "--rows-per-file",
         metavar="N",
-        help="Actions in a sidecar or part.  [default: 200000 in a sidecar]",
+        help="Actions per sidecar or part.  [default: 200000 per sidecar]",
         show_default=False,
     ),
 ]
@@ -71,7 +71,7 @@ Top = Annotated[
     typer.Option(
         "--v2-top",
         metavar="json|parquet",
-        help="The file that names the sidecars of V2.  [default: json]",
+        help="Format of the main file of a V2 checkpoint.  [default: json]",
         show_default=False,
     ),
 ]
@@ -80,8 +80,7 @@ Stats = Annotated[
     typer.Option(
         "--stats",
         metavar="keep|json|struct|both",
-        help="Columns of statistics; keep: as the properties say, else as the last checkpoint had them.  "
-        "[default: keep]",
+        help="Columns of statistics; keep: as the properties ask, else as in the last checkpoint.  [default: keep]",
         show_default=False,
     ),
 ]
@@ -90,17 +89,15 @@ IfBehind = Annotated[
     typer.Option(
         "--if-behind",
         metavar="N",
-        help="Do nothing before N commits have come since the last checkpoint.",
+        help="Do nothing unless N commits were made since the last checkpoint.",
         show_default=False,
     ),
 ]
 Force = Annotated[
-    bool, typer.Option("--force", help="Write it again where a complete one of this version and form is.")
+    bool, typer.Option("--force", help="Write it even if a complete one of this version and layout exists.")
 ]
-Verify = Annotated[
-    bool, typer.Option("--verify", help="Compare the checkpoints there are with the log; write nothing.")
-]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")]
+Verify = Annotated[bool, typer.Option("--verify", help="Compare existing checkpoints with the log; write nothing.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")]
 
 
 def checkpoint(
@@ -120,9 +117,10 @@ def checkpoint(
     """Write a checkpoint, so that readers replay less.
 
     \b
-    It is encoded beside the log, read back, compared with what was meant, and
-    only then gets its name; the hint (_last_checkpoint) moves last, and never
-    backwards. Memory stays flat, however many files the table has.
+    The checkpoint is written under a temporary name, read back and compared with
+    the expected content before it gets its final name. The hint
+    (_last_checkpoint) is updated last and never to an older version. Memory use
+    does not grow with the number of files.
 
     \b
     Examples:
@@ -171,9 +169,9 @@ def _require_not_negative(numbers: Mapping[str, int | None]) -> None:
 
 
 def _require_nothing_to_write(options: Mapping[str, bool]) -> None:
-    """Raise UsageError where an option that says how to write is given beside `--verify`."""
+    """Raise UsageError where an option for writing is given together with `--verify`."""
     if given := [option for option, is_given in options.items() if is_given]:
-        raise UsageError(f"--verify writes nothing: it does not go with {', '.join(given)}")
+        raise UsageError(f"--verify writes nothing; it cannot be combined with {', '.join(given)}")
 
 
 def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
@@ -201,7 +199,7 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
         plan = plan_checkpoint(opened, request)
     except Refused:
         if dry_run and not request.force:
-            with suppress(DeltacliError):  # a refusal that --force does not override: there is no plan
+            with suppress(DeltacliError):  # --force does not override this refusal: there is no plan
                 forced = plan_checkpoint(opened, replace(request, force=True))
                 _show(run, opened, write_checkpoint(forced, dry_run=True))
         raise
@@ -212,9 +210,9 @@ def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, d
     except Interrupted as signal:
         if published:
             files = plural(len(published), "file")
-            signal.outcome = f"{files} of the checkpoint got a name, the hint did not move"
+            signal.outcome = f"{files} of the checkpoint written, _last_checkpoint not updated"
         raise
-    if result.plan is not plan:  # the checkpoint it was rebuilt from turned out corrupt
+    if result.plan is not plan:  # the checkpoint that the state was read from is corrupt
         _note(run, result.plan)
     _show(run, opened, result)
     verify = f"deltacli checkpoint {quoted_table(table)} --verify --version {result.version}"

@@ -15,18 +15,18 @@ from deltacli.errors import UsageError
 EXIT_CODES = (0, 2, 70)
 
 SCRIPTS: Mapping[str, str] = {"bash": "deltacli.bash", "zsh": "_deltacli", "fish": "deltacli.fish"}
-"""Shell -> its script among the files of `deltacli/cli/completions`, which are generated from the command tree."""
+"""Shell -> its script in `deltacli/cli/completions`, generated from the command tree."""
 
 
 class FORMATS(StrEnum):
-    """A script has no other format."""
+    """Scripts have one format only."""
 
     TABLE = "table"
 
 
 ShellArgument = Annotated[
     str | None,
-    typer.Argument(metavar="bash|zsh|fish", help="The shell that reads the script.", show_default=False),
+    typer.Argument(metavar="bash|zsh|fish", help="Shell that loads the script.", show_default=False),
 ]
 
 
@@ -35,8 +35,8 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
 
     \b
     The script completes commands, options and values without starting deltacli.
-    An installed package has it in share/ of its prefix as well, where most
-    shells find it by themselves.
+    An installed package also has it in share/ below its prefix, where most shells
+    find it without configuration.
 
     \b
     Examples:
@@ -45,16 +45,16 @@ def completion(run: Run, shell: ShellArgument = None) -> None:
       deltacli completion fish | source
     """
     script = pkgutil.get_data("deltacli.cli", f"completions/{_script_of(shell)}")
-    assert script is not None, "the package is installed without its data"
+    assert script is not None, "the package is installed without its completion scripts"
     with run.sink() as sink:
         sink.write(script)
 
 
 def _script_of(shell: str | None) -> str:
-    """The file of a shell's script. Raises UsageError for a shell without one."""
+    """Return the file of a shell's script. Raises UsageError for a shell without one."""
     if shell is not None and (script := SCRIPTS.get(shell)):
         return script
-    message = "no shell is named" if shell is None else f"there is no completion for {shell!r}"
+    message = "missing argument SHELL" if shell is None else f"there is no completion for {shell!r}"
     raise UsageError(
         message, code="usage.shell", facts={"expected": ", ".join(SCRIPTS)}, hint="deltacli completion bash"
     )

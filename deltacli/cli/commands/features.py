@@ -27,7 +27,7 @@ def features(
     table: TableArgument,
     change: Annotated[
         Change | None,
-        typer.Argument(metavar="[add]", help="What to do; without it they are shown.", show_default=False),
+        typer.Argument(metavar="[add]", help="Action; without it the features are shown.", show_default=False),
     ] = None,
     names: Annotated[
         list[str] | None,
@@ -40,9 +40,10 @@ def features(
     """Show the table features of a table, or add some to its protocol.
 
     \b
-    Adding is one commit with a new protocol, which no later commit takes back:
-    clients that do not know the features lose access. Features that they need
-    come with them. Supported is not active: most are switched on by a property.
+    Features are added in one commit with a new protocol, which cannot be undone:
+    clients that do not support the features lose access. Features that they
+    depend on are added with them. A supported feature is not yet active: most are
+    enabled by a property.
 
     \b
     Examples:
@@ -56,7 +57,7 @@ def features(
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
         if dry_run or yes or commit_metadata:
-            raise UsageError("nothing is changed: --commit-metadata, --dry-run and --yes go with add")
+            raise UsageError("--commit-metadata, --dry-run and --yes require add")
         from deltacli.cli.render.settings import features_result
         from deltacli.operations.change.table_features import list_features
 
@@ -80,11 +81,11 @@ def _add(
     from deltacli.operations.change.table_features import add_features, plan_addition
 
     if not names:
-        raise UsageError("add: no feature is named", hint="deltacli features --help")
+        raise UsageError("add: missing argument FEATURE", hint="deltacli features --help")
     plan = plan_addition(opened, names)
     if dry_run or not plan.plan.added:
         show_plan(run, plan, has_next=dry_run and bool(plan.plan.added))
         return
     listed = ", ".join(one.name for one in plan.plan.added)
-    what = f"add {listed} to the protocol of {plan.table} for good"
+    what = f"add {listed} to the protocol of {plan.table} permanently"
     carry_out(run, table, what, plan, lambda: add_features(opened, names, commit_metadata=commit_metadata), yes=yes)

@@ -31,15 +31,15 @@ def history(
     table: TableArgument,
     limit: LimitOption = None,
     counts: Annotated[
-        bool, typer.Option("--counts", help="Read the file actions too, and count them and their bytes.")
+        bool, typer.Option("--counts", help="Read the file actions, too, and count files and bytes.")
     ] = False,
     columns: ColumnsOption = None,
 ) -> None:
     """Show who changed a table, when and how, newest first.
 
     \b
-    Reads the provenance of each commit and nothing else, so it works across gaps,
-    on damaged tables and on tables whose features no reader here knows.
+    Reads the provenance of each commit only, so it works across gaps, on damaged
+    tables and on tables with unknown features.
 
     \b
     Examples:
@@ -65,7 +65,7 @@ def history(
 
 @dataclass
 class HistoryResult(Result):
-    """The commits of a table; `is_chosen`: the user named the columns."""
+    """Commits of a table; `is_chosen`: the user named the columns."""
 
     found: History
     columns: Sequence[Column[_Line]]
@@ -101,7 +101,7 @@ class HistoryResult(Result):
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A row of the table: a commit, or a hole between two."""
+    """A row of the table: a commit, or a gap between two."""
 
     item: HistoryItem | None
     gap: str | None = None
@@ -214,20 +214,20 @@ def _key(name: str, item: HistoryItem) -> object:
 
 
 def _note_absent(run: Run, found: History, others: Sequence[Column[_Line]]) -> None:
-    """Say which columns are empty because no commit that is shown has such a key."""
+    """Report the columns that are empty because no commit shown has such a key."""
     for column in others:
         if found.items and all(_key(column.name, item) is None for item in found.items):
-            run.note(f"note: no commit shown here has the key {column.name} in its commitInfo")
+            run.note(f"note: no commit shown has the key {column.name} in its commitInfo")
 
 
 _NEARLY_THE_SAME = 0.8
-"""The likeness above which a name is a misspelt column: `verison`, and not `jobVersion`."""
+"""The similarity above which a name counts as a misspelt column: `verison`, but not `jobVersion`."""
 
 _SHORT = {"engineInfo": "engine", "userName": "user", "userMetadata": "message"}
 
 
 def _operation(line: _Line) -> str:
-    """The operation with its mode: `WRITE append`."""
+    """Return the operation with its mode: `WRITE append`."""
     if line.item is None or line.item.operation is None:
         return "" if line.item is None or line.item.problem else "(not recorded)"
     parameters = (line.item.commit_info or {}).get("operationParameters")
@@ -242,7 +242,7 @@ def _operation_role(line: _Line) -> Role:
 
 
 def _parameters(line: _Line) -> str:
-    """The operation's parameters that say something: empty ones and the mode are left out."""
+    """Return the operation's parameters without empty ones and the mode."""
     info = (line.item.commit_info if line.item else None) or {}
     parameters = info.get("operationParameters")
     if not isinstance(parameters, dict):
@@ -255,7 +255,7 @@ def _parameters(line: _Line) -> str:
 
 
 def _changes(line: _Line) -> str:
-    """What the writer's metrics say changed: `+5 files, -2 files, +120 rows`."""
+    """Return what changed by the writer's metrics: `+5 files, -2 files, +120 rows`."""
     return in_words(changes_of(line.item.commit_info if line.item else None))
 
 
@@ -281,20 +281,20 @@ def _size(name: str) -> Any:  # Any: Callable[[_Line], str]
 
 
 def _versions(spans: Sequence[tuple[int, int]]) -> str:
-    """Name versions, as the subject of a sentence: `versions 2-4, 7`."""
+    """Return versions as the subject of a sentence: `versions 2-4, 7`."""
     text = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans)
     return f"version {text}" if text.isdigit() else f"versions {text}"
 
 
 def _missing(found: History) -> str:
-    """What the log has lost, and what can't be rebuilt for it."""
+    """Return which commits are missing from the log, and which versions cannot be rebuilt as a result."""
     named = _versions(found.missing)
     text = f"{named} {'are' if named.startswith('versions') else 'is'} missing from the log"
-    return f"{text}, so {_versions(found.lost)} can't be rebuilt" if found.lost else text
+    return f"{text}, so {_versions(found.lost)} cannot be rebuilt" if found.lost else text
 
 
 def _say_what_next(run: Run, table: str, found: History) -> None:
-    """End with what was left out and what to run next."""
+    """Write notes on omitted rows, and the next command."""
     name = quoted_table(table)
     if found.missing:
         run.note(f"{_missing(found)}: deltacli validate {name}")
@@ -303,7 +303,7 @@ def _say_what_next(run: Run, table: str, found: History) -> None:
         run.note(f"showing {len(found.items):,} of {found.total:,} versions; all: {command}")
     elif run.is_on_screen:
         if not found.items:
-            run.note("the log holds checkpoints only, no commits")
+            run.note("the log has checkpoints but no commits")
         if found.newest_readable is None:
             run.note(f"next: deltacli validate {name}")
         else:

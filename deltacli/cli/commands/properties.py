@@ -31,14 +31,14 @@ def properties(
     table: TableArgument,
     change: Annotated[
         Change | None,
-        typer.Argument(metavar="[set|unset]", help="What to do; without it they are shown.", show_default=False),
+        typer.Argument(metavar="[set|unset]", help="Action; without it the properties are shown.", show_default=False),
     ] = None,
     items: Annotated[
         list[str] | None,
         typer.Argument(metavar="[K=V|K]...", help="Properties to set, keys to unset.", show_default=False),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also set delta. keys that no engine is known to know.")
+        bool, typer.Option("--force", help="Also set delta. keys that no known engine recognizes.")
     ] = False,
     commit_metadata: CommitMetadataOption = None,
     dry_run: DryRunOption = False,
@@ -47,11 +47,11 @@ def properties(
     """Show the properties of a table, set some or unset some.
 
     \b
-    A change is one commit that touches nothing else. Values are checked, and
-    written so that every engine reads them alike (30 days becomes interval 30
-    days). What the protocol does not support, what only an engine can do right
-    and what would make the table illegal is refused. Keys without delta. are
-    free.
+    Properties are changed in one commit of their own. Values are checked and
+    written in a form that every engine reads in the same way (30 days becomes
+    interval 30 days). A change is refused if the protocol does not support it, if
+    it would make the table invalid, or if only an engine can make it correctly.
+    Keys that do not start with delta. are not checked.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def properties(
     opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
     if change is None:
         if force or dry_run or yes or commit_metadata:
-            raise UsageError("nothing is changed: --force, --commit-metadata, --dry-run and --yes go with set or unset")
+            raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
         from deltacli.cli.render.settings import properties_result
         from deltacli.operations.change.table_properties import show_properties
 
@@ -78,15 +78,15 @@ def properties(
 
 
 def _edits(change: Change, items: list[str], *, force: bool, commit_metadata: Mapping[str, str]) -> PropertyEdits:
-    """What the arguments ask for. Raises UsageError."""
+    """Return the requested change. Raises UsageError."""
     from deltacli.delta.protocol.property_changes import pairs_of
     from deltacli.operations.change.table_properties import PropertyEdits
 
     if not items:
-        raise UsageError(f"{change}: no property is named", hint="deltacli properties --help")
+        raise UsageError(f"{change}: missing argument KEY", hint="deltacli properties --help")
     if change is Change.UNSET:
         if force:
-            raise UsageError("--force goes with set: every key that is there can be named to unset")
+            raise UsageError("--force requires set; unset accepts any existing key")
         return PropertyEdits(drop=tuple(items), commit_metadata=commit_metadata)
     return PropertyEdits(put=pairs_of(items), force=force, commit_metadata=commit_metadata)
 
@@ -100,7 +100,7 @@ def _change(
         plan = plan_properties(opened, edits)
     except Refused:
         if dry_run:
-            with suppress(DeltacliError):  # a refusal that --force does not override: there is no plan
+            with suppress(DeltacliError):  # --force does not override this refusal: there is no plan
                 show_plan(run, plan_properties(opened, replace(edits, force=True)), has_next=False)
         raise
     for caution in plan.plan.cautions:

@@ -37,15 +37,15 @@ def read(
     version: VersionOption = None,
     timestamp: TimestampOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="List the files instead that would be read, and why others not.")
+        bool, typer.Option("--explain", help="List the files that would be read instead, and why others are skipped.")
     ] = False,
 ) -> None:
     """Read the rows of a table at a version.
 
     \b
-    Rows come in no particular order, and every value is exact: decimals keep
-    their digits, times are ISO 8601, binary is hexadecimal. With --where, files
-    that can't hold a row for which it is true are not opened.
+    Rows have no particular order. Every value is exact: decimals keep their
+    digits, times are ISO 8601, binary is hexadecimal. With --where, files whose
+    statistics rule out a matching row are not opened.
 
     \b
     Examples:
@@ -67,7 +67,7 @@ def read(
         run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
     )
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
-    # One more row than is shown: whether there are more is known by that.
+    # One row more than is shown, to find out whether there are more.
     scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)
     note_findings(run, found, at_ms)
     if explain:

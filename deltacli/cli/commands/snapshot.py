@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 2, 3, 7, 70)
 
 Files = Annotated[bool, typer.Option("--files", help="List the live files instead.")]
-Tombstones = Annotated[bool, typer.Option("--tombstones", help="List the tombstones instead, expired ones too.")]
+Tombstones = Annotated[bool, typer.Option("--tombstones", help="List the tombstones instead, including expired ones.")]
 Schema = Annotated[bool, typer.Option("--schema", help="Show the schema as a tree instead.")]
 Mapping = Annotated[
-    bool, typer.Option("--mapping", help="With --schema, show the ids and physical names of column mapping.")
+    bool, typer.Option("--mapping", help="Show the ids and physical names of column mapping; requires --schema.")
 ]
 Counts = Annotated[bool, typer.Option("--counts", help="Show only the numbers of files, rows, bytes and tombstones.")]
 Digest = Annotated[bool, typer.Option("--digest", help="Add SHA-256 digests of the live files and tombstones.")]
@@ -69,10 +69,10 @@ def snapshot(
     at_ms = parse_moment_of(version, timestamp)
     if mapping and not schema:
         raise UsageError(
-            "--mapping belongs to --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
+            "--mapping requires --schema", hint=f"deltacli snapshot {quoted_table(table)} --schema --mapping"
         )
     if sum([schema, files or tombstones, counts or digest]) > 1:
-        raise UsageError("--schema, a list of files, and the numbers (--counts, --digest) exclude each other")
+        raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
     opened = Table(run.open(table), clock=run.clock, progress=run.progress)
     if files or tombstones:
         rebuild = partial(opened.snapshot, version=version, timestamp_ms=at_ms)
@@ -80,7 +80,8 @@ def snapshot(
         return
     if columns is not None or limit is not None:
         raise UsageError(
-            "--columns and --limit belong to a list of files", hint=f"deltacli snapshot {quoted_table(table)} --files"
+            "--columns and --limit require --files or --tombstones",
+            hint=f"deltacli snapshot {quoted_table(table)} --files",
         )
     if schema:
         from deltacli.cli.render.schema import SchemaResult
@@ -117,4 +118,4 @@ def _list_files(
     result = FilesResult(found, listing, most)
     run.write(result)
     if result.was_cut:
-        run.note(f"showing the first {most:,}; all of them: {again_without_limit(invocation.arguments)}")
+        run.note(f"showing the first {most:,}; to show all: {again_without_limit(invocation.arguments)}")

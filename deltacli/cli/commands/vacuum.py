@@ -86,18 +86,18 @@ def vacuum(
     """Delete files that no retained version needs.
 
     \b
-    A file goes when it is older than the retention and nothing needs it: no live
-    version, no tombstone or commit within the retention, no kept version, no
-    clone. Files that no Delta table consists of, hidden ones, links and other
-    tables below this one stay. What looks like an accident (an empty listing,
-    half of the table gone) is refused. Time travel to older versions ends: the
-    plan tells where.
+    A file is deleted if it is older than the retention and nothing references it:
+    not the current version, no tombstone or commit within the retention, no kept
+    version and no clone. Hidden files, links, nested tables and files that are not
+    part of a Delta table are kept. A plan that looks like an accident (an empty
+    listing, half of the table deleted) is refused. Older versions are no longer
+    fully readable: the plan lists them.
 
     \b
     Examples:
       deltacli vacuum ./tbl --dry-run
       deltacli vacuum ./tbl --retention 14d --yes            (in cron)
-      deltacli vacuum ./tbl --save-plan plan.parquet         (to look at, then)
+      deltacli vacuum ./tbl --save-plan plan.parquet         (to review, then)
       deltacli vacuum ./tbl --apply plan.parquet --yes
       deltacli vacuum ./tbl --explain day=2026-01-01/part-0.parquet
     """
@@ -108,7 +108,7 @@ def vacuum(
     require_one_errand(asked, save=save_plan, apply=apply, explain=explain)
     added_keys = parse_commit_metadata(commit_metadata or [])
     if added_keys and no_log_entries:
-        raise UsageError("--commit-metadata and --no-log-entries exclude each other: nothing is committed")
+        raise UsageError("--commit-metadata and --no-log-entries exclude each other")
     request, files_a_second = asked.request(), None if rate is None else parse_rate(rate)
     how = _Execution(threads, files_a_second, not no_log_entries, added_keys)
     writes = not dry_run and save_plan is None and explain is None
@@ -117,7 +117,7 @@ def vacuum(
 
 
 class _Execution(NamedTuple):
-    """How a plan is executed, as on the command line."""
+    """Options for executing a plan, as on the command line."""
 
     threads: int | None
     rate: float | None
@@ -127,7 +127,7 @@ class _Execution(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _VacuumCommand:
-    """A run of the command: the table, and how the answer is given."""
+    """A run of the command: the table and the form of its output."""
 
     run: Run
     name: str
@@ -154,7 +154,7 @@ class _VacuumCommand:
         return cls(run, name, table, execution, dry_run, yes, with_files)
 
     def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:
-        """Do what the options say; at most one of them is given."""
+        """Run the mode that the options select; at most one of them is given."""
         if explain is not None:
             self.explain(request, explain)
         elif save is not None:
@@ -176,7 +176,7 @@ class _VacuumCommand:
             self._report(plan, self._execute(plan, None, VacuumOutcome()))
 
     def save(self, request: VacuumRequest, path: str) -> None:
-        """Plan, and write the plan down. A refused plan is written as well. Raises Refused for it afterwards."""
+        """Plan and save the plan. A refused plan is saved as well, then Refused is raised."""
         from deltacli.operations.vacuum.saved.applicable import with_past
         from deltacli.operations.vacuum.saved.plan_file import save_plan
 
@@ -188,12 +188,12 @@ class _VacuumCommand:
             self.run.note(f"next: deltacli vacuum {quoted_table(self.name)} --apply {quoted(path)} --yes")
 
     def apply(self, path: str) -> None:
-        """Execute a saved plan, from where an earlier run of it ended."""
+        """Execute a saved plan, starting where an earlier run stopped."""
         from deltacli.operations.vacuum.saved.applicable import require_applicable
         from deltacli.operations.vacuum.saved.plan_file import read_plan
 
         saved = read_plan(path)
-        plan = replace(saved, table=self.table.uri)  # which may be a copy of the one that it was made for
+        plan = replace(saved, table=self.table.uri)  # possibly a copy of the table that the plan was made for
         self._say_notes(plan)
         if self.dry_run:
             self._show_applicable(plan, saved)
@@ -216,7 +216,7 @@ class _VacuumCommand:
         self._show_dry(plan, _SAVE_AGAIN)
 
     def _go_on(self, plan: VacuumPlan, path: str) -> None:
-        """Execute what the record beside a plan's file leaves to do, and write the report there."""
+        """Execute what the record next to the plan file does not list as done, and write the report there."""
         from deltacli.operations.vacuum.saved.record import ProgressRecord, describe
         from deltacli.operations.vacuum.saved.report import write_report
 
@@ -233,7 +233,7 @@ class _VacuumCommand:
         self._report(plan, outcome)
 
     def explain(self, request: VacuumRequest, path: str) -> None:
-        """Say why one file is kept or goes."""
+        """Show why one file is kept or deleted."""
         from deltacli.cli.render.vacuum.explained import explanation_sections
         from deltacli.cli.results import Outcome
         from deltacli.operations.vacuum.explain import explain_file
@@ -256,15 +256,15 @@ class _VacuumCommand:
             self.run.note(f"note: {note}")
 
     def _is_due(self, plan: VacuumPlan, way_out: str | None = None) -> bool:
-        """True where there is something to do, nothing is against it, and somebody said yes. Raises Refused.
+        """Return True if there are files to delete, no guard objects and the user confirmed. Raises Refused.
 
-        A guard speaks also where nothing would go: a listing that came back empty is no table without garbage.
+        Guards apply even if nothing would be deleted: an empty listing does not prove that there is no garbage.
         """
         if plan.refusals:
             self._show_dry(plan, way_out)
         if not plan.files and not plan.directories:
             if self.yes:
-                self._execute(plan, None, VacuumOutcome())  # how far the log was looked through is told to the next run
+                self._execute(plan, None, VacuumOutcome())  # the next run needs to know how far the log was examined
             self._show(plan, None, dry_run=False)
             return False
         what = f"delete {plural(plan.files, 'file')} ({format_size(plan.size_bytes)}) of {plan.table}"
@@ -272,7 +272,7 @@ class _VacuumCommand:
         return True
 
     def _execute(self, plan: VacuumPlan, record: Record | None, outcome: VacuumOutcome) -> VacuumOutcome:
-        """Delete; `outcome` holds what earlier runs did, and is kept up to date."""
+        """Delete the files; `outcome` has what earlier runs did and is updated."""
         from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum
 
         require_now_is_not_ahead(self.run)
@@ -301,8 +301,8 @@ class _VacuumCommand:
         self.run.say_next(f"deltacli history {quoted_table(self.name)} --limit 3")
 
     def _show_dry(self, plan: VacuumPlan, way_out: str | None = None) -> None:
-        """Show a plan that is not executed. Raises Refused where a guard forbids it; `way_out` becomes the
-        hint, by default this command with what overrides the guard.
+        """Show a plan that is not executed. Raises Refused where a guard objects; `way_out` becomes the
+        hint, by default this command with the option that overrides the guard.
         """
         self._show(plan, None, dry_run=True)
         if plan.refusals:
@@ -315,7 +315,7 @@ class _VacuumCommand:
 
 
 def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
-    """The first reason against a plan, with the option that overrides it; the others are facts."""
+    """Return the first objection to a plan with the option that overrides it; further ones become facts."""
     first, *others = plan.refusals
     hint = _hint_past(first.override, way_out) if first.override else first.hint
     facts = {"guard": first.code}
@@ -325,7 +325,7 @@ def _refused(plan: VacuumPlan, way_out: str | None) -> Refused:
 
 
 def _hint_past(override: str, way_out: str | None) -> str:
-    """The command that is allowed what a guard refused."""
+    """Return the command that overrides a guard."""
     if way_out is not None:
         return way_out.format(override=override)
     option, _, value = override.partition(" ")
@@ -333,11 +333,11 @@ def _hint_past(override: str, way_out: str | None) -> str:
 
 
 def _so_far(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:
-    """What an interrupted run did; `in_flight` is what became of a commit that was on its way."""
+    """Describe what an interrupted run did; `in_flight` is the outcome of a commit that was in flight."""
     if not outcome.deleted.files and outcome.start_version is None:
         return "nothing was deleted" if in_flight is None else f"nothing was deleted, VACUUM START: {in_flight}"
     done = _done(plan, outcome, in_flight)
-    return done if outcome.end_status == "COMPLETED" else f"{done}; the same command goes on from there"
+    return done if outcome.end_status == "COMPLETED" else f"{done}; run the same command to continue"
 
 
 def _done(plan: VacuumPlan, outcome: VacuumOutcome, in_flight: str | None) -> str:

@@ -71,7 +71,7 @@ LevelOption = Annotated[
     typer.Option(
         "--level",
         metavar="log|storage|footers|data",
-        help="How far to look: the log; a listing of the table, too; the footers of its data files; their rows.  "
+        help="What to check: the log; also a listing of the table; also footers of data files; also their rows.  "
         "[default: log]",
         show_default=False,
     ),
@@ -81,7 +81,7 @@ SampleOption = Annotated[
     typer.Option(
         "--sample",
         metavar="N%",
-        help="Look into so many of the data files only; each version has its own sample.",
+        help="Check only a sample of the data files, a number or a share; it differs per version.",
         show_default=False,
     ),
 ]
@@ -90,35 +90,35 @@ WhereOption = Annotated[
     typer.Option(
         "--where",
         metavar="CONDITION",
-        help="Look only into data files that may hold such rows; all rows of these are checked.",
+        help="Check only data files that may contain matching rows; all of their rows are checked.",
         show_default=False,
     ),
 ]
 SelectOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--select", metavar="A,B,…", help="Only these rules: globs over their ids. Repeatable.", show_default=False
+        "--select", metavar="A,B,…", help="Check only these rules: globs over rule ids. Repeatable.", show_default=False
     ),
 ]
 IgnoreOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--ignore", metavar="A,B,…", help="Not these rules: globs over their ids. Repeatable.", show_default=False
+        "--ignore", metavar="A,B,…", help="Skip these rules: globs over rule ids. Repeatable.", show_default=False
     ),
 ]
 FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", metavar="error|warning|info", help="The least severity that is exit 1.")
+    FailOn, typer.Option("--fail-on", metavar="error|warning|info", help="Lowest severity that causes exit code 1.")
 ]
 BaselineOption = Annotated[
     str | None,
-    typer.Option("--baseline", metavar="FILE", help="Accept the findings written down there.", show_default=False),
+    typer.Option("--baseline", metavar="FILE", help="Accept the findings listed in this file.", show_default=False),
 ]
 WriteBaselineOption = Annotated[
     str | None,
     typer.Option(
         "--write-baseline",
         metavar="FILE",
-        help="Write today's findings down, to accept them from now on, and exit 0.",
+        help="Write the current findings to a file for --baseline, and exit 0.",
         show_default=False,
     ),
 ]
@@ -127,7 +127,7 @@ TrendOption = Annotated[
     typer.Option(
         "--trend",
         metavar="FILE",
-        help="Add a line with the counts of this run to FILE, and compare it with the run before.",
+        help="Append the counts of this run to FILE and compare them with the previous run.",
         show_default=False,
     ),
 ]
@@ -137,13 +137,13 @@ HistoryOption = Annotated[
 ]
 ProfileOption = Annotated[
     ProfileChoice,
-    typer.Option("--profile", metavar="current|draft", help="The protocol as it is, or only what its old draft asks."),
+    typer.Option("--profile", metavar="current|draft", help="Check the current protocol, or only its old draft."),
 ]
 MaxFindingsOption = Annotated[
-    int, typer.Option("--max-findings", metavar="N", help="Findings shown for each rule and table, 0 = all.")
+    int, typer.Option("--max-findings", metavar="N", help="Findings shown per rule and table; 0 shows all.")
 ]
-ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 whatever is found.")]
-BriefOption = Annotated[bool, typer.Option("--brief", help="One line a finding in a table: no values, no fixes.")]
+ExitZeroOption = Annotated[bool, typer.Option("--exit-zero", help="Exit 0 even if there are findings.")]
+BriefOption = Annotated[bool, typer.Option("--brief", help="Show one line per finding, without values and fixes.")]
 GroupOption = Annotated[
     GroupChoice,
     typer.Option(
@@ -152,7 +152,7 @@ GroupOption = Annotated[
         help="Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.",
     ),
 ]
-ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="List the rules instead; needs no TABLE.")]
+ListRulesOption = Annotated[bool, typer.Option("--list-rules", help="List the rules instead; takes no TABLE.")]
 
 
 def validate(
@@ -179,9 +179,9 @@ def validate(
     """Check tables against the rules of the protocol.
 
     \b
-    Every fault is a finding, not only the first, with file, line, what was seen
-    and how to mend it. Works on tables that can't be opened. Directories are
-    searched for tables. Nothing is changed.
+    Reports every fault, not only the first, with file, line, values and a fix.
+    Works on tables that cannot be opened. Directories are searched for tables.
+    Nothing is changed.
 
     \b
     Examples:
@@ -214,7 +214,7 @@ def validate(
     if list_rules:
         _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))
     elif not tables:
-        raise UsageError("there is no TABLE to validate", code="usage.table", hint="deltacli validate --help")
+        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
     elif code := _check(run, wanted, tables, exit_zero=exit_zero):
         raise typer.Exit(code)
 
@@ -254,7 +254,7 @@ def _most(findings: int) -> int:
 
 
 def _limits(level: LevelChoice | None, sample: str | None, where: str | None) -> FileLimits:
-    """Which data files are looked into. Raises UsageError (`usage.sample`)."""
+    """Return which data files are opened. Raises UsageError (`usage.sample`)."""
     from deltacli.operations.validate.validate import FileLimits
     from deltacli.units import parse_share
 
@@ -274,14 +274,14 @@ def _limits(level: LevelChoice | None, sample: str | None, where: str | None) ->
 
 
 def _one_trend(trend: str | None, history: str | None) -> str | None:
-    """The file of `--trend`, or of its former name. Raises UsageError where they name two."""
+    """Return the file of `--trend`, or of its former name. Raises UsageError where they differ."""
     if trend is not None and history is not None and trend != history:
-        raise UsageError(f"--history is the former name of --trend: {history} and {trend} are two files")
+        raise UsageError(f"--history is the former name of --trend; they name different files: {history}, {trend}")
     return history if trend is None else trend
 
 
 def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
-    """The trend that gets a line. Raises UsageError where the file is not a trend, or is named twice."""
+    """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend is None:
         return None
     from deltacli.cli.trend import Trend
@@ -303,7 +303,7 @@ def _split(values: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> list[Rule]:
-    """The rules of these levels that the options ask for. Raises UsageError where that is none."""
+    """Return the selected rules of these levels. Raises UsageError where there are none."""
     from deltacli.cli.render.validate.report import LEVEL_NAMES
     from deltacli.delta.rules.framework.catalogue import catalogue
     from deltacli.operations.validate.findings import RuleChoice
@@ -328,7 +328,7 @@ def _choose_rules(run: Run, wanted: ValidateOptions, levels: Sequence[str]) -> l
 
 
 def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> None:
-    """Raise UsageError for a selected rule that nobody knows; an ignored one may be of another version."""
+    """Raise UsageError for an unknown selected rule; an ignored one may belong to another version."""
     from fnmatch import fnmatchcase
 
     for option, patterns in (("--select", wanted.select), ("--ignore", wanted.ignore)):
@@ -337,7 +337,7 @@ def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> N
                 continue
             if option == "--select":
                 raise _unknown_rule(pattern, known)
-            run.note(f"note: --ignore {quoted(pattern)} is no rule of this version")
+            run.note(f"note: --ignore {quoted(pattern)} matches no rule of this version")
 
 
 def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
@@ -345,14 +345,14 @@ def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
 
     nearest = get_close_matches(pattern, known, 1)
     return UsageError(
-        f"there is no rule {pattern!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else ""),
+        f"no rule matches {pattern!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else ""),
         code="usage.rule",
         hint="deltacli validate --list-rules",
     )
 
 
 def _exit_code(wanted: ValidateOptions, report: ValidationReport, *, exit_zero: bool) -> int:
-    """3 or 7 where a path could not be looked at, else 1 where a finding weighs enough."""
+    """Return 3 or 7 where a path could not be checked, else 1 where a finding reaches `--fail-on`."""
     from deltacli.cli.validate_runner import failure_code
 
     if report.failures:
@@ -362,7 +362,7 @@ def _exit_code(wanted: ValidateOptions, report: ValidationReport, *, exit_zero: 
 
 
 def _say_what_next(run: Run, wanted: ValidateOptions, report: ValidationReport) -> None:
-    """End with the counts, where the format has no place for them, or with what to run next."""
+    """Write the counts where the format has no place for them, or the next command."""
     from deltacli.cli.render.validate.findings import summary_sentence
     from deltacli.cli.render.validate.report import worst_first
     from deltacli.operations.validate.findings import OWN_RULES

@@ -25,15 +25,15 @@ Changes = Annotated[
     list[str],
     typer.Argument(metavar="COLUMN TYPE", help="Columns with their new types, in pairs.", show_default=False),
 ]
-Enable = Annotated[bool, typer.Option("--enable", help="Set delta.enableTypeWidening where it is not true.")]
+Enable = Annotated[bool, typer.Option("--enable", help="Set delta.enableTypeWidening to true if it is not.")]
 Upgrade = Annotated[
     bool,
-    typer.Option("--upgrade-protocol", help="Add the features that are missing; clients without them lose access."),
+    typer.Option("--upgrade-protocol", help="Add missing features; clients that do not support them lose access."),
 ]
 CheckFiles = Annotated[
-    bool, typer.Option("--check-files", help="Look into every data file before: refuse where one has another type.")
+    bool, typer.Option("--check-files", help="Check the types in every data file first; refuse if one differs.")
 ]
-Check = Annotated[bool, typer.Option("--check", help="Change nothing: exit 1 if a change is due, 4 if it is refused.")]
+Check = Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a change is due, 4 if it is refused.")]
 
 
 def widen_type(
@@ -51,11 +51,11 @@ def widen_type(
     """Give columns wider types without rewriting data, in one commit.
 
     \b
-    A column is a path: a.b, m.key, m.value, xs.element; names with dots stand in
-    backticks. A type is that of SQL or of the schema: bigint, decimal(20,2). Only
-    changes that every reader of the feature can follow are made: whole numbers to
+    A column is a path: a.b, m.key, m.value, xs.element; backticks quote names with
+    dots. A type is that of SQL or of the schema: bigint, decimal(20,2). Allowed
+    are the changes that every reader of the feature supports: whole numbers to
     wider ones, decimals or doubles, float to double, date to timestamp_ntz,
-    decimals to wider ones. The plan tells which clients lose access.
+    decimals to wider ones. The plan lists the clients that lose access.
 
     \b
     Examples:

@@ -1,9 +1,8 @@
 """The formats of stdout: one row and one module each.
 
-A format writes any result (`deltacli.cli.results.Result`) to a stream. It knows streams and nothing of tables; a
-result knows its document, its lines, its rows and its sections, and nothing of streams. To add a format, write a
-module with a function `write(sink, result, terminal)` and add a row to `FORMATS`; options, completions and manual pages
-follow.
+A format writes any result (`deltacli.cli.results.Result`) to a stream. It handles streams, not tables; a result has a
+document, lines, rows and sections, and does not handle streams. To add a format, write a module with a function
+`write(sink, result, terminal)` and add a row to `FORMATS`; options, completions and manual pages are derived from it.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Content(Enum):
-    """What a format needs of a result."""
+    """The content that a format needs a result to have."""
 
     ANY = "any result"
     FINDINGS = "findings of validate"
@@ -33,7 +32,7 @@ class Content(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A row of the registry. `module` has the function `write`.
+    """A row of the registry; `module` has the function `write`.
 
     `is_streamed`: items are written as they come. `errors_are_json`: notes and errors on stderr are objects, too.
     `is_paged`: long results go through the pager.
@@ -49,7 +48,7 @@ class Format:
 
     @property
     def is_for_eyes(self) -> bool:
-        """True for the format of terminals, which alone is followed by what to run next."""
+        """True for the text format, the only one that is followed by the next command."""
         return self is TABLE
 
     def write(self, sink: BinaryIO, result: Result, terminal: Terminal) -> None:
@@ -84,11 +83,11 @@ FORMATS: Mapping[str, Format] = {
 
 def _enum(name: str, values: Iterable[str]) -> type[StrEnum]:
     members = [(value.upper(), value) for value in values]
-    return StrEnum(name, members)  # type: ignore[return-value]  # members that mypy can't see
+    return StrEnum(name, members)  # type: ignore[return-value]  # members that mypy cannot infer
 
 
 def choices(content: Content = Content.ANY) -> type[StrEnum]:
-    """Return the names of the formats of a command, whose results have this content, as an enum for its options."""
+    """Return the names of the formats that can write this content, as an enum for a command's options."""
     names = [row.name for row in FORMATS.values() if row.content in (Content.ANY, content)]
     return _enum(f"{content.name.title()}Format", names)
 

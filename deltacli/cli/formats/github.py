@@ -1,4 +1,4 @@
-"""`--format github`: findings as workflow commands of GitHub Actions: annotations of a file and a line."""
+"""`--format github`: findings as workflow commands of GitHub Actions, which annotate a file and a line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO
 
 
 def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
-    """Write an annotation a finding, and one for whatever was left out."""
+    """Write an annotation per finding, and one for each omission."""
     report = result.report
     for table in report.tables:
         for finding in table.findings:
@@ -34,7 +34,7 @@ def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
 
 
 def _annotation(table: CheckedTable, finding: Finding) -> bytes:
-    """`::error file=…,line=…,title=rule::message`, what was seen and the fix on lines of their own."""
+    """Return `::error file=…,line=…,title=rule::message`, with the values and the fix on lines of their own."""
     properties = {"file": working_path(table, finding.place)}
     if finding.place.line is not None:
         properties["line"] = str(finding.place.line)
@@ -52,12 +52,12 @@ def _command(name: str, properties: dict[str, str], lines: Sequence[str]) -> byt
 
 
 def _data(text: str) -> str:
-    """A message: the characters that end a command, escaped as the runner reads them back."""
+    """Return a message with the characters that end a command escaped as the runner expects."""
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    """A property: those that end it, too, and what must not reach a terminal; line ends have an escape of their own."""
+    """Return a property value with control characters and the characters that end it escaped, line ends by `%0A`."""
     return "".join(
         _data(part if part in ("\r", "\n") else visible(part)).replace(":", "%3A").replace(",", "%2C")
         for part in _LINE_END.split(text)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def write(sink: BinaryIO, result: Result, terminal: Terminal) -> None:
-    """Write a document and a final LF, indented on a terminal; items that are not held are written as they come."""
+    """Write a document and a final LF, indented on a terminal; streamed items are written as they come."""
     document = result.document()
     if document.items is None:
         sink.write(dumps(document.fields, indent=terminal.is_terminal) + b"\n")

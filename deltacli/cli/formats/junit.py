@@ -1,4 +1,4 @@
-"""`--format junit`: findings as JUnit XML, for CI systems: a suite a table, a case a rule."""
+"""`--format junit`: findings as JUnit XML, for CI systems: one suite per table, one case per rule."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
-    """Write a suite a table. A case fails where its rule has findings that reach `--fail-on`; others are its output.
+    """Write a suite per table. A case fails where its rule has findings that reach `--fail-on`; others are its output.
 
-    A path that could not be looked at is a suite with one case in error.
+    A path that could not be checked is a suite with one case in error.
     """
     report = result.report
     suites = [_suite(report, table) for table in report.tables]
@@ -42,7 +42,7 @@ def write(sink: BinaryIO, result: FindingsResult, _terminal: Terminal) -> None:
 
 
 def _suite(report: ValidationReport, table: CheckedTable) -> tuple[int, int, str]:
-    """The number of cases and of failed ones, and the text."""
+    """Return the number of cases, the number of failed ones, and the text."""
     findings: defaultdict[str, list[Finding]] = defaultdict(list)
     for finding in table.findings:
         findings[finding.rule.id].append(finding)
@@ -119,7 +119,7 @@ def _output(texts: Sequence[str], indent: str) -> list[str]:
 
 
 def _text(lines: Sequence[str]) -> str:
-    """Return lines as the content of an element. Line ends inside a line are escaped: it cannot pass for two."""
+    """Return lines as the content of an element. Line ends inside a line are escaped."""
     return escape(_legal("\n".join(map(visible, lines))))
 
 
@@ -128,5 +128,5 @@ def _attribute(text: str) -> str:
 
 
 def _legal(text: str) -> str:
-    """A text without the characters that no XML can hold: they become their escapes."""
+    """Return a text with the characters that XML does not allow replaced by escapes."""
     return _NOT_XML.sub(lambda match: match[0].encode("unicode_escape").decode("ascii"), text)

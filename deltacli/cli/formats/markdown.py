@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
 
 _ESCAPES = {
-    "\\": "\\\\",  # first: the others add some
+    "\\": "\\\\",  # first, because the others add some
     "&": "&amp;",
     "<": "&lt;",
     ">": "&gt;",
@@ -36,7 +36,7 @@ _ESCAPES = {
     "www.": "www<!-- -->.",
     "\n": "<br>",
 }
-"""What Markdown, or GitHub on top of it, interprets: HTML, cells, code, emphasis, links, formulas, mentions, and
+"""Replacements for what Markdown or GitHub interprets: HTML, cells, code, emphasis, links, formulas, mentions and
 addresses that become links.
 """
 _SPECIAL = re.compile("|".join(map(re.escape, _ESCAPES)))
@@ -45,7 +45,7 @@ _PIPE = Terminal(is_terminal=False, width=None, colour=False)
 
 
 def write(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
-    """Write what is said about a result as a table of two columns, then its rows, where it is a list."""
+    """Write the sections of a result as a table of two columns, then its rows where it is a list."""
     sections = [section for section in result.sections(_PIPE) if section.lines]
     blocks: Iterable[bytes | memoryview] = _section_rows(sections) if sections else ()
     if result.lists or not sections:
@@ -55,7 +55,7 @@ def write(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
 
 
 def _section_rows(sections: Sequence[Section]) -> Iterator[bytes]:
-    """Yield the sections: a label and its lines; the first one is the heading that every table must have."""
+    """Yield the sections as a label and its lines; the first one is the table's header, which Markdown requires."""
     for number, section in enumerate(sections):
         yield encoded(f"| {cell(section.label)} | {cell(chr(10).join(section.lines))} |\n")
         if number == 0:
@@ -90,13 +90,13 @@ class MarkdownForm:
 
 
 def cell(text: str) -> str:
-    """Return a text that stands in a cell as it is: on one line, nothing in it is taken for Markdown or HTML."""
+    """Return a text for a cell: on one line, with everything escaped that Markdown or HTML would interpret."""
     lines = (visible(line) for line in _LINE_END.split(text))
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], "\n".join(lines))
 
 
 def _cells(texts: pyarrow.StringArray) -> pyarrow.StringArray:
-    """Return a column of texts as cells, in columns where no control character is among them."""
+    """Return a column of texts as cells, by Arrow functions where it has no control characters."""
     import pyarrow as pa
 
     from deltacli.arrow import compute as pc

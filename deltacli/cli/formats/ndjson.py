@@ -1,4 +1,4 @@
-"""`--format ndjson`: an item per line with its `type`, then the end line; without that line the output was cut."""
+"""`--format ndjson`: an item per line with its `type`, then the end line. Output without that line is incomplete."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def write(sink: BinaryIO, result: Result, _terminal: Terminal) -> None:
-    """Write the lines as they come, and the end line."""
+    """Write the lines as they come, then the end line."""
     count = 0
 
     def emit(block: EncodedItems) -> None:

@@ -1,4 +1,4 @@
-"""`--format parquet`: rows as a file, streamed, in row groups of bounded size, whole or not there."""
+"""`--format parquet`: rows streamed into a file with row groups of bounded size, which is complete or absent."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _ROWS_PER_GROUP = 1 << 20
 _BYTES_PER_GROUP = 64 << 20
-"""In memory; on the disk it is a third or less."""
+"""Bytes in memory; a third or less on disk."""
 
 
 class _Tap(io.RawIOBase):
-    """A stream that can be shut: what is written afterwards goes nowhere."""
+    """A stream that can be shut; later writes are discarded."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -30,22 +30,22 @@ class _Tap(io.RawIOBase):
         return True
 
     def write(self, data: object) -> int:
-        view = memoryview(data)  # type: ignore[arg-type]  # what Arrow hands over
+        view = memoryview(data)  # type: ignore[arg-type]  # a buffer from Arrow
         if not self.is_shut:
             self._sink.write(view)
         return view.nbytes
 
 
 def write(sink: BinaryIO, result: FramedResult, _terminal: Terminal) -> None:
-    """Write the rows of a result that has them in Arrow columns."""
+    """Write the rows of a result whose rows are Arrow columns."""
     write_parquet(sink, *result.frames())
 
 
 def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> None:
-    """Write batches of a schema as one file with Zstandard, which every reader of Delta tables knows.
+    """Write batches of a schema as one file with Zstandard, which every reader of Delta tables supports.
 
-    Whatever goes wrong, no footer is written: into a pipe as well the result is whole or can't be opened. Raises
-    UsageError for a type that Parquet has not.
+    On any fault no footer is written, so an incomplete result cannot be opened, not even one from a pipe. Raises
+    UsageError for a type that Parquet does not have.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -78,8 +78,8 @@ def write_parquet(sink: BinaryIO, schema: pyarrow.Schema, batches: Iterable[pyar
 
 def _unwritable(fault: Exception) -> UsageError:
     return UsageError(
-        "these columns can't be written as Parquet",
+        "these columns cannot be written as Parquet",
         code="usage.format",
         facts={"reason": str(fault)},
-        hint="choose others with --columns, or --format ndjson",
+        hint="select other columns with --columns, or use --format ndjson",
     )

@@ -25,7 +25,7 @@ Json = dict[str, Any]  # Any: JSON values
 
 
 def write(sink: BinaryIO, result: FindingsResult, terminal: Terminal) -> None:
-    """Write one run: every rule that was checked, a result a finding, and what was not checked as notifications."""
+    """Write one run: every rule that was checked, a result per finding, and a notification per unchecked item."""
     report = result.report
     places = {rule.id: index for index, rule in enumerate(report.rules)}
     run: Json = {
@@ -92,7 +92,7 @@ def _result(table: CheckedTable, finding: Finding, index: int) -> Json:
 
 
 def _invocation(report: ValidationReport) -> Json:
-    """Whether every path was looked at, and what was left out."""
+    """Return whether every path was checked, and what was left out."""
     told = [_notification("warning", f"{name}: {fault.message} [{fault.code}]") for name, fault in report.failures]
     for table in report.tables:
         told += [_notification("note", f"{table.name}: not checked: {text}") for text in table.validation.not_checked]

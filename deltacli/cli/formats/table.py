@@ -1,4 +1,4 @@
-"""`--format table`: what a person reads, drawn on a terminal, uncut in a pipe."""
+"""`--format table`: text for people, drawn on a terminal, not truncated in a pipe."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The options of commands: shared ones, configuration, and those of single commands."""
+"""Options: shared ones, their configuration, and those of single commands."""

@@ -1,4 +1,4 @@
-"""Which version, or which versions, a command is about: the options that say so, and what there is to say about it."""
+"""The options that select a version or a list of versions, and the notes about the selection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse_moment_of(version: int | None, timestamp: str | None) -> int | None:
-    """Return `--timestamp` as epoch milliseconds. Raises UsageError, also for a `--version` that can't be meant."""
+    """Return `--timestamp` as epoch milliseconds. Raises UsageError, also for an invalid `--version`."""
     if version is not None and timestamp is not None:
         raise UsageError("--version and --timestamp exclude each other")
     if version is not None and version < 0:
@@ -30,15 +30,15 @@ def parse_versions(text: str, option: str) -> tuple[int, ...]:
         first, dash, last = part.strip().partition("-")
         ends = (first, last if dash else first)
         if not all(end.isascii() and end.isdigit() and len(end) < 19 for end in ends) or int(ends[0]) > int(ends[1]):
-            raise UsageError(f"{option} {text}: {part.strip()!r} is no version", facts={"expected": "5,10-12"})
+            raise UsageError(f"{option} {text}: {part.strip()!r} is not a version", facts={"expected": "5,10-12"})
         if int(ends[1]) - int(ends[0]) > 1_000_000:
-            raise UsageError(f"{option} {text}: that is more than a million versions")
+            raise UsageError(f"{option} {text}: more than a million versions")
         found.update(range(int(ends[0]), int(ends[1]) + 1))
     return tuple(sorted(found))
 
 
 def note_findings(run: Run, found: Snapshot, at_ms: int | None) -> None:
-    """Say what had to be worked around, and when a moment lies after the newest version."""
+    """Note which problems were worked around, and that a time is later than the newest version."""
     from deltacli.operations.table.problems import EXPLAINED
 
     for problem in found.problems:

@@ -1,4 +1,4 @@
-"""What the shared options may also be set by: the configuration file, environment variables, files with secrets."""
+"""Other sources of the shared options: the configuration file, environment variables and files with secrets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltacli.units import parse_duration
 
 
 def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
-    """The configuration file, as far as it is known; empty where there is none. Raises UsageError."""
+    """Return the content of the configuration file; empty where there is none. Raises UsageError."""
     if not path:
         return {}
     import tomllib
@@ -20,7 +20,7 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
             settings = tomllib.load(file)
     except OSError as fault:
         raise UsageError(
-            f"the configuration {path} can't be read: {(fault.strerror or '').lower()}", code="usage.config"
+            f"the configuration {path} cannot be read: {(fault.strerror or '').lower()}", code="usage.config"
         ) from fault
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise UsageError(f"the configuration {path} is not TOML: {fault}", code="usage.config") from fault
@@ -41,11 +41,12 @@ def read_configuration(path: str | None) -> dict[str, Any]:  # Any: TOML values
 
 
 def _check_prefixes(path: str, prefixes: object) -> None:
-    """Raise UsageError unless `allow_external` is a list of absolute prefixes, in a file that is not part of a table:
-    whoever made the table must not decide what it may open.
+    """Raise UsageError unless `allow_external` is a list of absolute prefixes in a file outside of any table.
+
+    A table must not contain the setting that decides which files it may open.
     """
     if not isinstance(prefixes, list) or not all(isinstance(prefix, str) for prefix in prefixes):
-        raise UsageError(f"allow_external in {path} is not a list of texts", code="usage.config")
+        raise UsageError(f"allow_external in {path} is not a list of strings", code="usage.config")
     for prefix in prefixes:
         if "://" not in prefix and not prefix.startswith(("/", "~", "file:")):
             raise UsageError(
@@ -58,12 +59,12 @@ def _check_prefixes(path: str, prefixes: object) -> None:
             f"allow_external in {path} is refused: the file lies inside a table",
             code="usage.config",
             facts={"table": table},
-            hint="move the configuration out of the table, or use --allow-external",
+            hint="move the configuration file out of the table, or use --allow-external",
         )
 
 
 def table_around(path: str) -> str | None:
-    """Return the innermost table directory that holds a file; None where no table does."""
+    """Return the innermost table directory that contains a file; None where there is none."""
     directory = os.path.dirname(os.path.realpath(path))
     while not os.path.isdir(os.path.join(directory, "_delta_log")):
         if directory == (above := os.path.dirname(directory)):
@@ -73,7 +74,7 @@ def table_around(path: str) -> str | None:
 
 
 def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a member of `choices`
-    """The choice that a value names, None for no value. Raises UsageError, which says `where` it stands."""
+    """Return the choice that a value names, None for no value. Raises UsageError, which names `where` it is set."""
     if value is None or value == "":
         return None
     try:
@@ -85,7 +86,7 @@ def one_of(choices: type[Any], value: object, where: str) -> Any:  # Any: a memb
 
 
 def parse_storage_option(text: str) -> tuple[str, str]:
-    """Key and value of a `--storage-option`; `K=@FILE` reads the value. Raises UsageError, also for an open secret."""
+    """Return key and value of a `--storage-option`; `K=@FILE` reads it. Raises UsageError, also for a plain secret."""
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise UsageError(f"--storage-option {key!r} is not K=V")
@@ -95,13 +96,13 @@ def parse_storage_option(text: str) -> tuple[str, str]:
                 return key, file.read().strip()
         except OSError as fault:
             raise UsageError(
-                f"--storage-option {key}: {value[1:]} can't be read: {(fault.strerror or '').lower()}"
+                f"--storage-option {key}: {value[1:]} cannot be read: {(fault.strerror or '').lower()}"
             ) from fault
     from deltacli.storage.secrets import holds_secret, is_secret_name
 
     if is_secret_name(key) or holds_secret(value):
         raise UsageError(
-            f"--storage-option {key}: a secret on the command line shows in the process list",
+            f"--storage-option {key}: a secret on the command line is visible in the process list",
             code="usage.secret",
             facts={"instead": f"--storage-option {key}=@FILE, or the store's own environment variables and profiles"},
         )
@@ -109,9 +110,9 @@ def parse_storage_option(text: str) -> tuple[str, str]:
 
 
 def retry_budget_of(option: str | None, key: object, configuration: str) -> int | None:
-    """Return the retry budget in milliseconds: of the option, the environment or the configuration file.
+    """Return the retry budget in milliseconds from the option, the environment or the configuration file.
 
-    Raises UsageError, which names the place of a wrong value.
+    Raises UsageError, which names where an invalid value is set.
     """
     places = (
         (option, "--retry-budget"),

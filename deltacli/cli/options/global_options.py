@@ -1,4 +1,4 @@
-"""The options that every command has besides `--format`, and what may stand before the command."""
+"""The options that every command has besides `--format`, and those accepted before the command."""
 
 from __future__ import annotations
 
@@ -38,20 +38,22 @@ GLOBAL_OPTIONS: Mapping[str, Any] = {  # Any: annotations
         typer.Option(
             "--output",
             metavar="FILE",
-            help="Write the result there, atomically, instead of stdout.",
+            help="Write the result to this file, atomically, instead of to stdout.",
             show_default=False,
         ),
     ],
     "now": Annotated[
         str | None,
-        typer.Option("--now", metavar="T", help="The clock, for reproducible runs.", show_default=False),
+        typer.Option(
+            "--now", metavar="T", help="Time to use as the current time, for reproducible runs.", show_default=False
+        ),
     ],
     "storage_option": Annotated[
         list[str] | None,
         typer.Option(
             "--storage-option",
             metavar="K=V",
-            help="Passed to the store; K=@FILE reads the value from a file. Repeatable.",
+            help="Option of the store; K=@FILE reads the value from a file. Repeatable.",
             show_default=False,
         ),
     ],
@@ -60,7 +62,7 @@ GLOBAL_OPTIONS: Mapping[str, Any] = {  # Any: annotations
         typer.Option(
             "--retry-budget",
             metavar="DURATION",
-            help="How long a request to a store is repeated; 0s = never.  [default: 60s]",
+            help="Time limit for retries of a request to a store; 0s disables them.  [default: 60s]",
             show_default=False,
         ),
     ],
@@ -69,22 +71,27 @@ GLOBAL_OPTIONS: Mapping[str, Any] = {  # Any: annotations
         typer.Option(
             "--allow-external",
             metavar="PREFIX",
-            help="Open files outside the table below this path or URI. Repeatable.",
+            help="Allow to open files below this path or URI outside the table. Repeatable.",
             show_default=False,
         ),
     ],
     "table_format": Annotated[
         TableFormat | None,
-        typer.Option("--table-format", metavar="delta|paimon", help="Do not detect the format.", show_default=False),
+        typer.Option(
+            "--table-format",
+            metavar="delta|paimon",
+            help="Format of the table, instead of detecting it.",
+            show_default=False,
+        ),
     ],
     "config": Annotated[
         str | None,
-        typer.Option("--config", metavar="FILE", help="Defaults for these options, as TOML.", show_default=False),
+        typer.Option("--config", metavar="FILE", help="TOML file with defaults for these options.", show_default=False),
     ],
     "colour": Annotated[
         ColourChoice | None,
         typer.Option(
-            "--color", metavar="auto|always|never", help="Colour on stdout.  [default: auto]", show_default=False
+            "--color", metavar="auto|always|never", help="Use of colour on stdout.  [default: auto]", show_default=False
         ),
     ],
     "progress": Annotated[
@@ -101,20 +108,20 @@ GLOBAL_OPTIONS: Mapping[str, Any] = {  # Any: annotations
         typer.Option(
             "--log-format",
             metavar="text|json",
-            help="Notes and errors on stderr; default: json with --format json or ndjson, else text.",
+            help="Format of notes and errors on stderr; default: json with --format json or ndjson, else text.",
             show_default=False,
         ),
     ],
-    "no_pager": Annotated[bool, typer.Option("--no-pager", help="Never show a long result in a pager.")],
-    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="No notes and no progress on stderr.")],
+    "no_pager": Annotated[bool, typer.Option("--no-pager", help="Do not show a long result in a pager.")],
+    "quiet": Annotated[bool, typer.Option("-q", "--quiet", help="Suppress notes and progress on stderr.")],
     "verbose": Annotated[
         int,
         typer.Option(
-            "-v", "--verbose", count=True, help="Say more on stderr; -vv adds tracebacks.", show_default=False
+            "-v", "--verbose", count=True, help="Write more details to stderr; -vv adds tracebacks.", show_default=False
         ),
     ],
 }
-"""Parameter -> its declaration, in the order of the help. `--format` and `--json` belong to each command."""
+"""Parameter -> its declaration, in the order of the help. Each command declares its own `--format` and `--json`."""
 
 DEFAULTS: Mapping[str, Any] = {"as_json": False, "no_pager": False, "quiet": False, "verbose": 0}  # Any: option values
 
@@ -138,4 +145,4 @@ TAKES_VALUE: Mapping[str, bool] = {
     "-vv": False,
     "--verbose": False,
 }
-"""Shared options that may also stand before the command."""
+"""Shared options that are also accepted before the command."""

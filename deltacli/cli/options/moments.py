@@ -14,8 +14,8 @@ from deltacli.units import EPOCH
 def parse_moment(option: str, text: str, arguments: Sequence[str]) -> int:
     """Return the value of an option as epoch milliseconds.
 
-    Raises UsageError, which names the option; where the text is one step away from a time, the hint is the same command
-    line with the corrected value.
+    Raises UsageError, which names the option; for a text that is almost a time, the hint is the same command line with
+    the corrected value.
     """
     try:
         return parse_timestamp(text)

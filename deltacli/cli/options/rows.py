@@ -1,4 +1,4 @@
-"""What the commands that give rows of a table have in common: a condition, columns, and what is said at the end."""
+"""Options of the commands that return rows of a table: condition, columns, and the notes at the end."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ _NAME = re.compile(r"\s*`(?:[^`]|``)*`\s*(?=,|$)|[^,]+")
 
 WhereOption = Annotated[
     str | None,
-    typer.Option("--where", metavar="SQL", help="Only rows for which this condition is true.", show_default=False),
+    typer.Option("--where", metavar="SQL", help="Return only rows that match this condition.", show_default=False),
 ]
 
 
 def require_file(run: Run) -> None:
-    """Raise UsageError where Parquet would be written to nowhere, or to a terminal."""
+    """Raise UsageError where Parquet would not be written to a file."""
     if run.format is PARQUET and (run.output is None or run.terminal.is_terminal):
         raise UsageError(
-            "--format parquet needs a file to be written to",
+            "--format parquet requires --output FILE",
             code="usage.output",
             hint=again_with(invocation.arguments, "--output", "rows.parquet"),
         )
 
 
 def split_columns(columns: str | None) -> list[str] | None:
-    """The names of `--columns`; one with a comma stands in backticks. Raises UsageError where there is none."""
+    """Return the names of `--columns`; backticks quote a name with a comma. Raises UsageError where there is none."""
     if columns is None:
         return None
     found = (match.strip() for match in _NAME.findall(columns))
     names = [_unquoted(name) for name in found if name]
     if not names:
-        raise UsageError("--columns names no column", code="usage.column", hint="deltacli snapshot {table} --schema")
+        raise UsageError("--columns is empty", code="usage.column", hint="deltacli snapshot {table} --schema")
     return names
 
 
@@ -51,11 +51,11 @@ def _unquoted(name: str) -> str:
 
 
 def note_what_is_missing(run: Run, written: Written, limit: int) -> None:
-    """Say which rows a limit cut, and for which columns the screen had no room."""
+    """Report rows left out by the limit, and columns left out for lack of room."""
     if written.left_out:
         names = list(written.left_out)
         shown = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         again = again_with(invocation.arguments, "--format", "ndjson")
-        run.note(f"no room for {shown}: choose with --columns, or all of them: {again}")
+        run.note(f"no room for {shown}; select columns with --columns, or show all: {again}")
     if written.was_cut:
-        run.note(f"showing the first {limit:,}; all of them: {again_without_limit(invocation.arguments)}")
+        run.note(f"showing the first {limit:,}; to show all: {again_without_limit(invocation.arguments)}")

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class Section(StrEnum):
-    """A heading over options, in the order of the help."""
+    """The headings above options, in the order of the help."""
 
     SELECTION = "Selection"
     EXECUTION = "Execution"
@@ -45,5 +45,5 @@ _SECTION_OF = {option: section for section, options in _OPTIONS.items() for opti
 
 
 def section_of(spellings: Iterable[str]) -> Section | None:
-    """The section of an option, None for one that no section has."""
+    """Return the section of an option, None where it has none."""
     return next((_SECTION_OF[name] for name in spellings if name in _SECTION_OF), None)

@@ -1,4 +1,4 @@
-"""Options that mean the same in every command: spelled once, merged into each command's own."""
+"""Options shared by all commands: declared once, merged with each command's own."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ DEFAULT_LIMIT = 20
 
 
 TableArgument = Annotated[
-    str, typer.Argument(metavar="TABLE", help="The table directory: a path or URI.", show_default=False)
+    str, typer.Argument(metavar="TABLE", help="Table directory: a path or URI.", show_default=False)
 ]
 VersionOption = Annotated[
-    int | None, typer.Option("--version", metavar="N", help="The snapshot of this version.", show_default=False)
+    int | None, typer.Option("--version", metavar="N", help="Use the snapshot of this version.", show_default=False)
 ]
 TimestampOption = Annotated[
     str | None,
     typer.Option(
         "--timestamp",
         metavar="T",
-        help="The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
+        help="Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
         show_default=False,
     ),
 ]
@@ -67,31 +67,31 @@ LimitOption = Annotated[
     typer.Option(
         "--limit",
         metavar="N",
-        help=f"Rows shown, 0 = all.  [default: {DEFAULT_LIMIT} on a terminal, else 0]",
+        help=f"Number of rows shown; 0 shows all.  [default: {DEFAULT_LIMIT} on a terminal, else 0]",
         show_default=False,
     ),
 ]
 ColumnsOption = Annotated[
     str | None,
-    typer.Option("--columns", metavar="A,B,…", help="Only these columns, in this order.", show_default=False),
+    typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
 ]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be done and change nothing; beats --yes.")
+    bool, typer.Option("--dry-run", help="Show what would be done and change nothing; overrides --yes.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 CommitMetadataOption = Annotated[
     list[str] | None,
     typer.Option(
         "--commit-metadata",
         metavar="K=V",
-        help="Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.",
+        help="Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.",
         show_default=False,
     ),
 ]
 
 
 def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotations
-    """`--format` with the values a command has, and `--json`, which is hidden where it is none of them."""
+    """Return `--format` with the values of a command, and `--json`, which is hidden where json is not one of them."""
     return {
         "output_format": Annotated[
             Optional[formats],  # noqa: UP045  (a value, not a type, to mypy)
@@ -106,12 +106,12 @@ def _format_options(formats: type[StrEnum]) -> dict[str, Any]:  # Any: annotatio
 
 
 class ReaderGoneError(Exception):
-    """Whoever read stdout has left; nobody is to blame."""
+    """The reader of stdout has closed it; not an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the shared options of one invocation come to."""
+    """The settled values of the shared options of one invocation."""
 
     format: Format
     output: str | None
@@ -133,7 +133,7 @@ class Run:
 
     @property
     def allowed(self) -> Allowed:
-        """Where files outside a table may be opened. Raises UsageError."""
+        """Return the prefixes below which files outside a table may be opened. Raises UsageError."""
         from deltacli.storage import NOTHING
 
         if not self.allow_external:
@@ -144,11 +144,11 @@ class Run:
 
     @property
     def is_on_screen(self) -> bool:
-        """True where a person looks at the result on a terminal, and is told what to run next."""
+        """True where the result is shown on a terminal and followed by the next command."""
         return self.terminal.is_terminal and self.format is TABLE
 
     def write(self, result: Result) -> None:
-        """Write a result in the run's format where it goes."""
+        """Write a result in the run's format to its destination."""
         with self.sink() as sink:
             self.format.write(sink, result, self.terminal)
 
@@ -158,7 +158,7 @@ class Run:
             self.note(f"next: {command}")
 
     def note(self, text: str) -> None:
-        """Say something on stderr that is not the result, as an object where errors are objects; `-q` silences it."""
+        """Write a note to stderr, as a JSON object where errors are JSON; `-q` suppresses it."""
         if self.quiet or _is_spoiled(text):
             return
         if self.log_is_json:
@@ -171,8 +171,8 @@ class Run:
     def open(self, table: str, *, writes: bool = False) -> Storage:
         """Open the store of a table, which the command `writes` to or only reads.
 
-        Raises UsageError, also where the table's format is in doubt and was not given, and NoAtomicCreate, before
-        anything is asked of the store, where a command writes to a store that is read-only.
+        Raises UsageError, also where the table's format is ambiguous and was not given, and NoAtomicCreate where a
+        command writes to a read-only store, before any request is sent.
         """
         from deltacli.operations.table.log import require_delta
 
@@ -191,9 +191,9 @@ class Run:
         return self._stores[0].open(uri, writes=writes)
 
     def sink(self, *, content: Format | None = None) -> AbstractContextManager[BinaryIO]:
-        """Open where the result goes: a file, a pipe, or a terminal, there through a pager where that helps.
+        """Open the destination of the result: a file, a pipe, or a terminal, with a pager where that is useful.
 
-        `content` is what is written where that is not the run's format.
+        `content` is the format to write where it is not the run's format.
         """
         if self.terminal.is_terminal:
             from deltacli.cli.terminal.pager import open_screen
@@ -201,11 +201,11 @@ class Run:
             shown = content or self.format
             return open_sink(None, open_screen(shown.cleaning, is_paged=self.is_paged and shown.is_paged))
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
-            close_live_line()  # what reads the pipe may draw on the same terminal
+            close_live_line()  # the reader of the pipe may draw on the same terminal
         return open_sink(self.output)
 
     def limit(self, wanted: int | None) -> int:
-        """The row limit: as asked for, else 20 for a table on a terminal, else none."""
+        """Return the row limit: the requested one, else 20 for a table on a terminal, else none."""
         if wanted is not None:
             if wanted < 0:
                 raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
@@ -214,14 +214,14 @@ class Run:
 
 
 def _is_spoiled(text: str) -> bool:
-    """True for a command to paste that would lose a secret where it is shown."""
+    """Return True for a command to paste whose secrets would be masked in the output."""
     from deltacli.storage.secrets import without_secrets
 
     return text.startswith("next: ") and without_secrets(text) != text
 
 
 def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = AnyFormat) -> Callable[..., None]:
-    """Give a command, whose first parameter is `run`, the shared options after its own; it writes `formats`."""
+    """Add the shared options to a command, after its own. Its first parameter is `run`; it writes `formats`."""
     hints = get_type_hints(command, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name])
@@ -234,7 +234,7 @@ def with_shared_options(command: Callable[..., None], formats: type[StrEnum] = A
         for name, annotation in declared.items()
     ]
 
-    def invoke(**options: Any) -> None:  # Any: whatever typer parsed
+    def invoke(**options: Any) -> None:  # Any: values parsed by typer
         run = make_run(formats=formats, **{name: options.pop(name) for name in declared})
         try:
             command(run, **options)
@@ -305,19 +305,19 @@ def make_run(
 def _require_readable(
     formats: type[StrEnum], output_format: StrEnum | None, table_format: TableFormat | None, *, as_json: bool
 ) -> None:
-    """Raise UsageError for options that contradict each other, and for tables that this version cannot read."""
+    """Raise UsageError for conflicting options, and for tables that this version cannot read."""
     if as_json and output_format not in (None, "json"):
-        raise UsageError(f"--json and --format {output_format} contradict each other")
+        raise UsageError(f"--json and --format {output_format} exclude each other")
     if table_format is TableFormat.PAIMON:
         raise UsageError("this version of deltacli reads Delta tables only", code="usage.table-format")
     if as_json and "json" not in list(formats):
-        raise UsageError("--json: this command has one format of its own", hint="leave --json out")
+        raise UsageError("--json is not available: this command has a fixed format", hint="omit --json")
 
 
 def _progress_choice(
     given: ProgressChoice | None, settings: Mapping[str, Any], configuration: str
 ) -> ProgressChoice:  # Any: TOML values
-    """The kind of progress: option, then environment, then configuration file. Raises UsageError."""
+    """Return the kind of progress from the option, the environment or the configuration file. Raises UsageError."""
     return (
         given
         or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
@@ -327,15 +327,15 @@ def _progress_choice(
 
 
 def _storage_options(settings: Mapping[str, Any], given: list[str] | None) -> dict[str, str]:  # Any: TOML values
-    """The options of the store; those of the command line replace those of the configuration. Raises UsageError."""
+    """Return the options of the store; the command line overrides the configuration. Raises UsageError."""
     return {**settings.get("storage_options", {}), **dict(map(parse_storage_option, given or []))}
 
 
 def _wished_format(
     formats: type[StrEnum], given: StrEnum | None, settings: Mapping[str, Any], configuration: str, *, as_json: bool
 ) -> str:  # Any: TOML values
-    """The format that was asked for, which need not be one of the command's. Raises UsageError."""
-    # A default for every command means nothing to one that has no choice; errors keep to it all the same.
+    """Return the requested format, which may be one that the command does not have. Raises UsageError."""
+    # A command with a single format ignores the default for all commands, but its errors follow it.
     defaults = EveryFormat if len(formats) == 1 else formats
     return str(
         "json"
@@ -348,7 +348,7 @@ def _wished_format(
 
 
 def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
-    """The progress somebody will see; nothing is imported where nobody will."""
+    """Return the progress to show; imports nothing where progress is not shown."""
     on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if choice is ProgressChoice.NEVER or (choice is ProgressChoice.AUTO and not on_terminal):
         return SILENT
@@ -357,7 +357,7 @@ def _start_progress(choice: ProgressChoice, *, colour: bool) -> Progress:
     return start_progress(choice, colour=colour)
 
 
-def _is_pipe(stream: Any) -> bool:  # Any: a standard stream, or what a test puts in its place
+def _is_pipe(stream: Any) -> bool:  # Any: a standard stream or a test's replacement
     try:
         return stat.S_ISFIFO(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):

@@ -13,8 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """Opens stores with the options of a run. `allowed`: where links of a local directory may lead besides the
-    directory itself; `retry_budget_ms` None: the default; `note` receives what delays a run.
+    """Opens stores with the options of a run.
+
+    `allowed`: prefixes that links of a local directory may point to, besides the directory itself. `retry_budget_ms`
+    None: the default. `note` is called with messages about delays.
     """
 
     options: Mapping[str, str]
@@ -26,7 +28,7 @@ class Stores:
     def open(self, uri: str, *, writes: bool = False) -> Storage:
         """Open a store that the command `writes` to or only reads.
 
-        Raises UsageError, and NoAtomicCreate, before anything is asked of the store, where it is read-only.
+        Raises UsageError, and NoAtomicCreate where the store is read-only, before any request is sent.
         """
         from deltacli.storage import open_storage
         from deltacli.storage.base import require_writable

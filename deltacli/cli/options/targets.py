@@ -1,4 +1,4 @@
-"""Where a result may be written: not into a table, and only where there is a directory for it."""
+"""Checks of the file that a result is written to: outside of tables, in an existing directory."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from deltacli.errors import UsageError
 
 
 def require_target(output: str, option: str) -> None:
-    """Raise UsageError where a result must not be written: in a table any name may be that of a data file."""
+    """Raise UsageError for a file inside a table, where any name may be that of a data file."""
     if not output:
-        raise UsageError(f"{option} is an empty name")
+        raise UsageError(f"{option} is empty")
     if output == "-":
         return
     directory = os.path.dirname(os.path.realpath(output))
     if "_delta_log" in directory.split(os.sep):
-        raise UsageError(f"{option} {output} is inside the log of a table, which a result would damage")
+        raise UsageError(f"{option} {output} is inside the log of a table, which the output would damage")
     if (table := table_around(output)) is None:
         return
     raise UsageError(
-        f"{option} {output} is inside a table, whose files a result would mix with or replace",
+        f"{option} {output} is inside a table, where the output would be mixed with or replace data files",
         facts={"table": table},
-        hint=f"name a file outside of the table after {option}",
+        hint=f"pass a file outside the table to {option}",
     )
 
 
 def require_directory(output: str) -> None:
-    """Raise StorageFailed where there is no directory for a result, before anything is done that it would tell of."""
+    """Raise StorageFailed where the directory for a result does not exist, before the command changes anything."""
     if output != "-" and not os.path.isdir(os.path.dirname(os.path.realpath(output))):
         from deltacli.storage.replacement import unwritable
 

@@ -1,4 +1,4 @@
-"""The options of a vacuum: what may be said together, and the request that those for planning come to."""
+"""Options of vacuum: the allowed combinations, and the request made of the planning options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Retention = Annotated[
     typer.Option(
         "--retention",
         metavar="7d",
-        help="Keep files of this age.  [default: delta.deletedFileRetentionDuration, else 7d]",
+        help="Age up to which files are kept.  [default: delta.deletedFileRetentionDuration, else 7d]",
         show_default=False,
     ),
 ]
@@ -33,7 +33,7 @@ AllowBelow = Annotated[
     typer.Option(
         "--allow-retention-below",
         metavar="168h",
-        help="Names the table's own retention, to keep less than that.",
+        help="Allow a shorter retention than the table's; repeat the table's value.",
         show_default=False,
     ),
 ]
@@ -42,20 +42,20 @@ ModeOption = Annotated[
     typer.Option(
         "--mode",
         metavar="full|lite",
-        help="full lists the table; lite takes what commits removed.  [default: full]",
+        help="Source of candidates: full lists the table, lite reads removed files from commits.  [default: full]",
         show_default=False,
     ),
 ]
 Prefix = Annotated[
     str | None,
-    typer.Option("--prefix", metavar="P", help="Only below this directory of the table.", show_default=False),
+    typer.Option("--prefix", metavar="P", help="Delete only below this directory of the table.", show_default=False),
 ]
 Where = Annotated[
     str | None,
     typer.Option(
         "--where",
         metavar="COND",
-        help="Only in partitions of which this is true: \"date < '2026-01-01'\".",
+        help="Delete only in partitions that match: \"date < '2026-01-01'\".",
         show_default=False,
     ),
 ]
@@ -64,7 +64,7 @@ KeepVersion = Annotated[
     typer.Option(
         "--keep-version",
         metavar="A,B-C,…",
-        help="Versions that must stay whole, whatever their age. Repeatable.",
+        help="Versions to keep fully readable, whatever their age. Repeatable.",
         show_default=False,
     ),
 ]
@@ -73,7 +73,7 @@ ProtectFrom = Annotated[
     typer.Option(
         "--protect-from",
         metavar="OTHER",
-        help="Keep what another table (a shallow clone) needs of this one. Repeatable.",
+        help="Keep files that another table (a shallow clone) references. Repeatable.",
         show_default=False,
     ),
 ]
@@ -82,7 +82,7 @@ Inventory = Annotated[
     typer.Option(
         "--inventory",
         metavar="FILE",
-        help="Take the list of files from here: S3 Inventory (manifest.json), Parquet, CSV.",
+        help="List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.",
         show_default=False,
     ),
 ]
@@ -96,39 +96,44 @@ MaxDelete = Annotated[
     ),
 ]
 IncludeForeign = Annotated[
-    bool, typer.Option("--include-foreign", help="Delete files of unknown kinds, too, once they are old enough.")
+    bool, typer.Option("--include-foreign", help="Also delete unrecognized files that are older than the retention.")
 ]
 SkipNested = Annotated[
-    bool, typer.Option("--skip-nested-tables", help="Go on where directories hold tables of their own.")
+    bool,
+    typer.Option("--skip-nested-tables", help="Skip directories that are tables of their own instead of refusing."),
 ]
-NoLogEntries = Annotated[bool, typer.Option("--no-log-entries", help="Commit neither VACUUM START nor VACUUM END.")]
+NoLogEntries = Annotated[bool, typer.Option("--no-log-entries", help="Do not commit VACUUM START and VACUUM END.")]
 Threads = Annotated[
-    int | None, typer.Option("--threads", metavar="N", min=1, help="Delete with so many threads.", show_default=False)
+    int | None, typer.Option("--threads", metavar="N", min=1, help="Number of threads that delete.", show_default=False)
 ]
 Rate = Annotated[
     str | None,
-    typer.Option("--rate", metavar="N/s", help="Delete at most so many files a second: 500/s.", show_default=False),
+    typer.Option(
+        "--rate", metavar="N/s", help="Maximum files to delete per second, such as 500/s.", show_default=False
+    ),
 ]
-Files = Annotated[bool, typer.Option("--files", help="List every file that goes; csv and ndjson do so anyway.")]
+Files = Annotated[bool, typer.Option("--files", help="List every file to delete; csv and ndjson always do.")]
 SavePlan = Annotated[
     str | None,
-    typer.Option("--save-plan", metavar="FILE", help="Only plan, and write the plan as Parquet.", show_default=False),
+    typer.Option(
+        "--save-plan", metavar="FILE", help="Write the plan to a Parquet file and delete nothing.", show_default=False
+    ),
 ]
 Apply = Annotated[
     str | None,
-    typer.Option("--apply", metavar="FILE", help="Execute a saved plan, or go on with it.", show_default=False),
+    typer.Option("--apply", metavar="FILE", help="Execute a saved plan, or resume it.", show_default=False),
 ]
 Explain = Annotated[
     str | None,
     typer.Option(
-        "--explain", metavar="PATH", help="Say why one file is kept or goes; change nothing.", show_default=False
+        "--explain", metavar="PATH", help="Show why one file is kept or deleted; change nothing.", show_default=False
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class PlanningOptions:
-    """What of a plan was asked for, as on the command line; None, false and empty: not given."""
+    """The planning options as on the command line; None, false and empty mean not given."""
 
     retention: str | None = None
     allow_retention_below: str | None = None
@@ -143,12 +148,12 @@ class PlanningOptions:
     skip_nested_tables: bool = False
 
     def given(self) -> list[str]:
-        """The spellings of the options that were given, in order."""
+        """Return the spellings of the given options, in order."""
         names = (field.name for field in fields(self) if getattr(self, field.name) not in (None, False, ()))
         return [f"--{name.replace('_', '-')}" for name in names]
 
     def request(self) -> VacuumRequest:
-        """What is to be planned. Raises UsageError for values that are none, and for what contradicts itself."""
+        """Return the request for a plan. Raises UsageError for invalid values and combinations."""
         from deltacli.operations.vacuum.request import DEFAULT_LIMIT, make_request
 
         texts = [("--where", self.where), ("--inventory", self.inventory)]
@@ -172,24 +177,24 @@ class PlanningOptions:
 
 
 def require_one_errand(options: PlanningOptions, *, save: str | None, apply: str | None, explain: str | None) -> None:
-    """Raise UsageError where a command line asks for two different things."""
+    """Raise UsageError for options that exclude each other."""
     errands = {"--save-plan": save, "--apply": apply, "--explain": explain}
     asked = [name for name, value in errands.items() if value is not None]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} exclude each other")
     for name in asked:
         if not errands[name]:
-            raise UsageError(f"{name} is an empty name")
+            raise UsageError(f"{name} is empty")
     if apply is not None and (given := options.given()):
         raise UsageError(
-            f"--apply executes a plan as it was made, so it takes no option for planning: {', '.join(given)}",
-            facts={"instead": "make another plan: --save-plan FILE, with these options"},
+            f"--apply executes a saved plan and takes no options for planning: {', '.join(given)}",
+            facts={"instead": "make another plan with these options and --save-plan FILE"},
         )
 
 
 def parse_rate(text: str) -> float:
-    """Return files a second: `500/s`. Raises UsageError."""
+    """Return a rate such as `500/s` in files per second. Raises UsageError."""
     found = _RATE.fullmatch(text.strip())
     if found is None or float(found[1]) <= 0:
-        raise UsageError(f"--rate {text} is no rate", facts={"expected": "files a second, as in 500/s or 0.5/s"})
+        raise UsageError(f"--rate {text} is not a rate", facts={"expected": "files per second, such as 500/s or 0.5/s"})
     return float(found[1])

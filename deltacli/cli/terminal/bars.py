@@ -1,4 +1,4 @@
-"""Progress bars drawn by rich. Imported when progress is drawn for the first time, and never before."""
+"""Progress bars drawn by rich. Imported when progress is drawn for the first time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _LEAST_BAR, _WIDEST_BAR = 10, 40
 _WHOLE = 1_000
 """A full bar."""
 _WITHOUT = ((), ("rate",), ("rate", "spent"), ("rate", "spent", "eta"), ("rate", "spent", "eta", "amount"))
-"""Columns to leave out where the terminal is too narrow for more, the least telling first."""
+"""Columns to leave out on a narrow terminal, the least useful first."""
 
 
 class _Row(NamedTuple):
-    """The words of a step, in the order of the columns; an empty one takes no place."""
+    """The texts of a step, in the order of the columns; an empty one takes no space."""
 
     what: str
     share: str
@@ -41,7 +41,7 @@ class _Row(NamedTuple):
 
 
 class _Words(ProgressColumn):
-    """A column of the words of each step, as they are: nothing in them is markup."""
+    """A column with a text per step, without markup."""
 
     def __init__(self, name: str, style: str) -> None:
         is_left = name in ("what", "eta")
@@ -54,7 +54,7 @@ class _Words(ProgressColumn):
 
 
 class _Bar(BarColumn):
-    """A bar; without colour none where the whole is not known, because it would look full."""
+    """A bar; without colour, none where the total is not known, because it would look full."""
 
     def render(self, task: Task) -> ProgressBar:
         bar = super().render(task)
@@ -64,12 +64,12 @@ class _Bar(BarColumn):
 
 
 class Bars:
-    """Draws steps below each other: name, bar, share, amount, rate, time, and the time left once it is stable."""
+    """Draws steps below each other: name, bar, share, amount, rate, time, and the remaining time once it is stable."""
 
     def __init__(self, *, colour: bool) -> None:
         self._colour = colour
         self._console = Console(
-            file=sys.stderr,  # only its encoding: what is drawn is captured
+            file=sys.stderr,  # only its encoding is used: the output is captured
             force_terminal=True,
             color_system="standard" if colour else None,
             highlight=False,

@@ -1,4 +1,4 @@
-"""Signals: the first one ends the run in good order, a second one at once."""
+"""Signals: the first one ends the run gracefully, a second one at once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _A_LITTLE_LATER = 0.05
 
 
 class Interrupted(BaseException):
-    """A signal asks the run to end; raised in the main thread, wherever that is.
+    """A signal asked the run to end; raised in the main thread at its current instruction.
 
-    Not an Exception, so that nothing takes it for a fault. A command that changes things catches it, puts into
-    `outcome` what it did, and raises it again.
+    Not an Exception, so that no handler of faults catches it. A command that changes a table catches it, stores what
+    it did in `outcome`, and raises it again.
     """
 
     outcome = "nothing was changed"
@@ -44,13 +44,11 @@ class Interrupted(BaseException):
 
     @property
     def message(self) -> str:
-        """One line: what happened."""
+        """Return one line that says what happened."""
         return f"{_MEANING[self.signal_name]}; {self.outcome}"
 
     def unwind(self) -> None:
-        """Let go of everything the interrupted frames hold: generators close, and with them the pieces in flight
-        end.
-        """
+        """Release the interrupted frames, which closes their generators and ends the tasks in flight."""
         import traceback
 
         fault: BaseException | None = self
@@ -62,7 +60,7 @@ class Interrupted(BaseException):
 
 @dataclass(slots=True)
 class _State:
-    """What has arrived in this run."""
+    """The signals received in this run."""
 
     first: int | None = None
     pager_is_running: Callable[[], bool] | None = None
@@ -74,11 +72,11 @@ _state = _State()
 
 @contextlib.contextmanager
 def signals_raise() -> Iterator[None]:
-    """Turn signals into Interrupted, a second one into the end of the process. Signals that our parent ignores
-    (`nohup`, a job of a script in the background) stay ignored.
+    """Turn the first signal into Interrupted; a second one ends the process. Signals that the parent ignores (`nohup`,
+    a background job of a script) stay ignored.
     """
     _state.first = None
-    before: dict[int, Any] = {}  # Any: whatever handler there was
+    before: dict[int, Any] = {}  # Any: the previous handler
     hook = sys.unraisablehook
     try:
         for name in _MEANING:
@@ -87,7 +85,7 @@ def signals_raise() -> Iterator[None]:
                 before[number] = signal.signal(number, _on_signal)
         sys.unraisablehook = _on_unraisable
     except ValueError:
-        pass  # not the main thread: whoever runs us there handles signals
+        pass  # not the main thread: the caller handles signals
     try:
         yield
     finally:
@@ -100,7 +98,7 @@ def signals_raise() -> Iterator[None]:
 
 @contextlib.contextmanager
 def pager_in_front(is_running: Callable[[], bool]) -> Iterator[None]:
-    """While a pager has the terminal, Ctrl-C is meant for the pager; once it has ended, for us again."""
+    """Leave Ctrl-C to the pager until it has ended."""
     _state.pager_is_running = is_running
     try:
         yield
@@ -116,7 +114,7 @@ def is_interrupted() -> bool:
 def _on_signal(number: int, _frame: FrameType | None) -> None:
     if number == signal.SIGINT and _state.pager_is_running is not None and _state.pager_is_running():
         return
-    if _state.is_sending_again:  # on a machine so busy that the hook is still at work
+    if _state.is_sending_again:  # on a busy machine the hook may still be running
         _send_again(number)
         return
     if _state.first is None:
@@ -129,8 +127,8 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
 
 
 def _leave_at_once(number: int) -> NoReturn:
-    """End the process without waiting for any thread; temporary files and the progress line go. Where stderr takes
-    nothing any more, another signal ends it.
+    """End the process without waiting for threads, after removing temporary files and the progress line. Where stderr
+    blocks, another signal ends it.
     """
     tempfiles.remove_all()
     signal.signal(number, signal.SIG_DFL)
@@ -142,7 +140,7 @@ def _leave_at_once(number: int) -> NoReturn:
 
 
 def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """An interruption that fell into a destructor is lost there; send it once more, when the destructor is over."""
+    """Raise an interruption again that was lost in a destructor, after the destructor has ended."""
     if not isinstance(unraisable.exc_value, Interrupted):
         from deltacli.cli.terminal.libraries import on_unraisable
 
@@ -157,8 +155,8 @@ def _on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _send_again(number: int) -> None:
-    """Raise a signal's interruption a little later in this thread. By a timer of the system where there is one: a
-    thread can't be started in a signal handler, which may have stopped the start of another.
+    """Raise a signal's interruption in this thread after a delay. Uses a timer of the system where available, because a
+    thread cannot be started in a signal handler that may have interrupted the start of another.
     """
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, lambda _, frame: _on_signal(number, frame))
@@ -173,7 +171,7 @@ def _send_again(number: int) -> None:
 
 @contextlib.contextmanager
 def telling_commit() -> Iterator[None]:
-    """Let an interruption say what became of a commit that was in flight."""
+    """Add the outcome of a commit in flight to an interruption."""
     try:
         yield
     except Interrupted as interruption:

@@ -1,4 +1,4 @@
-"""What libraries log, warn of or trace: shown on stderr with `-vv` only, as `--log-format` says, without secrets."""
+"""Logs, warnings and traces of libraries: shown on stderr with `-vv` only, in `--log-format`, without secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _handlers: list[logging.Handler] = []
 
 @contextlib.contextmanager
 def libraries_muted() -> Iterator[None]:
-    """Keep what libraries write on stderr of their own accord off it for the time of a run."""
+    """Keep libraries from writing to stderr during a run."""
     shown, traced = warnings.showwarning, threading.excepthook
     warnings.showwarning = _on_warning
     threading.excepthook = _on_thread
@@ -34,8 +34,8 @@ def libraries_muted() -> Iterator[None]:
 
 
 def capture_logging() -> None:
-    """Take what libraries log from now on. Called before a library that logs is imported: `logging` itself takes time
-    to import.
+    """Capture the logs of libraries from now on. Called before a library that logs is imported, because importing
+    `logging` takes time.
     """
     import logging
 
@@ -43,7 +43,7 @@ def capture_logging() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             try:
                 text, trace = record.getMessage(), _trace(record.exc_info)
-            except Exception as fault:  # noqa: BLE001  (arguments that do not fit their text are not our fault)
+            except Exception as fault:  # noqa: BLE001  (a library may log arguments that do not fit its text)
                 text, trace = f"{record.msg} ({type(fault).__name__})", ""
             show(record.levelname.lower(), record.name, f"{text}\n{trace}".rstrip())
 
@@ -53,14 +53,14 @@ def capture_logging() -> None:
 
 
 def on_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Show an exception that was raised where nothing can catch it, in a destructor."""
+    """Show an exception that was raised in a destructor, where nothing can catch it."""
     where = unraisable.err_msg or f"exception ignored in {unraisable.object!r}"
     trace = _trace((unraisable.exc_type, unraisable.exc_value, unraisable.exc_traceback))
     show("error", "python", f"{where}\n{trace}".rstrip())
 
 
 def show(level: str, logger: str, text: str) -> None:
-    """Write what a library said, at `-vv`."""
+    """Write a message of a library, at `-vv`."""
     if invocation.verbosity < _VERBOSE:
         return
     from deltacli.storage.secrets import without_secrets

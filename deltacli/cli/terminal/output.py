@@ -1,4 +1,4 @@
-"""Where a result goes: stdout, or a file that appears whole or not at all."""
+"""The destination of a result: stdout, or a file that is created atomically."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ _OPEN_FILES = ("/dev/fd/", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/proc/")
 
 
 def keep_heading(sink: BinaryIO, lines: int = 1) -> None:
-    """Keep the heading of a table in view while the user pages through it, where the sink is a pager that can. Called
-    before the heading is written.
-    """
+    """Keep the heading of a table in view in a pager that supports it. Called before the heading is written."""
     if (keep := getattr(sink, "keep_heading", None)) is not None:
         keep(lines)
 
@@ -28,11 +26,11 @@ def keep_heading(sink: BinaryIO, lines: int = 1) -> None:
 def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[BinaryIO]:
     """Yield the stream for the result; `screen` is stdout where that is a terminal.
 
-    A file is written beside its name, synced and renamed; on any fault nothing is left of it. Links are followed.
+    A file is written under a temporary name, synced and renamed; on a fault it is removed. Links are followed.
     """
     if screen is not None:
         with screen:
-            yield cast(BinaryIO, screen)  # of a stream's methods, results use only `write`
+            yield cast(BinaryIO, screen)  # results use only `write` of a stream's methods
         return
     if output is None or output == "-":
         yield sys.stdout.buffer
@@ -52,7 +50,7 @@ def open_sink(output: str | None, screen: Screen | None = None) -> Iterator[Bina
 
 
 def _is_written_in_place(output: str) -> bool:
-    """True for a pipe, a device, or another name of an open file: replacing it would take it from its users."""
+    """Return True for a pipe, a device, or another name of an open file, which must not be replaced."""
     with contextlib.suppress(FileNotFoundError):
         mode = os.stat(output).st_mode
         if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):

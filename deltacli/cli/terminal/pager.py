@@ -1,4 +1,4 @@
-"""The result on a terminal: shown as it is while it fits the screen, through a pager once it is longer."""
+"""A result on a terminal: written directly if it fits on the screen, else through a pager."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from deltacli.cli.terminal.waiting import wait_for_end, write_all
 
 _SHELL = re.compile(r"[|&;<>()$`\\\"'*?\[#~=%]")
 _LESS_WITH_HEADER = 600
-"""The first version of less that is sure to know --header."""
+"""The first version of less that supports --header."""
 _PATIENCE_SECONDS = 1.0
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -38,14 +38,14 @@ def choose_pager(environment: Mapping[str, str], which: Callable[[str], str | No
 
 
 def with_heading(command: list[str], lines: int) -> list[str]:
-    """Return the command of a pager that keeps the first lines in view, where it is a less that can."""
+    """Return the command of a pager with the option to keep the first lines in view, if less supports it."""
     if not lines or os.path.basename(command[0]) != "less" or _version_of(command[0]) < _LESS_WITH_HEADER:
         return command
     return [*command, f"--header={lines}"]
 
 
 def _version_of(less: str) -> int:
-    """The version that less prints; 0 for one that prints none, such as that of busybox."""
+    """Return the version that less prints; 0 where it prints none, such as that of busybox."""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         done = subprocess.run([less, "--version"], capture_output=True, timeout=_PATIENCE_SECONDS, check=False)
         if found := re.match(rb"less (\d+)", done.stdout):
@@ -56,8 +56,8 @@ def _version_of(less: str) -> int:
 class Screen:
     """A writable stream over a terminal's stdout.
 
-    Holds back what is written until it is more than `rows` lines, then hands it and the rest to the pager; without
-    one it goes to the terminal. `clean` takes control characters out of formats that do not (JSON, CSV).
+    Buffers up to `rows` lines, then passes them and the rest to the pager; without a pager everything is written to the
+    terminal. `clean` escapes control characters for formats that do not (JSON, CSV).
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Screen:
             self._end_pager(at_once=isinstance(fault, Interrupted))
 
     def write(self, data: bytes | memoryview) -> int:
-        """Take text of whole lines. Raises PagerQuitError where the user has left the pager."""
+        """Write text of whole lines. Raises PagerQuitError where the user has left the pager."""
         close_live_line()
         text = bytes(data)
         if self._clean is not None:
@@ -109,12 +109,12 @@ class Screen:
         return len(data)
 
     def keep_heading(self, lines: int) -> None:
-        """Keep in view what is written next, if it is the beginning."""
+        """Keep the next lines in view, if they are the first ones."""
         if not self._held and self._process is None:
             self._heading = lines
 
     def flush(self) -> None:
-        """Show what was written, as far as nothing is held back for the pager."""
+        """Flush the terminal unless text is buffered for the pager."""
         if self._process is None and self._pager is None:
             self._out.flush()
 
@@ -149,13 +149,13 @@ class Screen:
             raise PagerQuitError from quitted
 
     def _end_pager(self, *, at_once: bool) -> None:
-        """Wait until the user leaves the pager; its own exit code says nothing about the result."""
+        """Wait until the user leaves the pager; its exit code is ignored."""
         assert self._process is not None
         assert self._process.stdin is not None
         try:
             if at_once:
                 self._process.terminate()
-            with contextlib.suppress(BrokenPipeError):  # it was left before it had read everything
+            with contextlib.suppress(BrokenPipeError):  # the user left it before it had read everything
                 self._process.stdin.close()
             wait_for_end(self._process)
         finally:
@@ -163,7 +163,7 @@ class Screen:
 
 
 def _screen_rows(text: bytes, width: int) -> int:
-    """How many rows of a screen a text takes, long lines wrapped."""
+    """Return the number of screen rows of a text, with long lines wrapped."""
     lines = _COLOURS.sub("", text.decode("utf-8", "replace")).split("\n")
     rows = sum(max(-(-cells(line) // width), 1) for line in lines)
     return rows - 1 if not lines[-1] else rows

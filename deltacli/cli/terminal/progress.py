@@ -1,7 +1,7 @@
 """Progress on stderr: lines that are redrawn on a terminal, whole lines in a log, or JSON lines for a program.
 
-Imported only where it will be seen. Work only counts; a thread looks a few times a second and draws. So reporting
-costs an addition, the clock goes on while a call hangs, and a terminal that takes nothing does not stop the work.
+Imported only where it is shown. Work only counts; a thread draws a few times per second. So a report costs one
+addition, the clock advances while a call hangs, and a blocked terminal does not stop the work.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 _STOPPING = "interrupted: finishing what is running; Ctrl-C again leaves at once"
 _A_MOMENT = 0.25
-"""Seconds: longer than a terminal takes for a line, shorter than anybody waits."""
+"""In seconds: longer than a terminal needs for a line, too short to notice."""
 
 
 class Painter(Protocol):
-    """How steps look. Called by one thread at a time.
+    """Draws steps. Called by one thread at a time.
 
-    `delay`: seconds of work before the first picture. `interval`: the shortest time between two. `tells_steps`: whether
+    `delay`: seconds of work before the first picture. `interval`: minimum seconds between two. `tells_steps`: whether
     `begin` and `end` write.
     """
 
@@ -40,7 +40,7 @@ class Painter(Protocol):
     def begin(self, step: StepState) -> None: ...
 
     def show(self, steps: Sequence[Shown]) -> None:
-        """Draw the outermost step and the innermost one, which comes last; they may be the same one."""
+        """Draw the outermost step, then the innermost one; both may be the same."""
 
     def notice(self, text: str) -> None:
         """Show a text instead of a step."""
@@ -48,13 +48,13 @@ class Painter(Protocol):
     def end(self, step: StepState, elapsed: float) -> None: ...
 
     def hide(self) -> None:
-        """Take away what is drawn: nothing is left of it."""
+        """Erase the drawn lines."""
 
 
 class LiveProgress:
-    """Shows the outermost and the innermost step, after `delay` seconds of work and at most once an `interval`.
+    """Shows the outermost and the innermost step, after `delay` seconds of work and at most once per `interval`.
 
-    Without `ticking` the caller looks (`tick`), and nothing depends on real time.
+    Without `ticking` the caller calls `tick`, and nothing depends on real time.
     """
 
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic, ticking: bool = True) -> None:
@@ -63,8 +63,8 @@ class LiveProgress:
         self._ticking = ticking
         self._ticker: threading.Thread | None = None
         self._closed = threading.Event()
-        self._lock = threading.RLock()  # of the painter; a signal may interrupt the thread that holds it
-        self._steps_lock = threading.RLock()  # never held while something is written
+        self._lock = threading.RLock()  # guards the painter; a signal may interrupt the thread that holds it
+        self._steps_lock = threading.RLock()  # not held while writing
         self._steps: list[StepState] = []
         self._began: float | None = None
         self._looked: float | None = None
@@ -75,7 +75,7 @@ class LiveProgress:
         return self._run(StepState(what, unit, total))
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[StepState]:
-        """Begin a step whose parts take as long as they weigh."""
+        """Begin a step whose parts take time in proportion to their weights."""
         return self._run(StepState(what, unit, total, weight))
 
     @contextmanager
@@ -95,7 +95,7 @@ class LiveProgress:
                         self._painter.end(step, self._clock() - step.began)
 
     def tick(self) -> None:
-        """Draw, where it is time to."""
+        """Draw if the interval has passed."""
         with self._lock:
             now = self._clock()
             if self._closed.is_set() or self._began is None or now - self._began < self._painter.delay:
@@ -117,24 +117,24 @@ class LiveProgress:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Take the lines away while something else is written; they come back with the next picture."""
+        """Erase the lines while something else is written; the next picture draws them again."""
         with self._lock:
             self._painter.hide()
             self._looked = self._clock()
             yield
 
     def stopping(self) -> None:
-        """From now on say that the run was interrupted and ends as soon as it can."""
+        """Show from now on that the run was interrupted and is about to end."""
         self._notice = _STOPPING
 
     def close(self) -> None:
-        """Take the lines away for good."""
+        """Erase the lines permanently."""
         with self._lock:
             self._closed.set()
             self._painter.hide()
 
     def leave(self) -> None:
-        """Take the lines away, if whoever draws lets go of them within a moment: it may be stuck."""
+        """Erase the lines if the drawing thread releases its lock in time; it may be stuck."""
         if self._lock.acquire(timeout=_A_MOMENT):
             self.close()
 
@@ -199,7 +199,7 @@ class BarPainter:
 
     def _draw(self, lines: Sequence[str]) -> None:
         begin, before = self._to_first_line(), self._drawn
-        self._drawn = len(lines)  # said first: a signal between the two must not leave the lines behind
+        self._drawn = len(lines)  # set first, so that a signal in between does not leave the lines behind
         rest = "\x1b[J" if len(lines) < before else ""
         text = "\n".join(f"{line}\x1b[K" for line in lines)
         self._write(f"{begin}{text}{rest}")
@@ -209,7 +209,7 @@ class BarPainter:
 
 
 class LogPainter:
-    """Whole lines, few of them, where nothing can be redrawn: a log, `TERM=dumb`."""
+    """Whole lines at long intervals, where lines cannot be redrawn: a log, `TERM=dumb`."""
 
     delay = 0.5
     interval = 5.0
@@ -233,7 +233,7 @@ class LogPainter:
 
 
 class JsonPainter:
-    """An object a line: when a step begins, twice a second, and when it ends. Schema: docs/schemas/progress.json."""
+    """One object per line, at the begin and end of a step and twice per second. Schema: docs/schemas/progress.json."""
 
     delay = 0.0
     interval = 0.5
@@ -288,7 +288,7 @@ def _stderr_width() -> int:
 
 
 def _is_in_foreground() -> bool:
-    """False for a job in the background: the terminal is somebody else's then."""
+    """Return False for a background job, which must not write to the terminal."""
     with suppress(OSError, ValueError, AttributeError):  # not the controlling terminal; a system without job control
         return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
     return True

@@ -1,4 +1,4 @@
-"""Commands to paste: this one once more, with something added. How words are quoted stands in `deltacli.hints`."""
+"""Commands to paste: the current command line with a change. `deltacli.hints` quotes words."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = [
 
 
 def again_without_limit(arguments: Sequence[str]) -> CommandLine:
-    """The same command line once more, with every row."""
+    """Return the current command line with every row."""
     return again_with(arguments, "--limit", "0")
 
 
 def again(arguments: Sequence[str]) -> CommandLine:
-    """The same command line once more."""
+    """Return the current command line."""
     return CommandLine(" ".join(["deltacli", *map(quoted, arguments)]))
 
 
 def again_without(arguments: Sequence[str], flag: str) -> CommandLine:
-    """The same command line once more, without a flag."""
+    """Return the current command line without a flag."""
     end = list(arguments).index("--") if "--" in arguments else len(arguments)
     return again([*(word for word in arguments[:end] if word != flag), *arguments[end:]])
 
@@ -37,7 +37,7 @@ def again_without(arguments: Sequence[str], flag: str) -> CommandLine:
 def again_with(
     arguments: Sequence[str], option: str, value: str | None = None, *, is_repeatable: bool = False
 ) -> CommandLine:
-    """The same command line once more, with another value of an option, or one more, or with a flag."""
+    """Return the current command line with another value of an option, an additional value, or a flag."""
     kept: list[str] = []
     skip = False
     for word in arguments:

@@ -1,4 +1,4 @@
-"""How far the steps of a run are, and what can be said about them."""
+"""The progress of the steps of a run, and its description."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from deltacli.units import format_count, format_size
 
 
 class Eta:
-    """How long a step still takes, as soon as the estimates of the last seconds agree with each other. A step that
-    stands still has none.
-    """
+    """Estimates the remaining time of a step, once recent estimates agree. A stalled step has none."""
 
     _SECONDS = 3.0
     _LEAST_SECONDS = 2.0
@@ -23,7 +21,7 @@ class Eta:
         self._estimates: deque[tuple[float, float]] = deque()
 
     def remaining(self, elapsed: float, share: float | None) -> float | None:
-        """Note how far a step is, and return the seconds that are left; None while that is not known."""
+        """Record the progress of a step and return the remaining seconds; None while they are not known."""
         if share is None or not 0 < share < 1:
             return None
         self._estimates.append((elapsed, elapsed / share))
@@ -39,8 +37,8 @@ class Eta:
 
 @dataclass(slots=True)
 class StepState:
-    """How far a step is; `began` is a moment of the progress's clock. With a `weight` the parts of the work differ, and
-    the share of the time that is over is the share of the weight.
+    """The progress of a step; `began` is a time of the progress's clock. With a `weight`, time is in proportion to the
+    weight of the parts.
     """
 
     what: str
@@ -60,7 +58,7 @@ class StepState:
 
     @property
     def share(self) -> float | None:
-        """The part of the work that is done, None where the whole is not known."""
+        """The share of the work that is done, None where the total is not known."""
         done, whole = (self.weight_done, self.weight) if (self.weight or 0) > 0 else (self.done, self.total)
         return min(done / whole, 1.0) if whole else None
 
@@ -73,7 +71,7 @@ class Shown(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """A step in words; None for what is not known."""
+    """The texts of a step; None for what is not known."""
 
     what: str
     amount: str
@@ -83,7 +81,7 @@ class Facts(NamedTuple):
 
 
 def facts_of(step: StepState, elapsed: float) -> Facts:
-    """Say how far a step is."""
+    """Return the texts of a step."""
     amount = _amount(step.done, step.unit)
     share = None
     if step.total is not None:
@@ -95,7 +93,7 @@ def facts_of(step: StepState, elapsed: float) -> Facts:
 
 
 def describe(step: StepState, elapsed: float) -> str:
-    """A step in one line, for a log."""
+    """Return a step in one line, for a log."""
     eta = None
     if step.share and step.share < 1:
         eta = f"ETA {format_seconds(elapsed / step.share - elapsed)}"
@@ -107,7 +105,7 @@ def _amount(number: int, unit: str) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Minutes and seconds, with hours where there are some."""
+    """Return minutes and seconds, with hours if there are any."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

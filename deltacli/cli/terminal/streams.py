@@ -1,4 +1,4 @@
-"""Standard streams that are closed (`>&-`) or unbuffered (`python -u`): repaired before anything else opens a file."""
+"""Standard streams that are closed (`>&-`) or unbuffered (`python -u`) at the start: replaced before any file is opened."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TextIO
 
 
 def mend_standard_streams() -> None:
-    """Occupy descriptors 0 to 2 where they are closed, so that no table file gets their number, and buffer stdout.
+    """Open the null device for closed descriptors 0 to 2, so that no table file gets their number, and buffer stdout.
 
-    A closed stdout stays one that can't be written: a result for it is an error, not lost in silence. A closed stderr
-    swallows.
+    A closed stdout still fails on writes, so that a lost result is an error. A closed stderr discards its output.
     """
     for descriptor, flags in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
         try:
@@ -39,11 +38,11 @@ def _buffered(stream: TextIO) -> TextIO:
 
 
 def give_up(stream: object, descriptor: int) -> None:
-    """Point a stream that can't be written any more at nothing, so that flushing it at exit neither fails nor hangs."""
+    """Redirect a stream that cannot be written any more, so that flushing it at exit neither fails nor hangs."""
     try:
         number = stream.fileno()  # type: ignore[attr-defined]
     except (OSError, ValueError, AttributeError):
-        return  # a stream of a test: nothing is flushed at exit
+        return  # a test's stream, which is not flushed at exit
     if number == descriptor:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, descriptor)

@@ -1,4 +1,4 @@
-"""The terminal: whether there is one, how wide it is, what colour means, and everything that is said on stderr."""
+"""The terminal: its presence, width and colours, and all output to stderr."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-
 
 
 class PagerQuitError(Exception):
-    """The user has seen enough and left the pager: the run ends, and all is well."""
+    """The user has left the pager: the run ends with success."""
 
 
 class Cleaning(Enum):
-    """How control characters of a format are shown on a terminal."""
+    """How a terminal shows control characters of a format."""
 
-    NONE = "the format shows them as escapes itself"
+    NONE = "the format escapes them itself"
     JSON = "as escapes of JSON: the values stay the same"
     TEXT = "as escapes of Python"
 
 
 class Style(StrEnum):
-    """Colour by meaning, as ANSI parameters."""
+    """ANSI parameters of colours by meaning."""
 
     PLAIN = ""
     HEADING = "1"
@@ -41,9 +41,9 @@ class Style(StrEnum):
 
 
 class Terminal(NamedTuple):
-    """What stdout is: a terminal of `width` cells, or a pipe (`width` None), with or without colour.
+    """Properties of stdout: a terminal of `width` cells, or a pipe (`width` None), with or without colour.
 
-    A pipe in which colour was forced has a width as well: results are drawn for it as for a terminal, but not cut.
+    A pipe with forced colour has a width, too: results are drawn for it as for a terminal, but not truncated.
     """
 
     is_terminal: bool
@@ -52,18 +52,18 @@ class Terminal(NamedTuple):
 
     @property
     def is_drawn(self) -> bool:
-        """Whether results are drawn for the eye, by rich (`deltacli/cli/render/terminal/`)."""
+        """True if results are drawn by rich (`deltacli/cli/render/terminal/`)."""
         return self.width is not None
 
     def paint(self, text: str, style: Style) -> str:
-        """Colour a text by meaning, where colour is on."""
+        """Return a text in the colour of a meaning, if colour is on."""
         return f"\x1b[{style}m{text}\x1b[0m" if self.colour and style is not Style.PLAIN and text else text
 
 
 def detect_terminal(colour: str, *, to_file: bool) -> Terminal:
-    """Look at stdout. `colour` is auto, always or never.
+    """Return the properties of stdout. `colour` is auto, always or never.
 
-    `FORCE_COLOR` turns auto into always. `NO_COLOR` wins over both; `TERM=dumb` turns auto off. A result that is
+    `FORCE_COLOR` turns auto into always. `NO_COLOR` overrides both; `TERM=dumb` turns auto into never. A result that is
     written to a file is neither coloured nor drawn.
     """
     if to_file:
@@ -89,7 +89,7 @@ def colours_stderr(colour: str) -> bool:
 
 
 def _forced_width(columns: str) -> int:
-    """The width of a drawn result where there is no terminal: `COLUMNS`, else 100."""
+    """Return the width of a drawn result without a terminal: `COLUMNS`, else 100."""
     return max(int(columns), 20) if columns.isdecimal() and int(columns) else 100
 
 
@@ -108,13 +108,13 @@ def escaped_json(text: str) -> str:
 
 
 def for_screen(text: str) -> str:
-    """Return a text that any terminal can take: `visible`, and bytes that are no UTF-8 as escapes, too."""
+    """Return a text that any terminal accepts: `visible`, with bytes that are not UTF-8 as escapes."""
     safe = visible(text)
     return safe if safe.isascii() else safe.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def encoded(text: str) -> bytes:
-    """A text in UTF-8: names of files with the bytes they have, half a character of JSON (`\\ud800`) as its escape."""
+    """Return a text in UTF-8: file names keep their bytes, a lone surrogate of JSON (`\\ud800`) becomes its escape."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -122,7 +122,7 @@ def encoded(text: str) -> bytes:
 
 
 def cells(text: str) -> int:
-    """How many terminal cells a text takes: wide East Asian characters take two, combining marks none."""
+    """Return the number of terminal cells of a text: wide East Asian characters take two, combining marks none."""
     return len(text) if text.isascii() else sum(map(_cells_of, text))
 
 
@@ -134,7 +134,7 @@ def _cells_of(character: str) -> int:
 
 
 def shorten(text: str, width: int, *, keep_end: bool = False) -> str:
-    """Cut a text to `width` cells, with an ellipsis where something was cut."""
+    """Truncate a text to `width` cells, with an ellipsis."""
     if cells(text) <= width:
         return text
     kept, used = 0, 0
@@ -146,48 +146,48 @@ def shorten(text: str, width: int, *, keep_end: bool = False) -> str:
     if not keep_end:
         return text[:kept] + "…"
     while kept and _cells_of(text[-kept]) == 0:
-        kept -= 1  # a mark whose letter was cut
+        kept -= 1  # a combining mark whose letter was cut
     return "…" + text[len(text) - kept :]
 
 
 class LiveLine(Protocol):
-    """A line at the bottom of the terminal that is redrawn: it must be gone before anything else is written."""
+    """A redrawn line at the bottom of the terminal, which must be erased before anything else is written."""
 
     def hidden(self) -> AbstractContextManager[None]:
-        """Take it away while something else is written."""
+        """Erase it while something else is written."""
 
     def stopping(self) -> None:
-        """Say that the run was interrupted. Called in a signal handler."""
+        """Show that the run was interrupted. Called in a signal handler."""
 
     def close(self) -> None:
-        """Take it away for good."""
+        """Erase it permanently."""
 
     def leave(self) -> None:
-        """Take it away for good, or give up where that would wait."""
+        """Erase it permanently, or give up if that would block."""
 
 
 _live: list[LiveLine] = []
 
 
 def set_live_line(line: LiveLine | None) -> None:
-    """Make a line the one that is redrawn on stderr; None: there is none."""
+    """Set the line that is redrawn on stderr; None: there is none."""
     _live[:] = [] if line is None else [line]
 
 
 def live_line() -> LiveLine | None:
-    """The line that is redrawn on stderr, if there is one."""
+    """Return the line that is redrawn on stderr, if there is one."""
     return _live[0] if _live else None
 
 
 def close_live_line() -> None:
-    """Take the line that is redrawn away for good."""
+    """Erase the redrawn line permanently."""
     if (line := live_line()) is not None:
         line.close()
         set_live_line(None)
 
 
 def say(text: str) -> None:
-    """Write a line on stderr, without secrets; a closed stderr is nobody's fault."""
+    """Write a line to stderr, without secrets; a closed stderr is ignored."""
     from deltacli.storage.secrets import without_secrets
 
     text = without_secrets(text)
@@ -202,7 +202,7 @@ def say_json(document: bytes) -> None:
 
 
 def write_stderr(text: str) -> None:
-    """Write on stderr as it is; once nobody reads there, write nowhere."""
+    """Write a text to stderr unchanged; discard it once stderr is closed."""
     try:
         sys.stderr.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
         sys.stderr.flush()

@@ -15,11 +15,11 @@ import subprocess
 from collections.abc import Iterator
 
 _BLOCK = 4096
-"""Bytes of one read: the longest line that a terminal hands over at once."""
+"""Bytes per read: the longest line that a terminal delivers at once."""
 
 
 def read_line(descriptor: int) -> bytes:
-    """Return what is typed up to the end of the line, b"" at the end of the input."""
+    """Return the input up to the end of the line, b"" at the end of the input."""
     line = b""
     with _woken_by_signals() as woken:
         while not line.endswith(b"\n"):
@@ -35,7 +35,7 @@ def write_all(descriptor: int, data: bytes) -> None:
     """Write all bytes to a pipe, however slowly it is read. Raises BrokenPipeError."""
     rest = memoryview(data)
     with _woken_by_signals() as woken:
-        os.set_blocking(descriptor, False)  # a pipe that is ready takes less than a large block
+        os.set_blocking(descriptor, False)  # a ready pipe accepts less than a large block
         try:
             while rest:
                 _wait(woken, writes=[descriptor])
@@ -56,7 +56,7 @@ def wait_for_end(process: subprocess.Popen[bytes]) -> int:
 
 
 def _wait(woken: int | None, *, reads: list[int] | None = None, writes: list[int] | None = None) -> None:
-    """Return when a descriptor is ready. Handlers of signals run here, and what they raise comes from here."""
+    """Return when a descriptor is ready. Signal handlers run here and may raise."""
     readable, writable = reads or [], writes or []
     watched = readable if woken is None else [*readable, woken]
     ready, _, _ = select.select(watched, writable, [])

@@ -1,8 +1,8 @@
-"""Adding a version to a table: the one place that creates commits.
+"""Adding a version to a table: the only module that creates commits.
 
-A version is created by `put_if_absent`, once, whole, under one txnId for the whole run. Another version is tried only
-when it is certain that this one went to somebody else: as long as the answer of a creation is lost, the very same bytes
-go to the very same name, where they can be carried out once at most, whenever they arrive.
+A version is created atomically by `put_if_absent`, under one txnId for the whole run. The next version is tried only
+when another writer is known to have created this one. As long as the answer to a creation is lost, the same bytes are
+sent to the same name, where they can take effect at most once, whenever they arrive.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from deltacli.work.commits.reading import stream_commit
 ENGINE_INFO = f"deltacli/{VERSION}"
 
 MAX_ATTEMPTS = 40
-"""Versions that are tried. With the pauses between them a writer holds out for about ten seconds."""
+"""Maximum number of versions to try. With the pauses between them this takes about ten seconds."""
 
 _MAX_ASKED = 6
-"""How often one version is sent, or looked at, while it is not known what became of it."""
+"""Maximum number of requests for one version while its outcome is unknown."""
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
 
 Pause = Callable[[int], None]
-"""Waits before a repetition, which counts from 1."""
+"""Waits before a retry; retries count from 1."""
 
 
 @dataclass(frozen=True)
 class Committed:
-    """The version is in the log. `read` is the state that the request was made from, `lost` how many versions that
-    were tried went to others.
+    """The version is in the log. `read` is the state that the request was made from, `lost` the number of attempts that
+    other writers won.
     """
 
     version: int
@@ -69,21 +69,19 @@ class Committed:
 
 @dataclass(frozen=True)
 class NothingToDo:
-    """`read` is already as it was to become: no version was made."""
+    """`read` is already in the requested state: no version was created."""
 
     read: Snapshot
 
 
 def jittered_pause(repetition: int) -> None:
-    """Wait for a random time that doubles at most with each repetition, so that writers who met once don't meet
-    again.
-    """
+    """Wait for a random time whose limit doubles with each retry, so that competing writers do not collide again."""
     longest = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(repetition, 16))
-    time.sleep(random.SystemRandom().uniform(0, longest))  # a forked process would repeat what its parent draws
+    time.sleep(random.SystemRandom().uniform(0, longest))  # a forked process would draw the same numbers as its parent
 
 
 def new_txn_id() -> str:
-    """Return an id that nobody else has."""
+    """Return a unique id."""
     return str(uuid.uuid4())
 
 
@@ -96,16 +94,16 @@ def commit(
     pause: Pause = jittered_pause,
     new_txn_id: Callable[[], str] = new_txn_id,
 ) -> Committed | NothingToDo:
-    """Make a request of the newest version and commit it as the next one; return the version, or that there is
-    nothing to do, where `make` gives None.
+    """Make a request from the newest version and commit it as the next one; return the version, or Unchanged where
+    `make` returns None.
 
-    When another writer is first, the request is tried after it, or, where that changed what was read, made anew:
-    `make` may be called many times, with newer and newer snapshots, and what it raises ends the run.
-    `commit_metadata` are keys that are added to the commitInfo; UsageError for those that are reserved.
+    If another writer is first, the request is retried after it, or made again where that commit changed what was read:
+    `make` may be called several times, with newer snapshots, and what it raises ends the run. `commit_metadata` are
+    keys to add to the commitInfo; reserved ones raise UsageError.
 
     Raises Refused where the table's protocol forbids it, NoAtomicCreate where the store is read-only, and
     StorageFailed, all with nothing changed; ConflictLost after `max_attempts` versions went to others, with nothing
-    changed; OutcomeUnknown where the commit was sent and can't be read back; and what `read_snapshot` raises. An
+    changed; OutcomeUnknown where the commit was sent and cannot be read back; and what `read_snapshot` raises. An
     interruption carries a note where a commit was in flight.
 
     Spec: Delta Log Entries; Protocol Evolution; In-Commit Timestamps.
@@ -139,7 +137,7 @@ def commit(
 
 
 class _Made(NamedTuple):
-    """A request, the state it was made from, and the version that it is to come after."""
+    """A request, the state it was made from, and the version to commit it after."""
 
     request: CommitRequest
     snapshot: Snapshot
@@ -147,23 +145,24 @@ class _Made(NamedTuple):
 
 
 class _Lost(NamedTuple):
-    """A version went to others: the commits from it on, as far as they follow each other."""
+    """Other writers created the version: the commits from it on, up to the first gap."""
 
     version: int
     winners: tuple[ConflictingCommit, ...]
 
 
 class _Sender:
-    """Sends commits under one txnId, and finds out what became of each."""
+    """Sends commits under one txnId and determines the outcome of each."""
 
     def __init__(self, table: TableHandle, txn_id: str, pause: Pause, commit_metadata: Mapping[str, str]) -> None:
         self._table, self.txn_id, self._pause = table, txn_id, pause
         self._commit_metadata = commit_metadata
 
     def send(self, made: _Made) -> int | _Lost:
-        """Create the version after the base and return it, or who has it; only what is certain is returned.
+        """Create the version after the base and return it, or the commits of the writer that won it; returns only
+        certain outcomes.
 
-        Raises StorageFailed where nothing was sent, OutcomeUnknown where it can't be found out what became of it.
+        Raises StorageFailed where nothing was sent, OutcomeUnknown where the outcome cannot be determined.
         """
         version = made.base.version + 1
         data = encode(
@@ -184,7 +183,7 @@ class _Sender:
     def _send(self, request: CommitRequest, version: int, data: bytes) -> int | _Lost:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         cause: str | None = None
-        """Why it is not known what became of it. From then on the commit may be there, or come yet."""
+        """The reason why the outcome is unknown. From then on the commit may exist or appear later."""
         fault: DeltacliError | None = None
         for asked in range(_MAX_ASKED):
             if asked:
@@ -193,7 +192,7 @@ class _Sender:
                 answer = self._table.storage.put_if_absent(path, data)
             except StorageFailed as failed:
                 if cause is None:
-                    raise  # what is raised left nothing behind
+                    raise  # an error here means that nothing was written
                 fault = failed
                 continue
             match answer:
@@ -209,8 +208,10 @@ class _Sender:
                 winners, newest = self._winners(request, version)
             except DeltacliError as failed:
                 fault = failed
-                if isinstance(failed, StorageFailed):  # something on the way may have sent it twice, so it may be ours
-                    cause = cause or "the version exists, and whose it is can't be read"
+                if isinstance(
+                    failed, StorageFailed
+                ):  # a proxy may have sent the request twice, so the commit may be this one
+                    cause = cause or "the version exists, but its writer cannot be read"
                 continue
             ours = next((winner.version for winner in winners if winner.txn_id == self.txn_id), None)
             if ours is not None:
@@ -218,13 +219,14 @@ class _Sender:
             if winners or cause is None:
                 return _Lost(version, winners)
             if newest >= version:
-                break  # the log went on without it: what is sent now would come behind versions built on something else
+                break  # the log has newer versions without it: the commit would follow versions built on another state
         if cause is None and fault is not None:
             raise fault
         raise self._unknown(version, cause, fault)
 
     def _winners(self, request: CommitRequest, version: int) -> tuple[tuple[ConflictingCommit, ...], int]:
-        """Read the commits from a version on, up to the first that is missing or torn; with the newest version listed.
+        """Read the commits from a version on, up to the first missing or torn one, and return the newest listed
+        version.
 
         Raises StorageFailed, and CommitCorrupt where the first is torn.
         """
@@ -237,11 +239,11 @@ class _Sender:
             except CommitCorrupt:
                 if not winners:
                     raise
-                break  # told when it is its turn: until then the ones before it may be all that matters
+                break  # reported when it is reached: the commits before it may already decide
         return tuple(winners), listing.newest_version
 
     def _note(self, request: CommitRequest, version: int) -> str:
-        """What became of a commit that was in flight when the run was interrupted, looked at once."""
+        """Return the outcome of a commit that was in flight when the run was interrupted; looks once."""
         try:
             winners, _ = self._winners(request, version)
         except DeltacliError:
@@ -250,18 +252,18 @@ class _Sender:
             return f"version {version} was committed"
         if winners:
             return "nothing was committed"
-        return f"version {version} may have been committed: it is there if {commit_name(version)} holds {self.txn_id}"
+        return f"version {version} may have been committed: it was if {commit_name(version)} contains {self.txn_id}"
 
     def _unknown(self, version: int, cause: str | None, fault: DeltacliError | None) -> OutcomeUnknown:
         path = f"{LOG_DIRECTORY}/{commit_name(version)}"
         return OutcomeUnknown(
-            f"version {version} was sent, and whether it was committed could not be found out",
+            f"version {version} was sent, but it is not known whether it was committed",
             facts={
                 "file": path,
                 "txnId": self.txn_id,
                 "why": cause or "no answer",
                 **({} if fault is None else {"looking for it": fault.message}),
-                "to check": f"it was committed if {path} exists and holds this txnId; if it does not exist, it may "
+                "to check": f"it was committed if {path} exists and contains this txnId; if it does not exist, it may "
                 "still appear for as long as a request can be on its way",
             },
             hint=f"deltacli log cat {{table}} {version}",
@@ -269,17 +271,17 @@ class _Sender:
 
 
 def require_possible(snapshot: Snapshot, request: CommitRequest) -> None:
-    """Raise Refused where a request could not be committed after a version, NoAtomicCreate where the store is
-    read-only; for plans that commit nothing.
+    """Raise Refused where a request could not be committed after a version, and NoAtomicCreate where the store is
+    read-only. For plans, which commit nothing.
     """
     require_writable(snapshot.table.storage)
     require_allowed(request, _base(snapshot, request))
 
 
 def _base(snapshot: Snapshot, request: CommitRequest) -> Base:
-    """The version that a request was made from, with its time where the new commit carries one.
+    """Return the version that a request was made from, with its time where the new commit has an in-commit timestamp.
 
-    Raises Refused where that time is needed and unknown: the next one could come before it.
+    Raises Refused where that time is needed but unknown, because the next one could be earlier.
     """
     base = Base(snapshot.version, snapshot.protocol, snapshot.metadata)
     if not is_stamped(request, base):
@@ -287,7 +289,7 @@ def _base(snapshot: Snapshot, request: CommitRequest) -> Base:
     found = snapshot.time
     if found is None or (base.is_stamped and found.source is not TimestampSource.IN_COMMIT):
         raise Refused(
-            f"version {snapshot.version} has no in-commit timestamp, so the next one can't be known to come after it",
+            f"version {snapshot.version} has no in-commit timestamp to base that of the next version on",
             code="ict.missing",
             facts={"looked at": f"{LOG_DIRECTORY}/{commit_name(snapshot.version)}"},
             hint='deltacli validate {table} --select "ict.*"',
@@ -300,9 +302,9 @@ def _conflict(lost: _Lost | None, attempts: int) -> ConflictLost:
     if lost is not None and lost.winners:
         winner = lost.winners[-1]
         who = " by ".join(word for word in (winner.operation, winner.engine_info) if word)
-        facts |= {"last lost to": f"version {winner.version}, {who or 'which does not say by whom'}"}
+        facts |= {"last lost to": f"version {winner.version}, {who or 'by an unnamed writer'}"}
     return ConflictLost(
-        "other writers were first at every version that was tried; nothing was committed",
+        "nothing was committed: other writers created every version that was tried",
         facts=facts,
         hint="deltacli history {table} --limit 10",
     )

@@ -1,4 +1,4 @@
-"""Showing the features of a table, and adding some: one commit with a protocol, and nothing else."""
+"""Showing the features of a table, and adding some in one commit with a protocol."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltacli.operations.table.version import Snapshot
 @dataclass(frozen=True, slots=True)
 class FeaturesOutcome:
     """An addition of features, planned or made. `version` is the one it was planned on, `committed_version` the one
-    that it became; None where nothing was committed.
+    that it created; None where nothing was committed.
     """
 
     table: str
@@ -45,7 +45,7 @@ class FeaturesOutcome:
 
 
 def list_features(snapshot: Snapshot) -> list[ShownFeature]:
-    """The features of a version by name."""
+    """Return the features of a version by name."""
     return show_features(snapshot.config, [found.domain for found in snapshot.domains])
 
 
@@ -65,7 +65,7 @@ def plan_addition(
 def add_features(
     table: TableHandle, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
 ) -> FeaturesOutcome:
-    """Commit a protocol with more features; where another writer was first, it is planned anew on what that one left.
+    """Commit a protocol with more features; if another writer was first, plan again on the newest version.
 
     `commit_metadata` are keys for the commitInfo.
     Raises what `plan_addition` and `commit` raise.
@@ -83,7 +83,7 @@ def add_features(
 
 
 def _request(plan: FeaturesPlan) -> CommitRequest | None:
-    """The commit as Delta-Spark names it; None where nothing changes."""
+    """Return the commit with the operation name of Delta-Spark; None where nothing changes."""
     if plan.protocol_after is None:
         return None
     return CommitRequest("UPGRADE PROTOCOL", {"newProtocol": plan.protocol_after}, protocol=plan.protocol_after)

@@ -1,4 +1,4 @@
-"""Showing the properties of a table, and changing them: one commit that touches nothing else of the metadata."""
+"""Showing the properties of a table, and changing them in one commit of their own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from deltacli.operations.table.version import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class ShownProperty:
-    """A property of a table. `is_known`: some engine knows it; None for what is the user's own."""
+    """A property of a table. `is_known`: a known engine recognizes it; None for a user-defined key."""
 
     key: str
     value: str
@@ -38,7 +38,7 @@ class ShownProperty:
 
 @dataclass(frozen=True, slots=True)
 class PropertyEdits:
-    """What is asked for: properties to `put`, or keys to `drop`. `force`: also keys that nobody knows.
+    """A requested change: properties to `put`, or keys to `drop`. `force`: also unrecognized keys.
 
     `commit_metadata` are keys for the commitInfo.
     """
@@ -51,8 +51,8 @@ class PropertyEdits:
 
 @dataclass(frozen=True, slots=True)
 class PropertiesOutcome:
-    """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one
-    that it became; None where nothing was committed.
+    """A change of properties, planned or made. `version` is the one it was planned on, `committed_version` the one that
+    it created; None where nothing was committed.
     """
 
     table: str
@@ -79,7 +79,7 @@ class PropertiesOutcome:
 
 
 def show_properties(snapshot: Snapshot) -> list[ShownProperty]:
-    """The properties of a version by key, each with what is known of it."""
+    """Return the properties of a version by key, each with what is known about it."""
     return [_shown(key, value) for key, value in sorted(snapshot.properties.items())]
 
 
@@ -96,7 +96,7 @@ def plan_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOutco
 
 
 def change_properties(table: TableHandle, edits: PropertyEdits) -> PropertiesOutcome:
-    """Commit a change of properties; where another writer was first, it is planned anew on what that one left.
+    """Commit a change of properties; if another writer was first, plan again on the newest version.
 
     Raises what `plan_properties` and `commit` raise.
     """
@@ -121,7 +121,7 @@ def _plan(snapshot: Snapshot, edits: PropertyEdits) -> PropertiesPlan:
 
 
 def _request(plan: PropertiesPlan, edits: PropertyEdits) -> CommitRequest | None:
-    """The commit as Delta-Spark names it; None where nothing changes."""
+    """Return the commit with the operation name of Delta-Spark; None where nothing changes."""
     if plan.metadata is None:
         return None
     changed = {change.key for change in plan.changes}

@@ -1,4 +1,4 @@
-"""Widening the types of columns: one commit of metadata, and what follows from it. Spec: Type Widening."""
+"""Widening the types of columns in one commit of metadata, and its consequences. Spec: Type Widening."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WidenRequest:
-    """Which columns get which types. `enable` consents to set the table property, `upgrade_protocol` to the features
-    that are missing; `check_files` looks into every data file before.
+    """The columns and their new types. `enable` allows to set the table property, `upgrade_protocol` to add the missing
+    features; `check_files` checks every data file first.
     """
 
     changes: tuple[tuple[str, str], ...]
@@ -51,10 +51,10 @@ class WidenRequest:
         check_files: bool = False,
         commit_metadata: Mapping[str, str] = NO_METADATA,
     ) -> WidenRequest:
-        """COLUMN TYPE [COLUMN TYPE …] as a request. Raises UsageError where a type is missing."""
+        """Return COLUMN TYPE [COLUMN TYPE …] as a request. Raises UsageError where a type is missing."""
         if not words or len(words) % 2:
             raise UsageError(
-                "columns and types come in pairs",
+                "a column without a type: columns and types are given in pairs",
                 code="usage.column",
                 facts={"found": " ".join(words) or "nothing"},
                 hint="deltacli widen-type {table} amount 'decimal(20,2)' id bigint",
@@ -65,16 +65,16 @@ class WidenRequest:
 
 @dataclass(frozen=True, slots=True)
 class WideningImpact:
-    """What a commit leaves behind: live files that keep the older types, their bytes and rows (None: not all known)."""
+    """Effects of a commit: live files that keep the older types, their bytes and rows (None: not all known)."""
 
     files: FileCounts
     partition_values: int | None
-    """How many distinct values of the partition columns among those widened are read in the new type."""
+    """The number of distinct values of widened partition columns, which are read in the new type."""
 
 
 @dataclass(frozen=True)
 class WideningOutcome:
-    """What a commit would be, or is. `committed_version` is None where there is none."""
+    """A planned or executed change. `committed_version` is None where nothing was committed."""
 
     table: TableHandle
     read_version: int
@@ -86,11 +86,11 @@ class WideningOutcome:
 
     @property
     def refusals(self) -> tuple[WideningRefusal, ...]:
-        """All reasons not to commit."""
+        """Return all reasons not to commit."""
         return (*self.plan.all_refusals, *self.refused_files)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:  # Any: JSON values
-        """The content of `deltacli.widen-type`."""
+        """Return the content of the document `deltacli.widen-type`."""
         plan = self.plan
         found: dict[str, Any] = {
             "readVersion": self.read_version,
@@ -120,9 +120,9 @@ def _as_json(refusal: WideningRefusal) -> dict[str, str]:
 
 
 def plan_widen_type(table: TableHandle, request: WidenRequest, *, with_impact: bool) -> WideningOutcome:
-    """Plan the commit; with its impact, the live files are counted too, which reads the whole state.
+    """Plan the commit; with the impact, also count the live files, which reads the whole state.
 
-    Raises UsageError for columns and types that are none, Refused where the table can't be written, and what
+    Raises UsageError for unknown columns and types, Refused where the table cannot be written, and what
     `read_snapshot` raises.
     """
     require_free(request.commit_metadata)
@@ -139,9 +139,9 @@ def plan_widen_type(table: TableHandle, request: WidenRequest, *, with_impact: b
 
 
 def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOutcome:
-    """Commit the change, planned anew on the newest version, and again whenever another writer was first.
+    """Commit the change, planned on the newest version, and again whenever another writer was first.
 
-    Raises Refused, with nothing changed, where a guard stops it (the first refusal is the message), and what
+    Raises Refused, with nothing changed, where a guard objects (the first refusal is the message), and what
     `operations.commit.commit` raises.
     """
     made: list[WideningPlan] = []
@@ -166,7 +166,7 @@ def execute_widen_type(table: TableHandle, request: WidenRequest) -> WideningOut
 
 
 def refusal_error(refusals: Sequence[WideningRefusal]) -> Refused:
-    """The error for refusals: the first one, the others as facts."""
+    """Return the error for refusals: the first one as the message, the others as facts."""
     first, *others = refusals
     facts = {"way out": first.way_out} | {
         f"also {number}": f"{other.message} [{other.code}]; {other.way_out}" for number, other in enumerate(others, 2)
@@ -190,12 +190,12 @@ def _plan(snapshot: Snapshot, request: WidenRequest, values_of: PartitionValues)
 
 
 def _addressed(refusals: Iterable[WideningRefusal], uri: str) -> tuple[WideningRefusal, ...]:
-    """Refusals whose commands name the table."""
+    """Return refusals whose commands name the table."""
     return tuple(one._replace(way_out=one.way_out.replace("{table}", shlex.quote(uri))) for one in refusals)
 
 
 def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
-    """The distinct texts of a partition column in the live files."""
+    """Return the distinct texts of a partition column in the live files."""
     import pyarrow as pa
 
     def texts(adds: pyarrow.RecordBatch) -> list[str | None]:
@@ -208,7 +208,7 @@ def _partition_values(snapshot: Snapshot, name: str) -> frozenset[str | None]:
 
 
 def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
-    """The commit as the reference implementation words it."""
+    """Return the commit with the operation of the reference implementation."""
     metadata = plan.metadata_after
     assert metadata is not None
     schema = read_exactly(str(metadata["schemaString"]))
@@ -226,7 +226,7 @@ def _request(plan: WideningPlan, snapshot: Snapshot) -> CommitRequest:
 
 
 def _described(change: PlannedChange, schema: Any) -> dict[str, Any]:  # Any: JSON values
-    """A changed field as the history of the table shows it."""
+    """Return a changed field as in the history of the table."""
     found = schema
     for step in change.place.field_address:
         found = found[step]
@@ -235,7 +235,7 @@ def _described(change: PlannedChange, schema: Any) -> dict[str, Any]:  # Any: JS
 
 
 def _clients(plan: WideningPlan) -> tuple[ClientAccess, ...]:
-    """What the change means for known clients: by the features that it adds, and by its warnings."""
+    """Return the effects of the change on known clients: of the features that it adds, and of its warnings."""
     added = () if plan.protocol_after is None else plan.added_features
     return access_of(added, [caution.code for caution in plan.warnings])
 
@@ -251,7 +251,7 @@ def _impact(
 
 
 def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iterable[WideningRefusal]:
-    """Files that hold a column of the changes in a type that is neither the present one nor a narrower one."""
+    """Return files that store a changed column in a type that is neither the current one nor a narrower one."""
     columns = list({change.place.column.name: change.place.column for change in changes}.values())
     finder = FileColumns(snapshot.config.mapping_mode, snapshot.config.physical_name)
     files = snapshot.table.files()
@@ -268,7 +268,7 @@ def _file_refusals(snapshot: Snapshot, changes: Sequence[PlannedChange]) -> Iter
 
     reads = snapshot.table.storage.capabilities.parallel_reads
     adds = snapshot.map_actions("add", lambda batch: data_files(batch, snapshot.config, ()))
-    with snapshot.table.progress.step("looking into data files", unit="files") as step:
+    with snapshot.table.progress.step("checking data files", unit="files") as step:
         pieces = (replace(file, vector=None) for batch in adds for file in batch)
         for found in snapshot.table.engine.run(look, pieces, at_once=reads if reads > 1 else None):
             step.advance(1)

@@ -1,4 +1,4 @@
-"""`checkpoint`: a version written as a checkpoint, proven before it is announced.
+"""`checkpoint`: a version written as a checkpoint, verified before it is published.
 
 Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
 """
@@ -45,7 +45,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 class StatsForm(StrEnum):
-    """In which columns statistics go. `keep`: as the properties say, and where these are silent, as they were."""
+    """Columns of the statistics. `keep`: as the properties ask, else as in the last checkpoint."""
 
     KEEP = "keep"
     JSON = "json"
@@ -55,7 +55,9 @@ class StatsForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequest:
-    """What a caller wants. `if_behind`: nothing is done before so many commits have come since the last checkpoint."""
+    """A request for a checkpoint. `if_behind`: do nothing unless this many commits were made since the last
+    checkpoint.
+    """
 
     version: int | None = None
     layout: Layout | None = None
@@ -69,7 +71,7 @@ class CheckpointRequest:
 
 @dataclass(frozen=True)
 class CheckpointPlan:
-    """What will be written of which state; nothing has been done."""
+    """The state and the files to write; nothing has been done."""
 
     snapshot: Snapshot
     listing: LogListing
@@ -83,7 +85,7 @@ class CheckpointPlan:
     behind: int
     """Commits since the newest complete checkpoint at or below the version."""
     present: CheckpointInstance | None
-    """A complete checkpoint of this version and layout; where no layout was asked for, of any form before V2."""
+    """A complete checkpoint of this version and layout; without a requested layout, of any form before V2."""
     notes: tuple[str, ...]
 
     @property
@@ -96,7 +98,7 @@ class CheckpointPlan:
 
 @dataclass(frozen=True)
 class CheckpointResult:
-    """What was done, or what would be (`dry_run`): paths are below the table."""
+    """What was done, or would be (`dry_run`); paths are relative to the table."""
 
     plan: CheckpointPlan
     files: tuple[CheckpointFile, ...]
@@ -112,7 +114,7 @@ class CheckpointResult:
         return self.plan.snapshot.version
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.checkpoint`, without the envelope."""
+        """Return the document `deltacli.checkpoint`, without the envelope."""
         return {
             "version": self.version,
             "layout": self.plan.layout.value,
@@ -137,7 +139,7 @@ def make_request(
     if_behind: int = 0,
     force: bool = False,
 ) -> CheckpointRequest:
-    """A request out of words. Raises UsageError for one that nobody knows."""
+    """Return a request from option values. Raises UsageError for an unknown one."""
     return CheckpointRequest(
         version,
         None if layout is None else _word(Layout, "layout", layout),
@@ -158,10 +160,10 @@ def _word(words: type[Word], name: str, text: str) -> Word:
 
 
 def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> CheckpointPlan:
-    """Rebuild the version and decide what to write.
+    """Rebuild the version and determine what to write.
 
-    Raises UsageError for options that contradict each other, Refused where the protocol or the state of the log forbids
-    it, and what `read_snapshot` raises.
+    Raises UsageError for conflicting options, Refused where the protocol or the state of the log forbids it, and what
+    `read_snapshot` raises.
     """
     snapshot = read_snapshot(table, version=request.version)
     was_parsed = snapshot.checkpoint_has_parsed_statistics
@@ -171,8 +173,8 @@ def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> Checkpoin
 
 
 def _from_older_log(snapshot: Snapshot) -> Snapshot:
-    """The same state without the checkpoints of its own version, where what is older can still tell it: what is
-    written again must not repeat a fault.
+    """Return the same state, rebuilt without the checkpoints of its own version where older files suffice, so that a
+    rewritten checkpoint does not repeat a fault.
     """
     if snapshot.segment.checkpoint is None or snapshot.segment.checkpoint.version != snapshot.version:
         return snapshot
@@ -193,7 +195,7 @@ def _plan_of(
     require_writable(snapshot.protocol, version)
     if version not in listing.commits:
         raise Refused(
-            f"version {version} has no commit file: a checkpoint is written after its commit, never without",
+            f"version {version} has no commit file; a checkpoint is written only for an existing commit",
             code="log.checkpoint-commit-missing",
             facts={"missing": f"_delta_log/{version:020d}.json"},
             hint="deltacli validate {table}",
@@ -226,14 +228,14 @@ def _plan_of(
 
 
 class _Forms(NamedTuple):
-    """The checkpoints of a version, seen from one that is to be written: `present` is the same, `others` are complete
-    V1 checkpoints of another form.
+    """The existing checkpoints of a version to be written: `present` has the same form, `others` are complete V1
+    checkpoints of another form.
     """
 
     present: CheckpointInstance | None
     others: tuple[CheckpointInstance, ...]
     is_usable: bool
-    """Whether one of the others can be read."""
+    """Return whether one of the others can be read."""
 
     @staticmethod
     def of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, layout: Layout) -> _Forms:
@@ -248,28 +250,28 @@ class _Forms(NamedTuple):
         return _Forms(same[0] if same else None, others, bool(others_usable))
 
     def notes(self, version: int, layout: Layout, *, force: bool) -> tuple[str, ...]:
-        """Warn of a second form. Raises Refused for one that nobody insisted on."""
+        """Return a warning about a second form. Raises Refused unless it was requested with `--force`."""
         if not self.others:
             return ()
         there = " and ".join(one.form for one in self.others)
         if self.is_usable and not force:
             raise Refused(
-                f"version {version} has a complete checkpoint in another form ({there}): beside a second form some "
-                "readers fail",
+                f"version {version} has a complete checkpoint in another form ({there}); some readers fail if there "
+                "are two",
                 code=SEVERAL_FORMS,
-                facts={"readers that fail": READERS_THAT_FAIL, "to write it nevertheless": "--force"},
+                facts={"readers that fail": READERS_THAT_FAIL, "to write it anyway": "--force"},
                 hint="deltacli checkpoint {table}",
             )
         note = (
-            f"version {version} gets a {layout.value} checkpoint beside another form ({there}): {READERS_THAT_FAIL}, "
+            f"version {version} gets a {layout.value} checkpoint besides another form ({there}): {READERS_THAT_FAIL}, "
             f"fail until a newer version has a checkpoint or one form is deleted [{SEVERAL_FORMS}]"
         )
         return (note,)
 
 
 def _is_form(found: CheckpointInstance, request: CheckpointRequest, layout: Layout) -> bool:
-    """True if a checkpoint has the form that a request leads to. Complete parts are never written again: whatever is
-    written beside them with --force has another number of parts.
+    """Return True if a checkpoint has the requested form. Complete parts are never rewritten: parts that --force writes
+    in addition have another number of parts.
     """
     if found.kind is not layout.file_kind:
         return False
@@ -280,18 +282,18 @@ def _is_form(found: CheckpointInstance, request: CheckpointRequest, layout: Layo
 
 def _require_fitting(request: CheckpointRequest, layout: Layout) -> None:
     if request.parts is not None and layout is not Layout.MULTI_PART:
-        raise UsageError("--parts belongs to --layout multi-part")
+        raise UsageError("--parts requires --layout multi-part")
     if request.parts is not None and request.parts < 2:
         raise UsageError(f"--parts {request.parts}: a multi-part checkpoint has two parts or more")
     if request.rows_per_file is not None and layout is Layout.CLASSIC:
-        raise UsageError("--rows-per-file belongs to --layout multi-part and v2; a classic checkpoint is one file")
+        raise UsageError("--rows-per-file requires --layout multi-part or v2; a classic checkpoint is one file")
     if request.rows_per_file is not None and request.rows_per_file < 1:
         raise UsageError(f"--rows-per-file {request.rows_per_file} is less than 1")
     if layout is Layout.MULTI_PART and request.parts is None and request.rows_per_file is None:
-        raise UsageError("--layout multi-part needs --parts or --rows-per-file")
+        raise UsageError("--layout multi-part requires --parts or --rows-per-file")
 
 
-def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it can't be read
+def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it cannot be read
     try:
         return snapshot.schema
     except DeltacliError:
@@ -301,7 +303,7 @@ def _schema_of(snapshot: Snapshot) -> Any:  # Any: a StructType, None where it c
 def _columns(
     snapshot: Snapshot, config: TableConfiguration, form: StatsForm, *, was_parsed: bool
 ) -> tuple[Columns, tuple[str, ...]]:
-    """The columns of statistics: asked for, else as the properties say, else as the last checkpoint had them."""
+    """Return the columns of statistics: as requested, else by the properties, else as in the last checkpoint."""
     properties = snapshot.properties
     has_json = STATS_AS_JSON not in properties or is_true(properties, STATS_AS_JSON)
     has_struct = is_true(properties, STATS_AS_STRUCT)
@@ -311,12 +313,12 @@ def _columns(
         has_json, has_struct = form is not StatsForm.STRUCT, form is not StatsForm.JSON
     notes = []
     if has_struct and config.schema is None:
-        notes.append("the schema can't be read: statistics are written as JSON")
+        notes.append("the schema cannot be read; statistics are written as JSON")
         has_json, has_struct = True, False
     if not has_json and not has_struct:
         notes.append(
-            f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false: statistics are in no checkpoint, and vanish when "
-            "the log is cleaned; --stats json keeps them"
+            f"{STATS_AS_JSON} and {STATS_AS_STRUCT} are both false: checkpoints have no statistics, and these are lost "
+            "when the log is cleaned; --stats json keeps them"
         )
     if not has_struct:
         return Columns(has_json), tuple(notes)
@@ -326,10 +328,10 @@ def _columns(
 def write_checkpoint(
     plan: CheckpointPlan, *, dry_run: bool = False, tell: Callable[[str], None] = lambda _: None
 ) -> CheckpointResult:
-    """Write what was planned: encode, read back, publish, and only then move the hint.
+    """Write the planned checkpoint: encode, read back, publish, and only then update the hint.
 
-    A fault on the way leaves files that no reader takes for a checkpoint. `tell` is called with the path of each file
-    that got its name. Where the checkpoint that the version was rebuilt from turns out corrupt, an older one serves.
+    After a fault the remaining files are not a checkpoint for any reader. `tell` is called with the path of each
+    published file. If the checkpoint that the version was rebuilt from is corrupt, an older one is used.
     Raises StorageFailed, NoAtomicCreate, Refused where the state contradicts the version's checksum file, and what
     reading the state raises.
     """
@@ -370,7 +372,7 @@ def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointRes
 
 
 def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
-    """Nothing is written; but a hint that never came to the checkpoint there is comes to it now."""
+    """Write no checkpoint, but update a hint that does not name the existing one yet."""
     present, snapshot = plan.present, plan.snapshot
     if present is None:
         return CheckpointResult(plan, (), {}, 0, None, skipped=True, dry_run=dry_run)
@@ -399,13 +401,13 @@ def _part_count(plan: CheckpointPlan) -> int:
         parts = -(-rows // (request.rows_per_file or 1))
         if parts < 2:
             raise UsageError(
-                f"{rows} rows fit into one file: a multi-part checkpoint has two or more",
+                f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
                 hint="deltacli checkpoint {table} --layout classic",
             )
     complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
     if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
         raise Refused(
-            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, and parts can't be replaced all at "
+            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
             "once: readers would see a mixture",
             code="checkpoint.parts-mix",
             hint=f"deltacli checkpoint {{table}} --layout multi-part --parts {parts + 1} --force",
@@ -414,7 +416,7 @@ def _part_count(plan: CheckpointPlan) -> int:
 
 
 def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
-    """Count what would be written."""
+    """Count the actions that would be written."""
     sidecars = 0
     actions = _counted(plan)
     if plan.layout is Layout.MULTI_PART:
@@ -429,7 +431,7 @@ def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
 
 
 def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
-    """The actions of a checkpoint of the state; with `with_expired` of all that the state still has."""
+    """Return the actions of a checkpoint of the state; `with_expired` includes expired ones."""
     snapshot = plan.snapshot
     files, tombstones = snapshot.counts(now_ms=plan.now_ms)
     transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)

@@ -1,4 +1,4 @@
-"""Writing the files of a checkpoint in each of its forms: encoded beside the log, read back, then published.
+"""Writing the files of a checkpoint in each form: encoded as a draft, read back, then published.
 
 Spec: Checkpoints; V2 Spec; Sidecar Files.
 """
@@ -49,36 +49,36 @@ if TYPE_CHECKING:
 
 _SMALL_KINDS = ("txn", "metaData", "protocol", "domainMetadata")
 _TOP_KINDS = (*_SMALL_KINDS, "checkpointMetadata", "sidecar")
-_OTHER_SIZE = "the store keeps another size than was sent"
+_OTHER_SIZE = "the stored size differs from the sent size"
 _ALL_KINDS = (*_SMALL_KINDS[:1], *FILE_KINDS, *_SMALL_KINDS[1:])
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointFile:
-    """A file of a checkpoint, below the table; `rows` is None where nobody has counted them."""
+    """A file of a checkpoint, relative to the table; `rows` is None where they were not counted."""
 
     path: str
     size_bytes: int
     rows: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """As in the document `deltacli.checkpoint`."""
+        """Return it as in the document `deltacli.checkpoint`."""
         return {"path": self.path, "sizeBytes": self.size_bytes, "rows": self.rows}
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenCheckpoint:
-    """A checkpoint that is there, whole: `actions` counts those of all its files. The top-level file comes first."""
+    """A complete checkpoint: `actions` counts those of all files. The top-level file comes first."""
 
     version: int
     files: tuple[CheckpointFile, ...]
     actions: Mapping[str, int]
     expired_dropped: int
     schema: pyarrow.Schema | None
-    """Of the top-level file; None where it has none, or where another writer chose it."""
+    """UUID of the top-level file; None where it has none, or where another writer chose it."""
     parts: int | None = None
     was_there: bool = False
-    """Another writer has made it meanwhile, and it was left as it is."""
+    """Another writer has created it in the meantime; it was not changed."""
 
     @property
     def rows(self) -> int:
@@ -92,8 +92,7 @@ class WrittenCheckpoint:
 class CheckpointWriter:
     """Writes one version; each method is one form. Raises StorageFailed, NoAtomicCreate and Refused.
 
-    `replace`: a classic file takes the place of whatever has its name. `tell` is called with the path of each file
-    that got its name.
+    `replace`: a classic file replaces an existing one. `tell` is called with the path of each published file.
     """
 
     def __init__(
@@ -132,7 +131,9 @@ class CheckpointWriter:
             self._require_proven(draft, path, encoded)
             self._require_checksum(encoded.actions)
             was_there = not self._published(draft, path, encoded.size_bytes, replace=self._replace)
-            if was_there and self._size_of(path) == 0:  # no checkpoint: what a writer left that does not write at once
+            if (
+                was_there and self._size_of(path) == 0
+            ):  # not a checkpoint: left by a writer that does not create files atomically
                 was_there = not self._published(draft, path, encoded.size_bytes, replace=True)
         size, rows = (self._size_of(path), None) if was_there else (encoded.size_bytes, encoded.rows)
         file = CheckpointFile(path, size, rows)
@@ -142,7 +143,7 @@ class CheckpointWriter:
         )
 
     def write_parts(self, parts: int) -> WrittenCheckpoint:
-        """Several files, published when all are encoded and proven."""
+        """Several files, published when all are encoded and verified."""
         version = self._snapshot.version
         schema = checkpoint_schema(self._columns, kinds=_ALL_KINDS)
         paths = [part_path(version, part, parts) for part in range(1, parts + 1)]
@@ -182,7 +183,7 @@ class CheckpointWriter:
         return WrittenCheckpoint(version, files, actions, self._rows.expired, known_schema, parts, was_there)
 
     def write_v2(self, form: TopFile, rows_a_sidecar: int) -> WrittenCheckpoint:
-        """Sidecars with the file actions, then the file that names them."""
+        """Sidecars with the file actions, then the file that references them."""
         version = self._snapshot.version
         path = top_path(version, self._unique, form)
         with self._withdrawn_on_fault() as sidecars:
@@ -193,7 +194,7 @@ class CheckpointWriter:
             with self._storage.draft(path) as draft:
                 size, schema = self._write_top(draft, path, form, small)
                 named = list(sidecars)
-                sidecars.clear()  # from here on somebody may read them
+                sidecars.clear()  # readers may use them from here on
                 self._named(draft, path, size)
         actions = _summed([counts, _summed({kind: 1} for kind, _ in small)])
         top = CheckpointFile(path, size, len(small))
@@ -216,7 +217,7 @@ class CheckpointWriter:
         return encoded.size_bytes, schema
 
     def _write_sidecars(self, rows_a_sidecar: int, found: list[tuple[Action, CheckpointFile]]) -> dict[str, int]:
-        """Publish sidecars, noting each in `found`; return how many actions of each kind they hold."""
+        """Publish sidecars, adding each to `found`; return the number of actions of each kind."""
         schema = checkpoint_schema(self._columns, kinds=FILE_KINDS)
         pieces = _Pieces(self._rows.cut(rows_a_sidecar))
         counts: dict[str, int] = {}
@@ -239,7 +240,7 @@ class CheckpointWriter:
 
     @contextmanager
     def _withdrawn_on_fault(self) -> Iterator[list[tuple[Action, CheckpointFile]]]:
-        """Sidecars of ours that no file names yet: gone when something goes wrong, as far as the store lets them."""
+        """Delete new sidecars that no file references yet if an error is raised, as far as the store allows it."""
         sidecars: list[tuple[Action, CheckpointFile]] = []
         try:
             yield sidecars
@@ -252,7 +253,7 @@ class CheckpointWriter:
     # -- proof ----------------------------------------------------------------------------------------------------
 
     def _require_proven(self, draft: Draft, path: str, encoded: EncodedFile) -> None:
-        """Raise StorageFailed unless what lies on the disk is what was meant; nobody has seen it yet."""
+        """Raise StorageFailed unless the draft on the disk has the expected content."""
         place = draft.place
         with _not_proven(path):
             table, groups = self._snapshot.table, count_groups(place)
@@ -268,10 +269,10 @@ class CheckpointWriter:
     # -- publishing -----------------------------------------------------------------------------------------------
 
     def _publish_parts(self, drafts: list[tuple[Draft, str, EncodedFile]]) -> bool:
-        """Give all parts their names; True where another writer had made the whole set.
+        """Publish all parts; return True where another writer had published the complete set.
 
-        A part that is there already stays where it holds the same rows. One that does not is replaced while the set
-        is incomplete, and so no checkpoint: two ways to spread the rows would mix.
+        An existing part with the same rows is kept. One with other rows is replaced as long as the set is incomplete
+        and therefore not a checkpoint, because two distributions of the rows must not be mixed.
         """
         there = [draft for draft in drafts if self._is_there(draft[1])]
         if len(there) == len(drafts):
@@ -291,12 +292,12 @@ class CheckpointWriter:
         self._published(draft, path, encoded.size_bytes, replace=True)
 
     def _published(self, draft: Draft, path: str, size: int, *, replace: bool = False) -> bool:
-        """Give a file its name; False where another writer had it first."""
+        """Publish a file; return False where another writer was first."""
         match draft.publish(replace=replace):
             case Existed():
                 return False
             case Created():
-                if not replace:  # else another writer may have replaced it in turn
+                if not replace:  # otherwise another writer may have replaced it in turn
                     self._require_size(path, size, _OTHER_SIZE)
             case Unknown(cause):
                 try:
@@ -308,7 +309,7 @@ class CheckpointWriter:
         return True
 
     def _named(self, draft: Draft, path: str, size: int) -> None:
-        """Publish a file whose name nobody else can have."""
+        """Publish a file with a unique name."""
         outcome = draft.publish()
         cause = outcome.cause if isinstance(outcome, Unknown) else _OTHER_SIZE
         try:
@@ -337,7 +338,7 @@ class CheckpointWriter:
 
 
 class _Pieces:
-    """Actions of one kind at a time, taken in pieces of any size. False when there are no more."""
+    """Actions of one kind, taken in pieces of any size. False when there are no more."""
 
     def __init__(self, pieces: Iterator[tuple[str, Any]]) -> None:  # Any: struct arrays
         self._rest = pieces
@@ -347,7 +348,7 @@ class _Pieces:
         return self._next is not None
 
     def take(self, most: int) -> tuple[str, Any]:
-        """Take at most so many actions."""
+        """Take at most this many actions."""
         assert self._next is not None
         kind, actions = self._next
         left = actions.slice(most)
@@ -357,19 +358,19 @@ class _Pieces:
 
 @contextmanager
 def _not_proven(path: str) -> Iterator[None]:
-    """Turn what was found while a draft was read back into the reason why it is not published."""
+    """Turn a fault found while reading a draft back into the error that it is not published."""
     try:
         yield
     except StorageFailed as fault:
         raise StorageFailed(
             f"{path} was not published: {fault.message}",
             code="checkpoint.not-proven",
-            facts={"next": "look for a failing disk or memory, then run it again"},
+            facts={"next": "check disk and memory for faults, then run the command again"},
         ) from fault
 
 
 def _not_written(path: str, cause: str) -> StorageFailed:
-    return StorageFailed(f"{path} can't be written", facts={"why": cause, "next": "run the same command again"})
+    return StorageFailed(f"{path} cannot be written", facts={"why": cause, "next": "run the same command again"})
 
 
 def _by_part(actions: Any, parts: int) -> Iterator[tuple[int, Any]]:  # Any: struct arrays

@@ -1,4 +1,4 @@
-"""Moving `_last_checkpoint` to a checkpoint that is proven. Spec: Last Checkpoint File."""
+"""Updating `_last_checkpoint` to a verified checkpoint. Spec: Last Checkpoint File."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from deltacli.storage import Storage
 
 
 def update_last_checkpoint(storage: Storage, listing: LogListing, written: WrittenCheckpoint) -> int | None:
-    """Point the hint to a checkpoint unless it knows a newer one; return the version it names then, if it is this one.
+    """Update the hint to a checkpoint unless it names a newer one; return the version if the hint names it afterwards.
 
-    A hint that names it already stays where another writer has made the checkpoint; one that names a newer checkpoint
-    which is not there is mended. Raises StorageFailed.
+    A hint that names it already is kept where another writer has created the checkpoint; one that names a newer but
+    missing checkpoint is replaced. Raises StorageFailed.
     """
     version = written.version
     known, hinted = _newest(listing), _hinted(storage)
-    if hinted > max(known, version):  # of a checkpoint made since the log was listed, or of none
+    if hinted > max(known, version):  # of a checkpoint that was created after the listing, or of a missing one
         known = _newest(list_log(storage))
     if known > version:
         return None
     if hinted == version and written.was_there:
         return version
-    # A reader may open another checkpoint of the same version with the columns that the hint tells.
+    # A reader may open another checkpoint of the same version with the columns that the hint names.
     is_only = not any(found.version == version for found in listing.checkpoints)
     data = make_hint(
         version=version,

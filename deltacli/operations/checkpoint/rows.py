@@ -23,7 +23,7 @@ FILE_KINDS = ("add", "remove")
 
 @dataclass
 class RowBatch:
-    """File actions as structs of the checkpoint, and what they add up to."""
+    """File actions as structs of the checkpoint, and their totals."""
 
     actions: dict[str, Any] = field(default_factory=dict)  # Any: struct arrays
     add_bytes: int = 0
@@ -31,7 +31,7 @@ class RowBatch:
 
 
 class StateRows:
-    """What a checkpoint of a state must hold. `expired` and `add_bytes` are known when `batches` has ended."""
+    """The content of a checkpoint of a state. `expired` and `add_bytes` are set once `batches` is exhausted."""
 
     def __init__(self, snapshot: Snapshot, columns: Columns, config: TableConfiguration, now_ms: int) -> None:
         self._snapshot = snapshot
@@ -43,7 +43,7 @@ class StateRows:
         self.add_bytes = 0
 
     def small(self) -> list[tuple[str, Action]]:
-        """Protocol, metadata, unexpired transactions and domains, in this order."""
+        """Return protocol, metadata, unexpired transactions and domains, in this order."""
         snapshot = self._snapshot
         found: list[tuple[str, Action]] = [
             ("protocol", snapshot.protocol.as_json()),
@@ -67,14 +67,14 @@ class StateRows:
                 step.advance(sum(map(len, batch.actions.values())))
 
     def cut(self, most: int) -> Iterator[tuple[str, Any]]:  # Any: struct arrays
-        """Yield the same as actions of one kind, at most so many at a time."""
+        """Yield the same as actions of one kind, at most this many at a time."""
         for batch in self.batches():
             for kind, actions in batch.actions.items():
                 for start in range(0, len(actions), most):
                     yield kind, actions.slice(start, most)
 
     def _converted(self, batch: FileBatch) -> RowBatch:
-        """Runs in the threads that read."""
+        """Runs in the reading threads."""
         types = {field.name: field.type for field in checkpoint_schema(self._columns, kinds=FILE_KINDS)}
         found = RowBatch()
         if batch.removes is not None:

@@ -1,4 +1,4 @@
-"""`checkpoint --verify`: each checkpoint against what older files of the log say. Spec: Checkpoints."""
+"""`checkpoint --verify`: compares each checkpoint with older files of the log. Spec: Checkpoints."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _OF_STATISTICS = ("files.records", "files.filesWithoutRecords", "files.rows")
 
 
 class CheckpointVerdict(StrEnum):
-    """What became of a checkpoint under examination."""
+    """The result of comparing a checkpoint."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
     UNREADABLE = "unreadable"
     ALONE = "alone"
-    """It could be read, and nothing older is left to compare it with."""
+    """It could be read, but no older files are left to compare it with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """One checkpoint: `details` are the parts that differ, each as (name, of the checkpoint, of the log), or why it
-    can't be read.
+    """One checkpoint: `details` are the parts that differ, each as (name, of the checkpoint, of the log), or the reason
+    why it cannot be read.
     """
 
     checkpoint: CheckpointInstance
@@ -44,7 +44,7 @@ class Verification:
     reason: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As in the document `deltacli.checkpoint-verification`."""
+        """Return it as in the document `deltacli.checkpoint-verification`."""
         return {
             "version": self.checkpoint.version,
             "files": [f"_delta_log/{file.name}" for file in self.checkpoint.files],
@@ -75,18 +75,18 @@ def verify_checkpoints(table: TableHandle, *, version: int | None = None) -> Ite
 def verify_checkpoint(
     table: TableHandle, listing: LogListing, instance: CheckpointInstance, *, may_leave_out: bool = False
 ) -> Verification:
-    """Compare one checkpoint with what older files of the log say; with `may_leave_out` it need not have the statistics
-    that the table wants in none. Raises what reading the log raises.
+    """Compare one checkpoint with older files of the log; with `may_leave_out` statistics may be missing where the
+    table asks for checkpoints without them. Raises what reading the log raises.
     """
     others = {found: _ANOTHER for found in listing.checkpoints if found != instance}
     at_version = {found: _ANOTHER for found in listing.checkpoints if found.version == instance.version}
     try:
         ours = _summary(table, listing, instance.version, others)
         for _ in ours.snapshot.map_file_actions(lambda _: None):
-            pass  # counting and digests leave out fields, whose pages may be corrupt as well
+            pass  # counting and digests skip fields whose pages may be corrupt as well
     except Unreadable as fault:
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=fault.message)
-    if ours.snapshot.segment.checkpoint != instance:  # it was set aside, and the commits helped
+    if ours.snapshot.segment.checkpoint != instance:  # it was skipped and the state rebuilt from commits
         rule = ours.snapshot.set_aside.get(instance.files[0].name, "checkpoint.unreadable")
         return Verification(instance, CheckpointVerdict.UNREADABLE, reason=rule)
     try:
@@ -116,12 +116,12 @@ def _leaves_statistics_out(properties: Mapping[str, str]) -> bool:
 
 
 def facts_of(summary: SnapshotSummary) -> dict[str, object]:
-    """What two ways to one state must agree on."""
+    """Return the facts that two ways to rebuild one state must agree on."""
     document, snapshot = summary.as_json(), summary.snapshot
     facts = {name: document[name] for name in ("protocol", "domains")}
     facts["metadata"] = document["metadata"] | {"schemaString": _schema(snapshot.metadata.schema_string)}
     kept = live_transactions(snapshot.transactions, snapshot.properties, summary.now_ms)
-    if TRANSACTION_RETENTION in snapshot.properties:  # engines differ in what becomes of those without a time
+    if TRANSACTION_RETENTION in snapshot.properties:  # engines treat those without a time differently
         kept = [found for found in kept if found.last_updated is not None]
     facts["transactions"] = [found._asdict() for found in kept]
     files = document["files"]
@@ -131,7 +131,7 @@ def facts_of(summary: SnapshotSummary) -> dict[str, object]:
 
 
 def _schema(text: str | None) -> object:
-    """The schema as a value: writers have been seen to space it otherwise in checkpoints."""
+    """Return the schema as a value, because some writers use other whitespace in checkpoints."""
     try:
         return json.loads(text) if text is not None else None
     except (ValueError, RecursionError):

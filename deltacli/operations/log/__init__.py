@@ -1,1 +1,1 @@
-"""Care of the log: expiry, compaction, checksums, backup and restore."""
+"""Maintenance of the log: expiry, compaction, checksums, backup and restore."""

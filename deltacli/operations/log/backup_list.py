@@ -1,8 +1,8 @@
-"""The list of a log's backup: which table it is of, and each file with its digest and the time it had.
+"""The list of a log's backup: its table, and each file with its digest and its original time.
 
-It lies beside the copied `_delta_log`, as lines of JSON, the first of which says how many follow. It is written before
-the first file, saying that it is not complete, and anew when everything is there: without it, or with the first one, a
-directory is no backup that anything is restored from.
+It is stored next to the copied `_delta_log`, as lines of JSON, the first of which has the number of the others. It is
+written as incomplete before the first file, and again when all files are copied. Nothing is restored from a directory
+without the list or with an incomplete one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class BackedUp(NamedTuple):
-    """One file of a backup: its path below `_delta_log`, and what the log's file was when it was copied."""
+    """One file of a backup: its path below `_delta_log`, and the properties of the log's file when it was copied."""
 
     name: str
     size_bytes: int
@@ -48,7 +48,7 @@ class BackedUp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BackupList:
-    """What a backup holds. `version` is the newest one of the log, None where it had none."""
+    """The content of a backup. `version` is the newest one of the log, None where it had none."""
 
     table: str
     table_id: str | None
@@ -58,7 +58,7 @@ class BackupList:
     files: Mapping[str, BackedUp] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """The list as it is stored."""
+        """Return the list as it is stored."""
         first = {
             "kind": KIND,
             "schemaVersion": 1,
@@ -70,7 +70,7 @@ class BackupList:
             "complete": self.is_complete,
             "files": {"count": len(self.files), "sizeBytes": sum(file.size_bytes for file in self.files.values())},
         }
-        # Names that are no UTF-8 hold half characters, which only the standard library writes and reads.
+        # Names that are not UTF-8 contain lone surrogates, which only the standard library writes and reads.
         lines = [first, *(self.files[name].as_json() for name in sorted(self.files))]
         return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode("ascii")
 
@@ -89,14 +89,14 @@ def read_list(storage: Storage) -> BackupList | None:
     except (ValueError, KeyError, TypeError, RecursionError) as fault:
         raise _corrupt(storage, str(fault)) from fault
     if not len(lines) == len(files) == expected:
-        raise _corrupt(storage, f"it names {len(files)} files, and says that it names {expected}")
+        raise _corrupt(storage, f"it lists {len(files)} files instead of {expected}")
     return found
 
 
 def differing(
     storage: Storage, files: Collection[BackedUp], engine: Engine, what: str, progress: Progress
 ) -> list[str]:
-    """Return the names of files that a log does not hold, or not with their digest."""
+    """Return the names of files that a log lacks or has with another digest."""
 
     def is_right(file: BackedUp) -> bool:
         try:
@@ -129,17 +129,17 @@ def _read_entry(line: Any) -> BackedUp:  # Any: JSON values
     found = BackedUp(line["name"], line["sizeBytes"], line["sha256"], line["modificationTimeMs"])
     parts = found.name.split("/") if isinstance(found.name, str) else [""]
     if any(part in ("", ".", "..") or "\0" in part or "\\" in part for part in parts):
-        raise ValueError(f"{str(found.name)[:200]!r} is no name of a file in a log")
+        raise ValueError(f"{str(found.name)[:200]!r} is not the name of a log file")
     if type(found.size_bytes) is not int or found.size_bytes < 0 or type(found.modified_ms) is not int:
-        raise ValueError(f"{found.name}: its size or its time is no whole number")
+        raise ValueError(f"{found.name}: its size or its time is not an integer")
     if not isinstance(found.sha256, str) or not _SHA256.fullmatch(found.sha256):
-        raise ValueError(f"{found.name}: its digest is no SHA-256")
+        raise ValueError(f"{found.name}: its digest is not a SHA-256")
     return found
 
 
 def _corrupt(storage: Storage, reason: str) -> Unreadable:
     return Unreadable(
-        "the list of the backup can't be read",
+        "the list of the backup cannot be read",
         code="backup.list-corrupt",
         facts={"backup": storage.uri, "file": LIST_NAME, "reason": reason},
     )

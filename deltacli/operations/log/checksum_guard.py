@@ -1,4 +1,4 @@
-"""A state against the checksum file that the writer of its version left. Spec: Version Checksum File."""
+"""Comparison of a state with the checksum file of its version. Spec: Version Checksum File."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_BYTES = 256 << 20
 
 
 class Contradiction(NamedTuple):
-    """A checksum file that counts something else than the log: `rule` is that of `validate`."""
+    """A checksum file whose counts differ from the log; `rule` is that of `validate`."""
 
     rule: str
     field: str
@@ -25,13 +25,12 @@ class Contradiction(NamedTuple):
     def message(self) -> str:
         version = int(self.path.rpartition("/")[2].split(".")[0])
         return (
-            f"the log of version {version} has {self.field} {self.of_log}, its checksum file has {self.of_checksum}: "
-            "one of the two is wrong"
+            f"the log of version {version} has {self.field} {self.of_log}, but its checksum file has {self.of_checksum}"
         )
 
 
 def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradiction | None:
-    """Compare the live files and bytes of a state with `N.crc`; None where they agree or nothing can be compared.
+    """Compare the live files and bytes of a state with `N.crc`; return None where they match or cannot be compared.
 
     A missing or unreadable checksum file is not a contradiction.
     """
@@ -50,9 +49,10 @@ def contradiction(snapshot: Snapshot, files: int, size_bytes: int) -> Contradict
 
 
 def require_as_in_checksum(snapshot: Snapshot, files: int, size_bytes: int) -> None:
-    """Raise Refused where `N.crc` counts other files or bytes: one of the two is wrong, and a checkpoint would hide it.
+    """Raise Refused where `N.crc` counts other files or bytes, because a checkpoint would hide that one of them is
+    wrong.
 
-    A missing or unreadable one says nothing.
+    A missing or unreadable one is ignored.
     """
     found = contradiction(snapshot, files, size_bytes)
     if found is not None:

@@ -1,4 +1,4 @@
-"""A state against the one that the oldest start of the log leads to: what both agree on may stand in a checksum.
+"""Comparison of a state with the one rebuilt from the oldest start of the log, before a checksum is written.
 
 Spec: Version Checksum File; State Validation.
 """
@@ -22,7 +22,7 @@ _ANOTHER = "checkpoint.unreadable"
 
 
 def other_state(table: TableHandle, snapshot: Snapshot) -> Snapshot | None:
-    """Return the same version from the oldest start that leads to it; None where that is the start of `snapshot`, or
+    """Return the same version, rebuilt from the oldest possible start; None where that is the start of `snapshot`, or
     cannot be read.
 
     `validate` compares with this state.
@@ -73,7 +73,9 @@ def _start(snapshot: Snapshot) -> str:
 def _differences(
     snapshot: Snapshot, computed: Mapping[str, Any], other: Snapshot, expected: Mapping[str, Any]
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield what `validate` would report: spellings, and transactions that may have expired, do not count."""
+    """Yield the differences that `validate` would report; it ignores spellings and transactions that may have
+    expired.
+    """
     for name in _COUNTS:
         if computed.get(name) != expected.get(name):
             yield name, computed.get(name), expected.get(name)

@@ -27,7 +27,7 @@ from deltacli.units import format_ranges, format_spans, gaps_in
 from deltacli.work.commits.reading import read_commit
 
 MOST_BYTES = 512 << 20
-"""Of all commits together: their actions are held, and readers of compactions hold them, too."""
+"""Of all commits together, in bytes. Their actions are held in memory, also by readers of compactions."""
 
 Key = tuple[str, str]
 _FILES = ("add", "remove")
@@ -35,7 +35,7 @@ _FILES = ("add", "remove")
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """A compaction that was written, was there, or would be written (`dry_run`)."""
+    """A compaction that was written, existed already, or would be written (`dry_run`)."""
 
     first: int
     last: int
@@ -47,7 +47,7 @@ class Compaction:
     dry_run: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.log-compact`, without the envelope."""
+        """Return the document `deltacli.log-compact`, without the envelope."""
         return {
             "firstVersion": self.first,
             "lastVersion": self.last,
@@ -61,18 +61,18 @@ class Compaction:
 
 
 def compaction_path(first: int, last: int) -> str:
-    """Below the table."""
+    """Return the path relative to the table."""
     return f"{LOG_DIRECTORY}/{first:020d}.{last:020d}.compacted.json"
 
 
 def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = False) -> Compaction:
     """Write the compaction of the commits `first` to `last`, read it back and compare it with them.
 
-    Raises UsageError for a range of less than two commits, VersionAbsent where one is missing, CommitCorrupt, Refused
+    Raises UsageError for a range of fewer than two commits, VersionAbsent where one is missing, CommitCorrupt, Refused
     where the protocol or the size forbids it or another compaction has the name, StorageFailed and NoAtomicCreate.
     """
     if first >= last:
-        raise UsageError(f"--from {first} --to {last}: a compaction stands for two commits or more")
+        raise UsageError(f"--from {first} --to {last}: a compaction needs at least two commits")
     snapshot = read_snapshot(table, version=last)
     require_writable(snapshot.protocol, last)
     commits = snapshot.listing.commits
@@ -88,7 +88,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
     size = sum(file.size_bytes for file in chosen)
     if size > MOST_BYTES:
         raise Refused(
-            f"commits {first} to {last} have {size} bytes; a compaction takes {MOST_BYTES >> 20} MiB at most",
+            f"commits {first} to {last} have {size} bytes; the limit of a compaction is {MOST_BYTES >> 20} MiB",
             code="compact.too-large",
             hint=f"deltacli checkpoint {{table}} --version {last}",
         )
@@ -107,7 +107,7 @@ def compact_log(table: TableHandle, first: int, last: int, *, dry_run: bool = Fa
 
 
 def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[str, Action]]:
-    """Every action, oldest commit first; of one commit adds after removes, so that an add wins."""
+    """Yield every action, oldest commit first; adds of a commit follow its removes, so that an add takes precedence."""
     told = reported_weighed(
         iter(commits),
         table.progress,
@@ -123,9 +123,9 @@ def _actions(table: TableHandle, commits: Sequence[LogFile]) -> Iterator[tuple[s
 
 
 def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
-    """The newest action of each key, by kind and key; nothing expires, removed domains stay.
+    """Return the newest action of each key, by kind and key; nothing expires, removed domains are kept.
 
-    The key of a file action stands under one kind only: that of the newest.
+    The key of a file action occurs under one kind only: that of the newest.
     """
     found: dict[Key, Action] = {}
     for kind, action in actions:
@@ -147,7 +147,7 @@ def reconcile(actions: Iterable[tuple[str, Action]]) -> dict[Key, Action]:
 def _line(kind: str, action: Action) -> bytes:
     try:
         return orjson.dumps({kind: action}) + b"\n"
-    except (TypeError, ValueError):  # integers beyond 64 bits, halves of surrogate pairs
+    except (TypeError, ValueError):  # integers beyond 64 bits, lone surrogates
         try:
             return json.dumps({kind: action}, separators=(",", ":")).encode() + b"\n"
         except RecursionError:
@@ -155,7 +155,7 @@ def _line(kind: str, action: Action) -> bytes:
 
 
 def _put(storage: Storage, path: str, data: bytes) -> bool:
-    """Create the file; True where the name was taken."""
+    """Create the file; return True where the name was taken."""
     match storage.put_if_absent(path, data):
         case Created():
             return False
@@ -170,12 +170,12 @@ def _put(storage: Storage, path: str, data: bytes) -> bool:
 
 
 def _require_equal(storage: Storage, path: str, kept: dict[Key, Action]) -> None:
-    """Raise Refused unless the file holds exactly the reconciled actions."""
+    """Raise Refused unless the file contains exactly the reconciled actions."""
     name = path.rsplit("/", 1)[-1]
     there = reconcile(read_actions(storage.read(path), name))
     if there != kept:
         raise Refused(
-            f"{name} is there and is not what its commits come to",
+            f"{name} exists and differs from its commits",
             code="compaction.content",
             facts={"file": path},
             hint="deltacli validate {table} --select 'compaction.*'",

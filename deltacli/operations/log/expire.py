@@ -1,4 +1,4 @@
-"""`log expire`: what of a log no kept version needs, as a plan; and its deletion.
+"""`log expire`: plan and delete the log files that no kept version needs.
 
 Spec: Metadata Cleanup; Checkpoint Protection.
 """
@@ -60,7 +60,7 @@ class ExpiryReason(StrEnum):
 
 
 class ExpiredFile(NamedTuple):
-    """A file that goes; `path` is below the table."""
+    """A file to delete; `path` is relative to the table."""
 
     path: str
     size_bytes: int
@@ -69,9 +69,7 @@ class ExpiredFile(NamedTuple):
 
 
 class ExpiryRefusal(NamedTuple):
-    """What keeps a plan from being executed, the option that overrides it, where one is safe to offer, and the next
-    command otherwise.
-    """
+    """A reason not to execute a plan, with the option that overrides it where that is safe, else the next command."""
 
     code: str
     message: str
@@ -85,17 +83,17 @@ class ExpiryRefusal(NamedTuple):
 
 @dataclass(frozen=True)
 class ExpiryRequest:
-    """What a caller wants. `keep_versions` are versions that must stay reconstructable, whatever their age."""
+    """A request for an expiry. `keep_versions` must remain reconstructable, whatever their age."""
 
     retention_ms: int | None = None
     keep_versions: tuple[int, ...] = ()
     allowed_below_ms: int | None = None
-    """The table's own retention, named by somebody who wants less."""
+    """The table's own retention as named by a user who allows a shorter one."""
 
 
 @dataclass(frozen=True)
 class ExpiryPlan:
-    """What would be deleted, in the order of deletion. Nothing has been done."""
+    """The files to delete, in the order of deletion. Nothing has been done."""
 
     table: str
     newest_version: int
@@ -106,12 +104,12 @@ class ExpiryPlan:
     """The version of the checkpoint at which the kept log begins; None where nothing can be deleted."""
     files: tuple[ExpiredFile, ...]
     lost_versions: tuple[int, ...]
-    """Versions that can be rebuilt now, and could not afterwards."""
+    """Versions that can be rebuilt now but not after the deletion."""
     kept_versions: int
     refusals: tuple[ExpiryRefusal, ...]
     notes: tuple[str, ...]
     offered_checkpoint: int | None
-    """A version to write a checkpoint of, where none lies below the cutoff."""
+    """A version to write a checkpoint of, where there is none before the cutoff."""
 
     @property
     def size_bytes(self) -> int:
@@ -119,12 +117,12 @@ class ExpiryPlan:
 
     @property
     def plan_id(self) -> str:
-        """What it deletes of which version, as 16 hexadecimal digits."""
+        """Digest of the version and the deleted files, as 16 hexadecimal digits."""
         content = json.dumps([self.table, self.newest_version, self.boundary, [file.path for file in self.files]])
         return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.log-expire`, without the envelope and the outcome."""
+        """Return the document `deltacli.log-expire`, without the envelope and the outcome."""
         by_reason: dict[str, dict[str, int]] = {}
         for file in self.files:
             found = by_reason.setdefault(file.reason.value, {"files": 0, "sizeBytes": 0})
@@ -147,7 +145,7 @@ class ExpiryPlan:
 
 @dataclass(slots=True)
 class ExpiryOutcome:
-    """What became of a plan, as far as it was executed."""
+    """The outcome of a plan, as far as it was executed."""
 
     deleted: int = 0
     deleted_bytes: int = 0
@@ -166,9 +164,9 @@ class ExpiryOutcome:
 
 
 def plan_expiry(table: TableHandle, request: ExpiryRequest) -> ExpiryPlan:
-    """Decide what can go. Refusals are part of the plan; nothing is proven or deleted yet.
+    """Determine which files can be deleted. Refusals are part of the plan; nothing is verified or deleted yet.
 
-    Raises what `read_snapshot` raises for the newest version: a damaged log is left alone.
+    Raises what `read_snapshot` raises for the newest version: a damaged log is not changed.
     """
     snapshot = read_snapshot(table)
     now_ms = table.clock()
@@ -202,13 +200,13 @@ def plan_expiry(table: TableHandle, request: ExpiryRequest) -> ExpiryPlan:
 
 
 def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequence[int]) -> tuple[int, list[str]]:
-    """The newest version at which the kept log may begin; -1 where there is none. Raises VersionAbsent."""
+    """Return the newest version at which the kept log may begin; -1 where there is none. Raises VersionAbsent."""
     notes: list[str] = []
     reconstructable = set(listing.reconstructable)
     for version in keep:
         if version not in reconstructable:
             raise VersionAbsent(
-                f"version {version} can't be kept: it can't be rebuilt now",
+                f"version {version} cannot be kept: it cannot be rebuilt now",
                 facts={"readable versions": format_ranges(reconstructable)},
                 hint="deltacli history {table}",
             )
@@ -218,10 +216,12 @@ def _limit(table: TableHandle, listing: LogListing, cutoff_ms: int, keep: Sequen
         return -1, notes
     if keep and min(keep) < limit:
         limit = min(keep)
-        notes.append(f"version {limit} is to be kept: the log begins no later than that")
+        notes.append(f"the log is kept from version {limit} on, which is to be kept")
     hinted = _hinted(table)
     if hinted is not None and hinted < limit and any(found.version == hinted for found in listing.checkpoints):
-        notes.append(f"_last_checkpoint names version {hinted}: the log begins no later; a new checkpoint moves it")
+        notes.append(
+            f"the log is kept from version {hinted} on, which _last_checkpoint names; a new checkpoint updates it"
+        )
         limit = hinted
     return limit, notes
 
@@ -237,7 +237,7 @@ def _hinted(table: TableHandle) -> int | None:
 def _expired(
     table: TableHandle, whole: WholeLog, boundary: int, now_ms: int, notes: list[str]
 ) -> Iterator[ExpiredFile]:
-    """Oldest version first, of one version the commit before its checkpoints; then what no version names."""
+    """Sort by version, the commit of a version before its checkpoints; files without a version come last."""
     ranks = {
         LogFileKind.COMMIT: (0, ExpiryReason.COMMIT),
         LogFileKind.CHECKSUM: (1, ExpiryReason.CHECKSUM),
@@ -281,7 +281,9 @@ def _staged_version(name: str) -> int | None:
 def _unnamed_sidecars(
     table: TableHandle, whole: WholeLog, boundary: int, grace_ms: int, notes: list[str]
 ) -> Iterator[ExpiredFile]:
-    """Sidecars that no remaining checkpoint names, a day old at least; none where a checkpoint can't be read."""
+    """Return sidecars that no remaining checkpoint references, at least a day old; none where a checkpoint is
+    unreadable.
+    """
     if not whole.sidecars:
         return
     named: set[str] = set()
@@ -295,7 +297,7 @@ def _unnamed_sidecars(
             return
     incomplete = [rule for version, rule in whole.listing.problems if version >= boundary]
     if incomplete:
-        notes.append(f"no sidecar is deleted: a checkpoint that is kept can't be used ({incomplete[0]})")
+        notes.append(f"no sidecar is deleted: a kept checkpoint is incomplete ({incomplete[0]})")
         return
     for stored in sorted(whole.sidecars, key=lambda stored: (stored.modified_ms, stored.path)):
         if stored.path not in named and stored.modified_ms < grace_ms:
@@ -315,7 +317,7 @@ def _refusals(
     own_retention: int,
     boundary: int | None,
 ) -> Iterator[ExpiryRefusal]:
-    """`listing` is the whole log: what a snapshot lists may begin at the hint."""
+    """Yield the refusals. `listing` is the whole log; the listing of a snapshot may begin at the hint."""
     properties = snapshot.properties
     try:
         require_writable(snapshot.protocol, snapshot.version)
@@ -326,7 +328,7 @@ def _refusals(
             "catalog.managed", "the catalog of this table decides when its log is cleaned", hint=_FEATURES
         )
     if is_false(properties, LOG_CLEANUP):
-        message = f"{LOG_CLEANUP} is false: the table asks for its whole log to be kept"
+        message = f"{LOG_CLEANUP} is false: the table keeps its whole log"
         yield ExpiryRefusal("expire.disabled", message, hint=_PROPERTIES)
     if retention < own_retention and (request.allowed_below_ms is None or request.allowed_below_ms < own_retention):
         own = format_duration(own_retention)
@@ -335,22 +337,24 @@ def _refusals(
     empty = [version for version, file in listing.commits.items() if file.size_bytes == 0]
     if empty:
         yield ExpiryRefusal(
-            "commit.empty", f"commit {empty[0]} is empty: a torn write, to be looked at first", hint=_VALIDATE
+            "commit.empty",
+            f"commit {empty[0]} is empty, which indicates an interrupted write; repair it first",
+            hint=_VALIDATE,
         )
     protected = parse_integer(properties, CHECKPOINT_PROTECTION) or 0
     if "checkpointProtection" in snapshot.protocol.supported_features and boundary is not None and boundary < protected:
         message = (
-            f"{CHECKPOINT_PROTECTION} is {protected}: what is below goes at once or not at all, "
-            f"and the kept log would begin at {boundary}"
+            f"{CHECKPOINT_PROTECTION} is {protected}: older versions may only be deleted all at once, "
+            f"but the kept log would begin at {boundary}"
         )
         yield ExpiryRefusal("expire.checkpoint-protection", message, hint=_PROPERTIES)
 
 
 def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
-    """Prove, before anything is deleted, that every kept version can be rebuilt from what stays.
+    """Verify, before anything is deleted, that every kept version can be rebuilt from the remaining files.
 
-    The boundary's checkpoint says what the log says; from it alone the newest version comes out as it is now; and no
-    kept version loses a file it needs. Raises Refused.
+    The boundary's checkpoint must match the log, the newest version must be rebuilt unchanged from it, and no kept
+    version may lose a file it needs. Raises Refused.
     """
     if plan.boundary is None:
         return
@@ -359,7 +363,7 @@ def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
     kept = _without(whole, gone)
     lost = set(whole.listing.reconstructable) - set(kept.reconstructable) - set(plan.lost_versions)
     if lost or any(version >= plan.boundary for version in plan.lost_versions):
-        raise _unproven(f"versions {format_ranges(lost or plan.lost_versions)} would be lost, too")
+        raise _unproven(f"versions {format_ranges(lost or plan.lost_versions)} would also be lost")
     for instance in kept.checkpoints:
         if instance.version == plan.boundary:
             _prove_checkpoint(table, whole.listing, instance)
@@ -371,7 +375,7 @@ def prove_expiry(table: TableHandle, plan: ExpiryPlan) -> None:
     except Unreadable as fault:
         raise _unproven(fault.message) from fault
     if facts_of(before) != facts_of(after):
-        raise _unproven(f"version {plan.newest_version} would be another one")
+        raise _unproven(f"version {plan.newest_version} would change")
 
 
 def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: CheckpointInstance) -> None:
@@ -388,14 +392,16 @@ def _prove_checkpoint(table: TableHandle, listing: LogListing, instance: Checkpo
 
 
 def _require_as_in_checksum(state: Snapshot, files: FileCounts) -> None:
-    """Raise Refused where the checksum file of a version counts other files than its state has."""
+    """Raise Refused where the checksum file of a version counts other files than its state."""
     found = contradiction(state, files.count, files.size_bytes)
     if found is not None:
         raise _unproven(f"{found.message} [{found.rule}]")
 
 
 def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
-    """Raise Refused where older commits, which rebuild no version, add files that the state of a checkpoint lacks."""
+    """Raise Refused where older commits, from which no version is rebuilt, add files that a checkpoint's state
+    lacks.
+    """
     first, last = next((run for run in listing.commit_runs if run[0] <= state.version <= run[1]), (0, -1))
     commits = {
         version: file for version, file in listing.commits.items() if first <= version <= min(last, state.version)
@@ -403,15 +409,15 @@ def _require_no_lost_files(state: Snapshot, listing: LogListing) -> None:
     lost = count_lost_files(state, replace(listing, commits=commits))
     if lost:
         raise _unproven(
-            f"{plural(lost, 'file')} that commits add and none removes {'is' if lost == 1 else 'are'} missing from the "
-            f"checkpoint of version {state.version} [{MISSING_ADD}]"
+            f"{plural(lost, 'file')} that commits add and do not remove {'is' if lost == 1 else 'are'} missing from "
+            f"the checkpoint of version {state.version} [{MISSING_ADD}]"
         )
 
 
 def with_proof(table: TableHandle, plan: ExpiryPlan) -> ExpiryPlan:
-    """Return the plan with the refusal that would end its execution: the same proof, made before anybody is asked.
+    """Return the plan with the refusal that would end its execution, verified before the confirmation.
 
-    Raises what `prove_expiry` raises where the proof could not be made.
+    Raises what `prove_expiry` raises where the plan could not be verified.
     """
     if plan.refusals or not plan.files:
         return plan
@@ -445,10 +451,10 @@ def require_not_refused(plan: ExpiryPlan) -> None:
 
 
 def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome | None = None) -> ExpiryOutcome:
-    """Prove the plan, then delete, oldest first: whatever stops it leaves a log that begins later. `outcome` is kept
-    up to date meanwhile.
+    """Verify the plan, then delete, oldest first, so that an interrupted run leaves a log without gaps. `outcome` is
+    updated meanwhile.
 
-    Raises Refused where the plan has refusals or can't be proven, NoAtomicCreate, and StorageFailed.
+    Raises Refused where the plan has refusals or cannot be verified, NoAtomicCreate, and StorageFailed.
     """
     require_not_refused(plan)
     prove_expiry(table, plan)
@@ -470,8 +476,8 @@ def execute_expiry(table: TableHandle, plan: ExpiryPlan, outcome: ExpiryOutcome 
 
 
 def require_done(outcome: ExpiryOutcome, *, again: str = "deltacli log expire {table} --yes") -> None:
-    """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
-    more. Raises PermissionRefused where none could be deleted for lack of permission.
+    """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
+    Raises PermissionRefused where none could be deleted for lack of permission.
     """
     if outcome.failed:
         path, reason = outcome.failed[0]

@@ -1,4 +1,5 @@
-"""Files that commits add and no later commit removes: a version that lacks one of them lost it, by a wrong checkpoint.
+"""Files that commits add and no later commit removes. A version that lacks one of them was rebuilt from a wrong
+checkpoint.
 
 Files are compared by 64-bit hashes of their keys, as in `deltacli.delta.vacuum.keys`. Spec: Action Reconciliation.
 """
@@ -23,7 +24,7 @@ RULE = "checkpoint.missing-add"
 
 
 class NamedKeys(NamedTuple):
-    """Files that actions name, one row each (int64 arrays).
+    """Files named by actions, one row each (int64 arrays).
 
     `files` are hashes of paths: of a data file, or of the file that holds its deletion vector. `keys` identify the
     logical file: path and deletion vector. `versions` are those of the commits, the newest first.
@@ -34,7 +35,7 @@ class NamedKeys(NamedTuple):
     versions: pyarrow.Array
 
     def where(self, mask: Any) -> NamedKeys:  # Any: a boolean array
-        """The rows of a mask."""
+        """Return the rows of a mask."""
         return NamedKeys(*(pc.filter(column, mask) for column in self))
 
 
@@ -50,7 +51,7 @@ def logical_keys(paths: pyarrow.Array, vectors: pyarrow.Array) -> pyarrow.Array:
 
 
 class _Rows:
-    """Named files on their way to become one table of columns."""
+    """Collects named files into one table of columns."""
 
     def __init__(self) -> None:
         self._parts: list[NamedKeys] = []
@@ -70,7 +71,7 @@ class FileHistory:
     """Collects the files that actions add and remove, commits newest first; `unremoved` evaluates them.
 
     `last_run` is the first version of the commits that reach the newest version without a gap. Tombstones count only
-    for files that were added before it: in the run itself the commits are the better source.
+    for files added before it; for later files the commits are the more reliable source.
     """
 
     last_run: int = 0
@@ -82,7 +83,7 @@ class FileHistory:
     _other_removes: list[Any] = field(default_factory=list)
 
     def take_adds(self, rows: NamedKeys) -> None:
-        """Add data files; the hash of one that lies outside of the table is null."""
+        """Add data files; the hash of a file outside the table is null."""
         self._adds.add(rows.where(pc.is_valid(rows.files)))
 
     def take_vectors(self, rows: NamedKeys) -> None:
@@ -94,11 +95,11 @@ class FileHistory:
         self._removes.add(rows.where(pc.is_valid(rows.files)))
 
     def take_tombstones(self, keys: Any) -> None:  # Any: an int64 array
-        """Remove data files in a version that nothing names."""
+        """Remove data files in an unknown version."""
         self._tombstones.append(pc.drop_null(keys))
 
     def take_other_spellings(self, hashes: Any, *, are_added: bool) -> None:  # Any: an int64 array
-        """Add or remove what paths mean to a reader who decodes them in another way."""
+        """Add or remove the files that paths name for a reader with other decoding rules."""
         if len(hashes):
             (self._other_adds if are_added else self._other_removes).append(hashes)
 
@@ -122,7 +123,7 @@ class FileHistory:
         return NamedKeys(*(_whole([part[index] for part in found]) for index in range(3)))
 
     def unremoved_count(self, live: pyarrow.Array) -> int:
-        """Return how many logical files are added, not removed later, and not among the live ones (keys)."""
+        """Return the number of logical files that are added, not removed later and not live (keys)."""
         rows = self._adds.whole()
         keys = pc.filter(rows.keys, self._is_last(rows))
         return len(pc.unique(pc.filter(keys, pc.invert(pc.is_in(keys, value_set=live)))))
@@ -148,7 +149,7 @@ def _whole(arrays: list[Any]) -> Any:  # Any: int64 arrays
 
 
 def count_lost_files(state: Snapshot, listing: LogListing) -> int:
-    """Return how many logical files the commits of a listing add and do not remove, though a state lacks them."""
+    """Return the number of logical files that the commits of a listing add and do not remove, but a state lacks."""
     from deltacli.delta.vacuum.keys import PathKeys
     from deltacli.operations.log.named_files import named_files
 

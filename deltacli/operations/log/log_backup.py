@@ -1,7 +1,7 @@
-"""`log backup`: copies `_delta_log` to another place, each time what is new or changed, and never deletes there.
+"""`log backup`: copies new and changed files of `_delta_log` to a directory and never deletes from it.
 
-Files are copied in the order in which the log grew, so a copy that was cut is a log up to some version. A commit never
-changes: one that differs from its copy means damage, or another table, and nothing is copied over it.
+Files are copied in the order in which the log grew, so an incomplete copy is a log up to some version. A commit never
+changes: one that differs from its copy indicates damage or another table, and the copy is not overwritten.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class BackupPlan:
-    """What a backup will copy, in order. `carried` are the files it has already, `missing` those of them that are gone
-    from the log.
+    """The files to copy, in order. `carried` are the files in the backup already, `missing` those of them that were
+    deleted from the log.
     """
 
     table: str
@@ -54,12 +54,12 @@ class BackupPlan:
     missing: tuple[BackedUp, ...]
     is_first: bool
     hint: bytes | None
-    """What the hint said before the log was listed: what it names was listed, too."""
+    """The hint as read before the log was listed, so that the file it names is in the listing."""
 
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """What was done: the list as it now is, and what was copied."""
+    """The outcome: the new list, and the copied files."""
 
     plan: BackupPlan
     listed: BackupList
@@ -75,7 +75,7 @@ class BackupResult:
         return LogAmount.of(file.size_bytes for name, file in self.listed.files.items() if name not in gone)
 
     def as_json(self) -> dict[str, Any]:
-        """The fields of the document `deltacli.log-backup` but its items."""
+        """Return the fields of the document `deltacli.log-backup` except its items."""
         known = {"tableId": self.listed.table_id, "version": self.listed.version}
         return {
             "backup": self.plan.backup,
@@ -90,7 +90,7 @@ class BackupResult:
         }
 
     def items(self) -> list[dict[str, Any]]:
-        """The files that were copied, and those that are no longer in the log."""
+        """Return the copied files, and those that are no longer in the log."""
         parts = (("copied", self.copied), ("missing", self.plan.missing))
         return [{"action": action, **file.as_json()} for action, files in parts for file in files]
 
@@ -110,7 +110,7 @@ class _Judged(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Backup:
-    """What lies at the destination."""
+    """The content of the destination."""
 
     storage: Storage
     listed: BackupList | None
@@ -123,22 +123,21 @@ class _Backup:
 def plan_backup(
     storage: Storage, destination: Storage, engine: Engine, *, full: bool = False, progress: Progress = SILENT
 ) -> BackupPlan:
-    """Find what must be copied: what is new, or has another size or time; with `full` everything is compared by its
-    digest.
+    """Find the files to copy, which are new or have another size or time; with `full` all files are compared by digest.
 
-    Raises UsageError, NotATable, and Refused where the destination holds something else.
+    Raises UsageError, NotATable, and Refused where the destination has other content.
     """
     _require_apart(storage, destination)
     require_writable(destination)
     hint = _read_hint(storage)
     files = list_whole_log(storage, progress=progress)
     if not files:
-        list_log(storage)  # says what lies there instead
-        raise NotATable("the log is empty: there is nothing to back up")
+        list_log(storage)  # names what is at the path instead
+        raise NotATable("the log is empty; there is nothing to back up")
     backup = _Backup(destination, read_list(destination), list_whole_log(destination) or {})
     if backup.listed is None and backup.files:
         raise Refused(
-            f"{destination.uri} holds a {LOG_DIRECTORY} that is no backup: it may be a table",
+            f"{destination.uri} has a {LOG_DIRECTORY} that is not a backup; it may be a table",
             code="backup.not-a-backup",
             facts={"missing": LIST_NAME, "found": f"{len(backup.files)} files in {LOG_DIRECTORY}"},
         )
@@ -185,14 +184,14 @@ def execute_backup(
     progress: Progress = SILENT,
     journal: Journal | None = None,
 ) -> BackupResult:
-    """Copy what the plan names, read it back, and write the list at last. Running it again is harmless.
+    """Copy the files of the plan, read them back, and write the list last. Running it again is harmless.
 
-    Raises StorageFailed where a copy is not what was written; the list then still describes the backup before.
+    Raises StorageFailed where a copy differs from what was written; the list then describes the previous backup.
     """
     told = journal or Journal()
     begun = BackupList(plan.table, plan.table_id, plan.version, clock(), False)
     if plan.is_first and destination.put_if_absent(LIST_NAME, begun.to_bytes()) == Existed():
-        raise ConflictLost(f"another backup was begun at {destination.uri} meanwhile", code="backup.conflict")
+        raise ConflictLost(f"another backup to {destination.uri} was started in the meantime", code="backup.conflict")
     copied: list[BackedUp] = []
     read = partial(_read, storage, hint=plan.hint)
     contents = engine.run(read, plan.copies, at_once=at_once(storage, (file.size_bytes for file in plan.copies)))
@@ -219,7 +218,7 @@ def _read_hint(storage: Storage) -> bytes | None:
 
 
 def _read(storage: Storage, file: StoredFile, *, hint: bytes | None) -> bytes | None:
-    """The bytes of a file of the log; None for one that was cleaned up meanwhile."""
+    """Return the bytes of a log file; None for one that was cleaned up in the meantime."""
     if file.name == HINT_NAME:
         return hint
     try:
@@ -229,7 +228,7 @@ def _read(storage: Storage, file: StoredFile, *, hint: bytes | None) -> bytes | 
 
 
 def _judge(storage: Storage, backup: _Backup, hint: bytes | None, file: StoredFile, *, full: bool) -> _Judged:
-    """Compare a file with its copy: by size and time where that is enough, else by digest."""
+    """Compare a file with its copy, by size and time where that is sufficient, else by digest."""
     entry, copy = backup.entry(file.name), backup.files.get(file.name)
     is_there = copy is not None and (entry is None or copy.size_bytes == entry.size_bytes)
     is_hint = file.name == HINT_NAME
@@ -243,7 +242,7 @@ def _judge(storage: Storage, backup: _Backup, hint: bytes | None, file: StoredFi
     stored = _digest_of_copy(backup.storage, file.name) if entry is None or full else entry.sha256
     known = stored if entry is None else entry.sha256
     if digest(data) == known:
-        # The time that was first recorded stays: what made it later was a copy, no commit.
+        # The time first recorded is kept: a later one comes from a copy, not from a commit.
         modified_ms = file.modified_ms if entry is None or is_hint else min(entry.modified_ms, file.modified_ms)
         found = BackedUp(file.name, len(data), known, modified_ms)
         return _Judged(file, _Verdict.KEEP if is_there and stored == known else _Verdict.COPY, found)
@@ -253,7 +252,9 @@ def _judge(storage: Storage, backup: _Backup, hint: bytes | None, file: StoredFi
 
 
 def _was_unfinished(data: bytes, entry: BackedUp | None) -> bool:
-    """True if the copy is the beginning of a commit: a writer that can't create atomically was still at work."""
+    """Return True if the copy is a prefix of a commit, made while a writer without atomic creation was still
+    writing.
+    """
     return entry is not None and entry.size_bytes < len(data) and digest(data[: entry.size_bytes]) == entry.sha256
 
 
@@ -265,45 +266,45 @@ def _digest_of_copy(storage: Storage, name: str) -> str | None:
 
 
 def _require_apart(storage: Storage, destination: Storage) -> None:
-    """Raise UsageError where table and backup lie in each other: one would be lost with, or taken for, the other."""
+    """Raise UsageError where one of table and backup contains the other: they could be lost together or confused."""
     if is_inside(destination, storage) or is_inside(storage, destination):
         raise UsageError(
-            "a table and its backup can't lie in each other",
+            "a table and its backup cannot contain each other",
             code="usage.backup",
             facts={"table": storage.uri, "backup": destination.uri},
         )
 
 
 def _require_same_table(backup: _Backup, table_id: str | None, judged: Sequence[_Judged]) -> None:
-    """Raise Refused where the backup is of another table, or of another past of this one."""
+    """Raise Refused where the backup is of another table, or of another history of this one."""
     known = None if backup.listed is None else backup.listed.table_id
     commits = [found for found in judged if found.file.path.kind is LogFileKind.COMMIT]
     diverged = [found.file.path.version for found in commits if found.verdict is _Verdict.DIVERGED]
     facts = {"backup": backup.storage.uri}
-    # A table may get another id and keep its past.
+    # A table may get another id and keep its history.
     shares_a_commit = any(found.verdict is _Verdict.KEEP for found in commits)
     if known is not None and table_id is not None and known != table_id and not shares_a_commit:
         raise Refused(
             "the backup is of another table",
             code="backup.other-table",
-            facts={**facts, "its table id": known, "this table's id": table_id},
+            facts={**facts, "table id of the backup": known, "table id of this table": table_id},
         )
     if diverged:
         raise Refused(
-            f"commit {diverged[0]} of the log is another than in the backup",
+            f"commit {diverged[0]} of the log differs from the backup",
             code="backup.diverged",
             facts={
                 **facts,
                 "commits that differ": format_ranges(diverged),
-                "why": "commits never change: the log was damaged, or written anew",
-                "next": "log restore --replace mends a damaged log; another DEST keeps both",
+                "why": "commits never change; the log was damaged or rewritten",
+                "next": "log restore --replace repairs a damaged log; another DEST keeps both",
             },
             hint=f"deltacli log cat {{table}} {diverged[0]}",
         )
 
 
 def _write(destination: Storage, file: StoredFile, data: bytes) -> None:
-    """Write a copy; what became of it is found by reading it back."""
+    """Write a copy; the outcome is determined by reading it back."""
     path = log_location(file.name)
     destination.put(path, data, modified_ms=file.modified_ms)
 
@@ -312,7 +313,7 @@ def _verify(destination: Storage, copied: Sequence[BackedUp], engine: Engine, pr
     wrong = differing(destination, copied, engine, "verifying", progress)
     if wrong:
         raise StorageFailed(
-            f"{len(wrong)} of {len(copied)} copied files are not what was written",
+            f"{len(wrong)} of {len(copied)} copied files differ from what was written",
             code="backup.copy-differs",
             facts={"backup": destination.uri, "files": ", ".join(wrong[:_NAMED])},
         )

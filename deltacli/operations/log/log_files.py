@@ -1,4 +1,4 @@
-"""Everything in `_delta_log`, whatever it is, and what came with which version: for copying a log as a whole."""
+"""All files in `_delta_log` and their versions, for copying a log as a whole."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from deltacli.storage import Storage
 from deltacli.work.commits.reading import stream_commit
 
 _DEEPEST = 8
-"""Directories below each other; writers make one. Where links make circles it is enough, too."""
+"""Maximum depth of directories; writers create one. Also limits cycles of links."""
 
 _MOST_BYTES_READ = 256 << 20
-"""Of several files at a time; one may be larger. What a store creates it takes whole."""
+"""Bytes of several files at a time; a single one may be larger, because stores create files from one buffer."""
 
 _LEFTOVERS = (".tmp", ".probe")
 _COMMITS_LOOKED_AT = 20
@@ -38,7 +38,7 @@ class StoredFile(NamedTuple):
 
 
 class LogAmount(NamedTuple):
-    """How many files, and how large together."""
+    """The number of files and their total size."""
 
     files: int
     size_bytes: int
@@ -54,25 +54,25 @@ class LogAmount(NamedTuple):
 
 @dataclass(slots=True)
 class Journal:
-    """How far an execution has come, for whoever must tell when it ends early."""
+    """The progress of an execution, for the message of an interrupted run."""
 
     written: int = 0
 
 
 def digest(data: bytes) -> str:
-    """SHA-256, in hexadecimal."""
+    """Return the SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def log_location(name: str) -> str:
-    """Where a file of the log lies, relative to the table."""
+    """Return the path of a log file relative to the table."""
     return f"{LOG_DIRECTORY}/{name}"
 
 
 def list_whole_log(storage: Storage, *, progress: Progress = SILENT) -> dict[str, StoredFile] | None:
-    """List everything below `_delta_log` but what a killed writer left; None where there is no such directory.
+    """List all files below `_delta_log` except temporary files; None where there is no such directory.
 
-    What stands on top comes first: a checkpoint that is listed was written after its sidecars.
+    The top level is listed first, so the sidecars of a listed checkpoint exist already.
     """
     with progress.step("listing the log", unit="files") as step:
         try:
@@ -93,21 +93,21 @@ def _files_below(storage: Storage, directory: str, deeper: int, step: Step) -> I
 
 
 def at_once(storage: Storage, sizes: Iterable[int]) -> int:
-    """How many files of these sizes are read at a time: as many as help, while they fit into memory."""
+    """Return how many files of these sizes to read at a time, limited by memory."""
     return max(1, min(storage.capabilities.parallel_reads, _MOST_BYTES_READ // max(1, *sizes, 1)))
 
 
 def versioned(files: Iterable[StoredFile]) -> LogListing:
-    """The commits and complete checkpoints among files of a log."""
+    """Return the commits and complete checkpoints among files of a log."""
     return read_listing(
         make_log_file(file.name, file.size_bytes, file.modified_ms) for file in files if "/" not in file.name
     )
 
 
 def copying_order(file: StoredFile) -> tuple[int, int, int, str]:
-    """The key by which a log grows as it once did: whatever was copied so far is a log of its own.
+    """Return the sort key of the order in which a log grew, so that every prefix of a copy is a valid log.
 
-    What checkpoints need comes before them, a version's commit before what was made from it, and the hint at the end.
+    Sidecars come before checkpoints, the commit of a version before its other files, and the hint last.
     """
     path = file.path
     match path.kind:
@@ -123,7 +123,7 @@ def copying_order(file: StoredFile) -> tuple[int, int, int, str]:
 
 
 def find_table_id(storage: Storage) -> str | None:
-    """The id in the metaData of a table, also of one that can't be opened; None where nothing says it."""
+    """Return the id in the metaData of a table, also of one that cannot be opened; None where it is not found."""
     from deltacli.operations.table.handle import TableHandle
     from deltacli.operations.table.rebuild import read_snapshot
 

@@ -1,9 +1,9 @@
-"""`log restore`: puts back what a backup has and `_delta_log` lacks. Everything is compared before anything is written.
+"""`log restore`: restores files that `_delta_log` lacks from a backup. Compares all files before the first write.
 
-The order decides what a reader sees if the run is cut. First comes the newest commit: from then on the log's newest
-version is the final one, which either can't be rebuilt yet or is right, and never an older one that somebody might
-build upon. Second comes the commit that a writer at work would create next: who is first there wins, and if it is the
-writer, the first one is taken back. Then the rest, newest first; sidecars before checkpoints, and the hint at the end.
+The order determines what a reader sees after an interrupted run. The newest commit is written first: from then on the
+log's newest version is the final one, which either cannot be rebuilt yet or is correct. A writer can therefore not
+build on an older version. The second file is the commit that an active writer would create next. If that writer is
+faster, the first file is deleted again. The rest follows, newest first; sidecars before checkpoints, the hint last.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ _CHECKPOINTS = (LogFileKind.CLASSIC_CHECKPOINT, LogFileKind.MULTI_PART_CHECKPOIN
 
 
 class Action(StrEnum):
-    """What becomes of a file of the backup that the log does not hold like that."""
+    """The action for a file of the backup that the log lacks or has with other content."""
 
     ADD = "add"
     REPLACE = "replace"
     KEEP = "keep"
-    """The log has another file of that name, and keeps it."""
+    """The log has another file of that name, which is kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class RestoreItem:
-    """One file. `seen_sha256` is what lies in the log in its place."""
+    """One file. `seen_sha256` is the digest of the log's file of that name."""
 
     action: Action
     file: BackedUp
@@ -61,7 +61,7 @@ class RestoreItem:
 
     @property
     def version(self) -> int:
-        """The version in the file's name, -1 where it has none."""
+        """Return the version in the file's name, -1 where it has none."""
         return self.file.stored.path.version
 
     def as_json(self) -> dict[str, Any]:
@@ -70,9 +70,9 @@ class RestoreItem:
 
 @dataclass(frozen=True, slots=True)
 class RestorePlan:
-    """What a restore will do: `writes` in the order in which it will, and what stays as it is.
+    """The plan of a restore: `writes` in their order, and the files that are kept.
 
-    `claim` is the commit that a writer at work would create next, where the restore creates it, too.
+    `claim` is the commit that an active writer would create next, if the restore creates it.
     """
 
     table: str
@@ -87,12 +87,12 @@ class RestorePlan:
     claim: int | None
 
     def amount(self, action: Action) -> LogAmount:
-        """How many files this becomes of."""
+        """Return the number of files with this action."""
         items = (*self.writes, *self.kept)
         return LogAmount.of(item.file.size_bytes for item in items if item.action is action)
 
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
-        """The fields of the document `deltacli.log-restore` but its items."""
+        """Return the fields of the document `deltacli.log-restore` except its items."""
         known = {"tableId": self.listed.table_id, "version": self.listed.version}
         return {
             "backup": self.backup,
@@ -109,21 +109,21 @@ class RestorePlan:
         }
 
     def items(self) -> list[dict[str, Any]]:
-        """What is written, in its order, and what differs and is kept."""
+        """Return the files to write, in order, and those that differ and are kept."""
         return [item.as_json() for item in (*self.writes, *self.kept)]
 
 
 class _Relation(StrEnum):
-    """What the log has under the name of a file of the backup."""
+    """The log's file with the name of a file of the backup."""
 
     ABSENT = "absent"
     SAME = "same"
     OTHER = "other"
-    """Something else; of commits, one that somebody meant to be like that."""
+    """Other content; of a commit, a valid one."""
     TORN = "torn"
-    """A commit that can't be parsed, or that lacks its end."""
+    """A commit that cannot be parsed or is truncated."""
     BETTER = "better"
-    """A commit that the backup has only as a torn one."""
+    """A commit that is torn in the backup."""
 
 
 class _Compared(NamedTuple):
@@ -141,8 +141,8 @@ def plan_restore(
 ) -> RestorePlan:
     """Compare a log with its backup, and the backup with its digests.
 
-    Raises Unreadable for a backup that is none, or damaged, and Refused where it is of another table, or where the
-    result would not be one log.
+    Raises Unreadable for a missing or damaged backup, and Refused where it is of another table, or where the result
+    would mix two histories.
     """
     listed = _require_complete(source)
     require_writable(storage)
@@ -187,13 +187,13 @@ def _require_complete(source: Storage) -> BackupList:
     listed = read_list(source)
     if listed is None:
         raise Unreadable(
-            "there is no backup of a log",
+            "no backup of a log found",
             code="backup.list-missing",
             facts={"backup": source.uri, "needed": LIST_NAME},
         )
     if not listed.is_complete:
         raise Unreadable(
-            "the backup was never finished",
+            "the backup is incomplete",
             code="backup.unfinished",
             facts={"backup": source.uri, "begun": format_timestamp(listed.taken_ms), "of": listed.table},
         )
@@ -201,21 +201,22 @@ def _require_complete(source: Storage) -> BackupList:
 
 
 def require_real_directories(storage: Storage, names: Iterable[str]) -> None:
-    """Raise Refused where a directory inside the log, in which a file of the backup would be written, is a link: the
-    list of a backup may come from anybody, and the file would land where the link leads.
+    """Raise Refused where a directory to write to inside the log is a link.
+
+    The list of a backup is not trusted, and a file would be written to the target of the link.
     """
     for directory in sorted({name.rpartition("/")[0] for name in names} - {""}):
         if has_link(storage, LOG_DIRECTORY, directory):
             raise Refused(
-                f"{directory} in the log is a symbolic link or lies behind one: files are not restored through links",
+                f"{directory} in the log is or is below a symbolic link; files are not restored through links",
                 code="restore.link",
                 facts={"table": storage.uri, "directory": log_location(directory)},
-                hint="replace the link by a directory, then restore again",
+                hint="replace the link with a directory, then restore again",
             )
 
 
 def _compare(storage: Storage, source: Storage, present: Mapping[str, StoredFile], file: BackedUp) -> _Compared:
-    """Look at what the log has under a name; a commit is always read, others only where size or time differ."""
+    """Compare the log's file of a name; a commit is always read, other files only where size or time differ."""
     found = present.get(file.name)
     is_commit = file.stored.path.kind is LogFileKind.COMMIT
     if found is None:
@@ -233,7 +234,7 @@ def _compare(storage: Storage, source: Storage, present: Mapping[str, StoredFile
 
 
 def _relation_of_commits(source: Storage, file: BackedUp, data: bytes) -> _Relation:
-    """Tell a commit of another past from damage, here or in the backup."""
+    """Distinguish a commit of another history from damage in the log or in the backup."""
     if not _is_sound(data, file.name):
         return _Relation.TORN
     try:
@@ -246,7 +247,7 @@ def _relation_of_commits(source: Storage, file: BackedUp, data: bytes) -> _Relat
 
 
 def _is_sound(data: bytes, name: str) -> bool:
-    """True for a commit that holds actions, each of which can be parsed."""
+    """Return True for a commit with actions that can all be parsed."""
     try:
         return len(read_actions(data, name)) > 0
     except CommitCorrupt:
@@ -256,8 +257,8 @@ def _is_sound(data: bytes, name: str) -> bool:
 def _require_same_table(
     storage: Storage, source: Storage, listed: BackupList, compared: Sequence[_Compared], *, is_empty: bool
 ) -> None:
-    """Raise Refused for the backup of another table. A table may get another id and keep its past; an empty log is
-    nobody's.
+    """Raise Refused for the backup of another table. A table may get another id and keep its history; an empty log
+    matches any backup.
     """
     if is_empty or listed.table_id is None:
         return
@@ -268,32 +269,32 @@ def _require_same_table(
         raise Refused(
             "the backup is of another table",
             code="backup.other-table",
-            facts={"backup": source.uri, "its table id": listed.table_id, "this table's id": table_id},
+            facts={"backup": source.uri, "table id of the backup": listed.table_id, "table id of this table": table_id},
         )
 
 
 def _require_one_past(source: Storage, compared: Sequence[_Compared], *, replace: bool) -> None:
-    """Raise Refused where a commit of the log is another than the backup's: all that came after it may be, too.
+    """Raise Refused where a commit of the log differs from the backup's, because all later ones may differ, too.
 
-    With `replace` a commit that can't be parsed is damage, and no other past.
+    With `replace` a commit that cannot be parsed counts as damage, not as another history.
     """
     commits = [found for found in compared if found.is_commit]
     sound = sorted(found.file.stored.path.version for found in commits if found.relation is _Relation.OTHER)
     torn = sorted(found.file.stored.path.version for found in commits if found.relation is _Relation.TORN)
     if sound:
         raise Refused(
-            f"commit {sound[0]} of the log is another than in the backup: they went different ways",
+            f"commit {sound[0]} of the log differs from the backup: their histories have diverged",
             code="restore.diverged",
             facts={
                 "backup": source.uri,
                 "commits that differ": format_ranges(sound),
-                "why": "a mixture of both would be a table that never was",
+                "why": "a mixture of both would be a state that never existed",
             },
             hint=f"deltacli log cat {{table}} {sound[0]}",
         )
     if torn and not replace:
         raise Refused(
-            f"commit {torn[0]} of the log is damaged, and the backup has it whole",
+            f"commit {torn[0]} of the log is damaged; the backup has it intact",
             code="restore.damaged",
             facts={"backup": source.uri, "damaged commits": format_ranges(torn), "to replace them": "--replace"},
         )
@@ -307,8 +308,8 @@ def _item(storage: Storage, found: _Compared, *, replace: bool) -> RestoreItem:
 
 
 def _without_wrong_checkpoints(source: Storage, items: list[RestoreItem]) -> list[RestoreItem]:
-    """Keep the log's own checkpoint where that of the backup can't be read or contradicts the commits of the backup:
-    replacing it could destroy the one that was repaired.
+    """Keep the log's own checkpoint where that of the backup cannot be read or contradicts the backup's commits,
+    because the log's one may have been repaired.
     """
     replaced = {item.file.name for item in items if item.action is Action.REPLACE and _group_of(item) == "checkpoint"}
     wrong = _wrong_checkpoints(source, replaced) if replaced else set()
@@ -316,9 +317,9 @@ def _without_wrong_checkpoints(source: Storage, items: list[RestoreItem]) -> lis
 
 
 def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
-    """Which files of a backup belong to a checkpoint that can't be read, or that differs from what older files of the
-    backup say. Raises what reading the backup raises: what could not be compared for want of memory, or by a fault of
-    the store, may be wrong.
+    """Return the files of checkpoints that cannot be read or that differ from older files of the backup.
+
+    Raises what reading the backup raises, because a checkpoint that could not be compared may be wrong.
     """
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
     from deltacli.operations.table.handle import TableHandle
@@ -340,7 +341,7 @@ def _wrong_checkpoints(source: Storage, names: set[str]) -> set[str]:
 
 
 def _is_hint(storage: Storage) -> bool:
-    """True if the log's own hint can be believed: whoever wrote it knew the log better than an older backup does."""
+    """Return True if the log's own hint is valid: it is then newer than that of the backup."""
     try:
         return isinstance(read_hint(storage.read(log_location(HINT_NAME))), Hint)
     except FileMissing:
@@ -348,30 +349,32 @@ def _is_hint(storage: Storage) -> bool:
 
 
 def _require_readable(before: LogListing, after: Sequence[StoredFile]) -> None:
-    """Raise Refused where a log that can be read would no longer be, because the backup has holes itself."""
+    """Raise Refused where a readable log would become unreadable, because the backup has gaps."""
     now = versioned({file.name: file for file in after}.values())
     if before.newest_version not in before.reconstructable or now.newest_version in now.reconstructable:
         return
     raise Refused(
-        f"the table could no longer be read: version {now.newest_version} of the backup can't be rebuilt either",
+        f"the table would become unreadable: version {now.newest_version} of the backup cannot be rebuilt either",
         code="restore.gap",
-        facts={"now": f"version {before.newest_version}", "commits then": format_ranges(now.commits)},
+        facts={"now": f"version {before.newest_version}", "commits after": format_ranges(now.commits)},
     )
 
 
 def _require_sound(source: Storage, writes: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
-    """Raise Unreadable where a file that would be written is not what the list says."""
+    """Raise Unreadable where a file to write differs from its entry in the list."""
     wrong = differing(source, [item.file for item in writes], engine, "checking the backup", progress)
     if wrong:
         raise Unreadable(
-            f"the backup is damaged: {len(wrong)} of {len(writes)} files are not what its list says",
+            f"the backup is damaged: {len(wrong)} of {len(writes)} files differ from its list",
             code="backup.damaged",
             facts={"backup": source.uri, "files": ", ".join(wrong[:_NAMED])},
         )
 
 
 def _safe_order(writes: Sequence[RestoreItem], before: LogListing) -> tuple[list[RestoreItem], int | None]:
-    """The order in which a cut leaves a log that reads as before, as after, or not at all; and the claimed commit."""
+    """Return the claimed commit and an order of writes in which an interrupted log reads as before, as after, or
+    not.
+    """
     by_kind = defaultdict[str, list[RestoreItem]](list)
     for item in sorted(writes, key=lambda item: (-item.version, item.file.name)):
         by_kind[_group_of(item)].append(item)
@@ -384,7 +387,7 @@ def _safe_order(writes: Sequence[RestoreItem], before: LogListing) -> tuple[list
     above = max([newest, *(item.version for item in tail)])
     newer = [item for item in by_kind["checkpoint"] if item.version > above]
     older = [item for item in by_kind["checkpoint"] if item.version <= above]
-    # Where the newest version has no commit, its checkpoint is what makes the log's newest version the final one.
+    # Where the newest version has no commit, its checkpoint makes the log's newest version the final one.
     start = [*by_kind["sidecar"], *newer, *commits] if newer else [*commits, *by_kind["sidecar"]]
     return [*start, *by_kind["other"], *older, *by_kind["hint"]], newest + 1 if claimed else None
 

@@ -1,4 +1,4 @@
-"""The files that the commits of a log name: adds, removes and change data, in columns. Spec: Actions."""
+"""Files named by the commits of a log: adds, removes and change data, in columns. Spec: Actions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS_HELD = 65_536
 def named_files(
     table: TableHandle, listing: LogListing, faults: list[CommitCorrupt], metadata: list[Action]
 ) -> Iterator[FileReferences]:
-    """What the commits of the log name, newest first; commits that can't be read are told in `faults`."""
+    """Yield the files named by the commits of the log, newest first; unreadable commits are added to `faults`."""
     commits = [listing.commits[version] for version in sorted(listing.commits)]
     sound = [file for file in commits if file.size_bytes]
     for empty in (file for file in commits if not file.size_bytes):
@@ -41,7 +41,7 @@ def named_files(
 
 def _empty(file: LogFile) -> CommitCorrupt:
     return CommitCorrupt(
-        f"commit {file.version} is empty: a torn write, to be looked at first",
+        f"commit {file.version} is empty, which indicates an interrupted write; repair it first",
         code="commit.empty",
         facts={"file": file.name},
         hint="deltacli validate {table}",

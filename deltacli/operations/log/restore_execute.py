@@ -1,4 +1,4 @@
-"""Carrying out a restore: each file is created once, compared where somebody was first, and read back at the end."""
+"""Executing a restore: each file is created once, compared where another writer was first, and read back at the end."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def execute_restore(
     progress: Progress = SILENT,
     journal: Journal | None = None,
 ) -> None:
-    """Write what the plan names, in its order. Planning and running it again goes on where a run was cut.
+    """Write the files of the plan in order. Planning and running it again continues an interrupted run.
 
-    Raises ConflictLost where another writer made a commit that the backup has, or between those that it has.
+    Raises ConflictLost where another writer created a commit that the backup has, or one between those that it has.
     """
     require_real_directories(storage, [item.file.name for item in plan.writes])
     told = journal or Journal()
@@ -52,7 +52,7 @@ def _read(source: Storage, item: RestoreItem) -> bytes:
     data = source.read(log_location(item.file.name))
     if digest(data) != item.file.sha256:
         raise Unreadable(
-            f"{item.file.name} of the backup was written again while it was read",
+            f"{item.file.name} of the backup was changed while it was read",
             code="backup.damaged",
             facts={"backup": source.uri},
         )
@@ -60,7 +60,7 @@ def _read(source: Storage, item: RestoreItem) -> bytes:
 
 
 def _write(plan: RestorePlan, storage: Storage, item: RestoreItem, data: bytes, written: Sequence[RestoreItem]) -> bool:
-    """Put one file in place; False where another writer's stays."""
+    """Write one file; return False where another writer's file is kept."""
     path, modified_ms = log_location(item.file.name), item.file.modified_ms
     if item.action is Action.REPLACE:
         found = _digest_of(storage, path)
@@ -83,21 +83,21 @@ def _write(plan: RestorePlan, storage: Storage, item: RestoreItem, data: bytes, 
 
 
 def _give_way(plan: RestorePlan, storage: Storage, item: RestoreItem, written: Sequence[RestoreItem]) -> bool:
-    """Leave another writer's file as it is; of a commit, stop.
+    """Keep another writer's file; stop if it is a commit.
 
-    Where it is the commit right after those that were there, the one file that was put above it is taken back: the log
-    is then the other writer's, as if nothing had been begun.
+    If it is the commit right after the existing ones, the one file written above it is deleted again. The log is then
+    as if the restore had not been started.
     """
     if item.file.stored.path.kind is not LogFileKind.COMMIT:
         return False
-    facts = {"commit": str(item.version), "restored before": f"{len(written)} files"}
+    facts = {"commit": str(item.version), "already restored": f"{len(written)} files"}
     if item.version == plan.claim and len(written) == 1:
         above = log_location(written[0].file.name)
         ours = _digest_of(storage, above) == written[0].file.sha256
         outcomes = dict(storage.delete_many([above])) if ours else {}
-        facts["taken back"] = f"{written[0].file.name}: {type(outcomes.get(above)).__name__.lower()}"
+        facts["deleted again"] = f"{written[0].file.name}: {type(outcomes.get(above)).__name__.lower()}"
     raise ConflictLost(
-        f"another writer made commit {item.version} meanwhile: nothing more was restored",
+        f"another writer created commit {item.version} in the meantime; no further files were restored",
         code="restore.conflict",
         facts=facts,
         hint="deltacli history {table}",
@@ -112,19 +112,19 @@ def _digest_of(storage: Storage, path: str) -> str | None:
 
 
 def _verify(storage: Storage, written: Sequence[RestoreItem], engine: Engine, progress: Progress) -> None:
-    # A hint may have been moved on by another writer since.
+    # Another writer may have updated the hint since.
     expected = [item.file for item in written if item.file.name != HINT_NAME]
     wrong = differing(storage, expected, engine, "verifying", progress)
     if wrong:
         raise StorageFailed(
-            f"{len(wrong)} of {len(written)} restored files are not what was written",
+            f"{len(wrong)} of {len(written)} restored files differ from what was written",
             code="restore.copy-differs",
             facts={"files": ", ".join(wrong[:_NAMED])},
         )
 
 
 def _require_alone(plan: RestorePlan, storage: Storage) -> None:
-    """Raise ConflictLost where another writer put a commit between those of the backup."""
+    """Raise ConflictLost where another writer created a commit between those of the backup."""
     restored = [item.version for item in plan.writes if item.file.stored.path.kind is LogFileKind.COMMIT]
     last = max(restored, default=-1)
     if last <= plan.newest_before:
@@ -133,8 +133,8 @@ def _require_alone(plan: RestorePlan, storage: Storage) -> None:
     others = [v for v in now if plan.newest_before < v < last and commit_name(v) not in plan.listed.files]
     if others:
         raise ConflictLost(
-            f"another writer made commit {others[0]} while the log was restored around it",
+            f"another writer created commit {others[0]} between the restored ones",
             code="restore.conflict",
-            facts={"its commits": format_ranges(others)},
+            facts={"commits of the other writer": format_ranges(others)},
             hint="deltacli validate {table}",
         )

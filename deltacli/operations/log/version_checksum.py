@@ -1,4 +1,4 @@
-"""`log crc`: the checksum file of a version, written where it is missing, compared where it is there.
+"""`log crc`: write the checksum file of a version, or compare an existing one.
 
 Spec: Version Checksum File.
 """
@@ -29,7 +29,7 @@ _MAX_BYTES = 256 << 20
 
 
 class ChecksumStatus(StrEnum):
-    """What became of the checksum file of a version."""
+    """The outcome for the checksum file of a version."""
 
     WRITTEN = "written"
     MISSING = "missing"
@@ -41,7 +41,7 @@ class ChecksumStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ChecksumReport:
-    """One checksum file; `differences` are (field, in the file, in the log)."""
+    """One checksum file; `differences` are (field, value in the file, value in the log)."""
 
     version: int
     path: str
@@ -51,7 +51,7 @@ class ChecksumReport:
     differences: tuple[tuple[str, object, object], ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.log-crc`, without the envelope."""
+        """Return the document `deltacli.log-crc`, without the envelope."""
         return {
             "version": self.version,
             "path": self.path,
@@ -62,15 +62,15 @@ class ChecksumReport:
 
 
 def checksum_path(version: int) -> str:
-    """Below the table."""
+    """Return the path relative to the table."""
     return f"{LOG_DIRECTORY}/{version:020d}.crc"
 
 
 def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run: bool = False) -> ChecksumReport:
     """Compare the checksum file of a version with its state, or write it where there is none; an existing one is never
-    touched.
+    changed.
 
-    Raises Refused where the version has no commit file or needs a writer feature that deltacli does not know, or where
+    Raises Refused where the version has no commit file or needs an unknown writer feature, or where
     the log contradicts itself (`crc.not-proven`, `crc.ict`); StorageFailed and NoAtomicCreate; and what
     `read_snapshot` raises.
     """
@@ -86,7 +86,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
     require_writable(snapshot.protocol, version)
     if version not in snapshot.listing.commits:
         raise Refused(
-            f"version {version} has no commit file: a checksum is written after its commit, never without",
+            f"version {version} has no commit file; a checksum is written only for an existing commit",
             code="crc.without-commit",
             hint="deltacli validate {table}",
         )
@@ -97,7 +97,7 @@ def check_or_write_checksum(table: TableHandle, version: int | None, *, dry_run:
     match table.storage.put_if_absent(path, data):
         case Created():
             return ChecksumReport(version, path, ChecksumStatus.WRITTEN, fields)
-        case Existed():  # another writer was faster: what counts is what it says
+        case Existed():  # another writer was faster: compare its file
             pass
         case Unknown(cause):
             if table.storage.read_range(path, 0, _MAX_BYTES) != data:
@@ -111,7 +111,7 @@ def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[
     is_stamped = "inCommitTimestampOpt" in computed
     if not is_stamped and has_in_commit_timestamps(snapshot.protocol, snapshot.metadata):
         raise Refused(
-            f"commit {snapshot.version} has no in-commit timestamp, which its checksum must repeat",
+            f"commit {snapshot.version} has no in-commit timestamp, which its checksum needs",
             code="crc.ict",
             hint="deltacli validate {table} --select 'ict.*'",
         )
@@ -121,18 +121,18 @@ def _require_provable(table: TableHandle, snapshot: Snapshot, computed: Mapping[
 
 
 def _encode(computed: dict[str, Any]) -> bytes:
-    """The bytes of a checksum file. Raises CommitCorrupt for a value that no such file can hold."""
+    """Return the bytes of a checksum file. Raises CommitCorrupt for a value that such a file cannot represent."""
     for field, value in computed.items():
         if (odd := next(_beyond_64_bits(value), None)) is not None:
             raise wrong_type(field, str(odd), "the state")
     try:
         return orjson.dumps(computed)
-    except TypeError as fault:  # half a surrogate pair
+    except TypeError as fault:  # a lone surrogate
         raise wrong_type("a text", str(fault), "the state") from fault
 
 
 def _beyond_64_bits(value: object) -> Iterator[int]:
-    """Yield the integers below a value that 64 bits do not hold."""
+    """Yield the integers in a value that exceed 64 bits."""
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             yield value
@@ -142,7 +142,7 @@ def _beyond_64_bits(value: object) -> Iterator[int]:
 
 
 def compute_checksum(snapshot: Snapshot) -> dict[str, Any]:
-    """Every field that can be computed exactly from a state."""
+    """Return every field that can be computed exactly from a state."""
     files, _ = snapshot.counts()
     found: dict[str, Any] = {
         "tableSizeBytes": files.size_bytes,
@@ -198,7 +198,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def _for_a_document(value: object) -> object:
-    """Return a value as it is, or as a sentence where JSON cannot hold it."""
+    """Return a value unchanged, or a description where JSON cannot represent it."""
     try:
         orjson.dumps(value)
     except TypeError:
@@ -210,8 +210,8 @@ def _for_a_document(value: object) -> object:
 
 
 def _comparable(document: Mapping[str, Any]) -> dict[str, object]:
-    """Return the fields of a checksum as values that are equal where they mean the same; a field of another type than
-    it must have stays as it is, and so differs.
+    """Return the fields of a checksum normalized so that equivalent values are equal; a field of a wrong type is
+    unchanged and therefore differs.
     """
     found: dict[str, object] = {}
     for name, value in document.items():
@@ -231,7 +231,7 @@ def _action(read: Callable[[Any, str], object]) -> Callable[[object], object]:
 
 
 def _rows(key: str) -> Callable[[object], object]:
-    """Return a function that sorts rows by a field, without their null fields."""
+    """Return a function that sorts rows by a field and drops their null fields."""
 
     def parse(value: object) -> object:
         if not isinstance(value, list) or not all(isinstance(row, dict) for row in value):

@@ -1,7 +1,8 @@
 """Reading the changes between versions, row by row: from change data files, else from what commits add and remove.
 
-A commit with change data files says all of its changes there. In any other, rows of added files came in and rows of
-removed files went, and where a file only got another deletion vector, the rows by which the vectors differ.
+A commit with change data files has all of its changes there. In any other commit, the rows of added files are inserts
+and the rows of removed files are deletes. Where a file only got another deletion vector, the changes are the rows by
+which the vectors differ.
 Spec: Add CDC File; Change Data Files; Reader Requirements for AddCDCFile.
 """
 
@@ -56,7 +57,7 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 class ChangeType(StrEnum):
-    """What happened to a row, where it is concluded from files; change data files also know images of updates."""
+    """The types of changes derived from files; change data files also have images of updates."""
 
     INSERT = "insert"
     DELETE = "delete"
@@ -65,9 +66,9 @@ class ChangeType(StrEnum):
 class Changes:
     """The changes of rows from one version to another, both included, as batches of Arrow, in the order of versions.
 
-    The columns are those of the last version; files of older ones are read as this version has them. Raises
-    DataUnreadable, naming file and version, also for a file that vacuum has deleted, and at once Unreadable
-    (`typewidening.*`) where no reader may read the last version.
+    The columns are those of the last version, also for files of older versions. Raises DataUnreadable, naming file and
+    version, also for a file that vacuum has deleted, and immediately Unreadable (`typewidening.*`) where no reader may
+    read the last version.
     """
 
     def __init__(
@@ -86,13 +87,13 @@ class Changes:
         if limit is not None and limit < 0:
             raise UsageError(f"limit {limit} is negative")
         if to_version is not None and to_version < from_version and not is_empty:
-            raise UsageError(f"the changes end at version {to_version}, before they begin at version {from_version}")
+            raise UsageError(f"the range ends at version {to_version}, before its begin at version {from_version}")
         self._table = table
         self._end = read_snapshot(table, version=to_version)
         self.from_version, self.to_version = from_version, self._end.version
         require_readable_rows(self._end.config, self._end.version)
         self._listing = list_log(table.storage, progress=table.progress)
-        # A poller asks for the version after the one that it has seen: there may be nothing new yet.
+        # A poller asks for the version after the last one it has read, which may not exist yet.
         self._is_empty = is_empty or (to_version is None and from_version == self.to_version + 1)
         if not self._is_empty:
             _require_commits(self._listing, from_version, self.to_version)
@@ -103,7 +104,7 @@ class Changes:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The last version, whose columns these are."""
+        """The last version, whose columns are used."""
         return self._end
 
     @property
@@ -118,16 +119,16 @@ class Changes:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader must know of the changes, once they have been iterated over."""
+        """Return notes on the changes; complete after the iteration."""
         if self._is_empty:
-            span = f"it begins with {self.from_version} and ends with {self.to_version}"
-            return (f"no version lies in the range: {span}",)
+            span = f"from {self.from_version} to {self.to_version}"
+            return (f"no version is in the range {span}",)
         if not self._unrecorded:
             return ()
         first, last = self._unrecorded[0], self._unrecorded[-1]
         versions = f"version {first}" if first == last else f"versions {first} to {last}"
-        text = f"{versions}: {ENABLED} is not true, so changes are those of whole files"
-        return (f"{text}: a row that a rewrite carried over is a delete and an insert",)
+        text = f"{versions}: {ENABLED} is not true, so changes are derived from whole files"
+        return (f"{text}; a row that a rewrite copied is a delete and an insert",)
 
     def __iter__(self) -> Iterator[pyarrow.RecordBatch]:
         return named_items(first_rows(self._batches(), self._limit), self._table.name)
@@ -137,7 +138,7 @@ class Changes:
         return f"Changes({without_secrets(self._table.uri)!r}, {span})"
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
-        """Return the changes as a reader, which reads while it is read from."""
+        """Return the changes as a streaming reader."""
         return reader_of(self.schema, self)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -179,11 +180,11 @@ def read_range(
 
 
 def _select(schema: StructType, columns: Sequence[str] | None, where: str | None) -> Selection:
-    """The columns asked for, then those that tell the change."""
+    """Return the requested columns, then those that describe the change."""
     ours = {column.name for column in CHANGE_COLUMNS}
     if taken := [column.name for column in schema.fields if column.name.lower() in ours]:
         raise UsageError(
-            f"the table has a column {taken[0]}, which is the name of a column of changes",
+            f"the column {taken[0]} of the table has the name of a change column",
             code="usage.column",
             hint="deltacli read {table} --version …   # the rows of a version",
         )
@@ -193,7 +194,7 @@ def _select(schema: StructType, columns: Sequence[str] | None, where: str | None
 
 
 def _require_commits(listing: LogListing, first: int, last: int) -> None:
-    """Raise VersionAbsent unless the commit of each version is there."""
+    """Raise VersionAbsent unless the commit of each version exists."""
     if first > last:
         raise VersionAbsent(
             f"version {first} does not exist: the newest is {last}",
@@ -205,31 +206,31 @@ def _require_commits(listing: LogListing, first: int, last: int) -> None:
         return
     later = [version for version in listing.commits if version > missing]
     raise VersionAbsent(
-        f"the commit of version {missing} is not in the log any more, so its changes are not known",
+        f"the commit of version {missing} is no longer in the log, so its changes are not known",
         facts={"commits": ", ".join(f"{run[0]}-{run[1]}" for run in listing.commit_runs)},
         hint=f"deltacli changes {{table}} --from {min(later)}" if later else "deltacli history {table}",
     )
 
 
 class Commit(NamedTuple):
-    """One commit: its changes of data, as found, and how its files are read: by the schema of the last version, with
-    what partitioned the table then.
+    """One commit: its changes of data, and how its files are read: by the schema of the last version, with the
+    partition columns of the commit's version.
     """
 
     version: int
     time_ms: int
     before: TableConfiguration
-    """How the files are read that it removes."""
+    """How the files that it removes are read."""
     config: TableConfiguration
     is_recorded: bool
-    """True if writers must record changes that are more than whole files."""
+    """Return True if writers must record changes other than those of whole files."""
     adds: list[Action]
     removes: list[Action]
     change_files: list[Action]
 
     @property
     def is_of_whole_files(self) -> bool:
-        """True if its changes are concluded from files that may repeat rows as they were."""
+        """Return True if its changes are derived from files that may contain unchanged rows."""
         return bool(self.adds and self.removes) and not self.change_files and not self.is_recorded
 
 
@@ -267,7 +268,7 @@ def read_commits(table: TableHandle, listing: LogListing, end: Snapshot, first: 
 
 
 def _require_representable(time_ms: int, version: int, name: str) -> None:
-    """Raise CommitCorrupt where the time of a commit has no place in `_commit_timestamp`."""
+    """Raise CommitCorrupt where the time of a commit does not fit `_commit_timestamp`."""
     if not is_representable(time_ms):
         raise CommitCorrupt(
             f"{name}: the in-commit timestamp of version {version} does not fit 64 bits in microseconds",
@@ -278,7 +279,7 @@ def _require_representable(time_ms: int, version: int, name: str) -> None:
 
 
 def _read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfiguration:
-    """The last version's schema, with the columns that partitioned the table then."""
+    """Return the last version's schema, with the partition columns of the commit's version."""
     assert now.schema is not None
     assert now.metadata is not None
     logical = {now.physical_name(column): column.name for column in now.schema.fields}
@@ -287,7 +288,7 @@ def _read_as(now: TableConfiguration, then: TableConfiguration) -> TableConfigur
 
 
 def changed_files(table: TableHandle, commit: Commit, needed: Sequence[StructField]) -> Iterator[DataFile]:
-    """Yield what is read of a commit: each file with the change that its rows are."""
+    """Yield the files to read of a commit, each with the type of change of its rows."""
     if commit.change_files:
         yield from _marked(commit, None, _files(commit, "cdc", commit.change_files, needed))
         return
@@ -325,7 +326,7 @@ def _files(commit: Commit, kind: str, actions: Sequence[Action], needed: Sequenc
 
 
 def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]) -> Iterator[DataFile]:
-    """Files with the columns that tell the change; of change data files each row tells its own."""
+    """Return files with the columns that describe the change; rows of change data files have their own type."""
     import pyarrow as pa
 
     constants = {
@@ -339,7 +340,7 @@ def _marked(commit: Commit, change: ChangeType | None, files: Iterable[DataFile]
 
 
 def _with_partition_values(table: TableHandle, commit: Commit, removes: list[Action]) -> list[Action]:
-    """Removes with a value for each partition column: what they lack is null, or stands in the add before."""
+    """Return removes with a value for each partition column: a missing one is null, or taken from the earlier add."""
     names = tuple(commit.before.partition_columns)
     lacking = [remove for remove in removes if lacking_values(remove, names)]
     if not lacking:
@@ -350,7 +351,7 @@ def _with_partition_values(table: TableHandle, commit: Commit, removes: list[Act
 
 
 def _values_of_adds(table: TableHandle, version: int, paths: set[str]) -> dict[str, Any]:  # Any: partition values
-    """The partition values of live files of a version, by canonical path."""
+    """Return the partition values of live files of a version, by canonical path."""
     if not paths or version < 0:
         return {}
     import pyarrow as pa
@@ -363,7 +364,7 @@ def _values_of_adds(table: TableHandle, version: int, paths: set[str]) -> dict[s
         return dict(zip(map(canonical, found.column("path").to_pylist()), maps, strict=True))
 
     known: dict[str, Any] = {}
-    with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: what removes say themselves is all there is
+    with suppress(VersionAbsent, LogIncomplete):  # the log may begin here: only the values in the removes are available
         for found in read_snapshot(table, version=version).map_actions("add", values_of):
             known |= found
     return known

@@ -1,4 +1,4 @@
-"""Adds on their way into columns: those of many commits together, as long as one regime is in force."""
+"""Conversion of adds to columns: those of many commits together, as long as the table's configuration is the same."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HALF_KNOWN = TableConfiguration()
 
 
 class FileRows:
-    """Collects adds and shows them to the checks, some ten thousand at a time."""
+    """Collects adds and passes them to the checks, some ten thousand at a time."""
 
     def __init__(self, engine: Engine, collector: Collector, now_ms: int, uri: str) -> None:
         self._engine = engine
@@ -45,7 +45,7 @@ class FileRows:
             return
         config = commit.after
         if config.protocol is None or config.metadata is None:
-            config = _HALF_KNOWN  # half of it would mislead: names may be physical or logical
+            config = _HALF_KNOWN  # without metadata it is not known whether names are physical or logical
         if self._config is not config or self._clustering != clustering:
             self._make_view()
             self._config, self._clustering = config, clustering
@@ -60,7 +60,7 @@ class FileRows:
                 self._make_view()
 
     def flush(self) -> None:
-        """Show what was collected."""
+        """Pass the collected adds to the checks."""
         self._make_view()
         self.reconcile()
 
@@ -85,13 +85,13 @@ class FileRows:
     def show(
         self, rows: pyarrow.RecordBatch, config: TableConfiguration, path: str, version: int, clustering: str | None
     ) -> None:
-        """Show adds of a checkpoint."""
+        """Pass adds of a checkpoint to the checks."""
         if self._is_needed and rows.num_rows:
             view = FilesView(rows, config, None, None, path, version, self._now_ms, clustering, uri=self._uri)
             self._show(view)
 
     def reconcile(self) -> None:
-        """Judge what is waiting, several views at a time, and take what is found in their order."""
+        """Run the checks on the pending views, several at a time, and collect the findings in order."""
         waiting, self._waiting = self._waiting, []
         for findings in self._engine.run(self._judge, waiting):
             self._collector.take(findings)
@@ -105,7 +105,7 @@ class FileRows:
         return self._collector.findings_of(view, view.place(0))
 
     def _show_one_by_one(self, adds: list[Action], versions: list[int], lines: list[int]) -> None:
-        """Find the rows that Arrow can't take, report them, and show the others."""
+        """Report the rows that Arrow cannot represent, and pass the others to the checks."""
         kept: list[int] = []
         for position, add in enumerate(adds):
             try:
@@ -123,7 +123,7 @@ class FileRows:
 
 
 def _with_plain_tags(add: Action) -> Action:
-    """An add whose tags hold strings alone; others are a matter of `action.tags-null-value`."""
+    """Return an add with string tags only; other tags are reported by `action.tags-null-value`."""
     tags = add.get("tags")
     if not tags or all(type(value) is str for value in tags.values()):
         return add

@@ -1,4 +1,4 @@
-"""Which data files a run of `validate` looks into: all, a sample, or those that a condition keeps."""
+"""Selection of the data files that `validate` opens: all, a sample, or those that a condition selects."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class FileSelection:
-    """`share`: how much of the files is looked at, 1 for all, and one file at least; which ones depends on their paths
-    and on `salt` alone.
-    `predicate`: only files that may hold rows which it keeps, by their partition values and statistics.
+    """`share`: the share of files to check, 1 for all, at least one file; the choice depends only on paths and `salt`.
+    `predicate`: only files that may contain matching rows, by their partition values and statistics.
     """
 
     share: float = 1.0
@@ -28,11 +27,11 @@ class FileSelection:
 
     @property
     def limits(self) -> bool:
-        """True unless all files are looked at."""
+        """Return True unless all files are checked."""
         return self.share < 1 or self.predicate is not None
 
     def of(self, live: LiveAdds, config: TableConfiguration) -> LiveAdds:
-        """Those of some live files that are looked at."""
+        """Return the live files to check."""
         if not self.limits or not live.adds.num_rows:
             return live
         rows = list(range(live.adds.num_rows))
@@ -47,7 +46,7 @@ class FileSelection:
         return live.take(rows)
 
     def sample(self, paths: Sequence[str]) -> list[int]:
-        """The places of those paths that the sample has, ascending."""
+        """Return the indices of the sampled paths, ascending."""
         by_chance = sorted(range(len(paths)), key=lambda place: self._digest(paths[place]))
         return sorted(by_chance[: ceil(len(paths) * self.share)])
 

@@ -1,4 +1,4 @@
-"""How the live files of a version are laid out: their sizes in classes, and the bytes of each partition."""
+"""The layout of the live files of a version: their sizes in classes, and the bytes of each partition."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
 
 SMALL_FILE_BYTES = 16 << 20
-"""Below this a query spends more on opening a file than on reading it."""
+"""Size in bytes below which opening a file takes longer than reading it."""
 
 MOST_FILES = 500_000
-"""Above this the sizes are not looked at: they take a second pass over the files."""
+"""Number of files above which sizes are not examined, because they take a second pass over the files."""
 
 _CLASS_LIMITS = tuple(1 << power for power in range(10, 37, 2))
 _PAIR, _VALUE = "\x1f", "\x1e"
-"""What separates the values of a partition, and a value from its column, while they are one text."""
+"""Separators of partition values, and of a value from its column, in the text of a partition."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class FileLayout:
     partition_bytes: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: FileLayout) -> None:
-        """Take in the counts of another batch."""
+        """Add the counts of another batch."""
         self.files_by_class.update(other.files_by_class)
         self.small_files += other.small_files
         self.small_bytes += other.small_bytes

@@ -44,14 +44,14 @@ ITEM_FIELDS = (
     *PROVENANCE_FIELDS,
     *("commitInfo", "problem", "actions", "addedFiles", "removedFiles", "addedBytes", "removedBytes"),
 )
-"""The fields of an item with a fixed meaning; every other one is a key of commitInfo that a writer added."""
+"""The fields of an item with a fixed meaning; any other one is a key of commitInfo that a writer added."""
 _TAKEN = frozenset({*ITEM_FIELDS, "type"})
 
 
 @dataclass(frozen=True, slots=True)
 class ActionCounts:
-    """What a commit holds: numbers of actions by kind, and the files and bytes it adds and removes (a remove may not
-    say its size).
+    """The content of a commit: numbers of actions by kind, and the files and bytes it adds and removes (a remove may
+    have no size).
     """
 
     actions: Mapping[str, int]
@@ -65,7 +65,7 @@ class ActionCounts:
 class HistoryItem:
     """One commit.
 
-    `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit can't be read.
+    `commit_info` is verbatim, None where there is none; `problem` is a rule id where the commit cannot be read.
     """
 
     version: int
@@ -76,12 +76,12 @@ class HistoryItem:
 
     @property
     def operation(self) -> str | None:
-        """What was done, in the writer's word."""
+        """The operation, as named by the writer."""
         found = (self.commit_info or {}).get("operation")
         return None if found is None else str(found)
 
     def as_json(self) -> dict[str, Any]:
-        """The item as in the document `deltacli.history`; what the log does not say is left out."""
+        """Return the item as in the document `deltacli.history`, without unknown fields."""
         info = self.commit_info or {}
         item: dict[str, Any] = {
             "version": self.version,
@@ -104,7 +104,9 @@ class HistoryItem:
         return item
 
     def _other_info(self) -> dict[str, Any]:  # Any: JSON values
-        """The keys of commitInfo that have no field: verbatim, those that a field shadows in an object `commitInfo`."""
+        """Return the keys of commitInfo without a field, verbatim; those with the name of a field in an object
+        `commitInfo`.
+        """
         others = {
             key: value
             for key, value in (self.commit_info or {}).items()
@@ -117,10 +119,10 @@ class HistoryItem:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Commits newest first. `total` is how many the log holds; fewer items mean that a limit cut the list.
+    """Commits newest first. `total` is their number in the log; fewer items mean that a limit cut the list.
 
-    `lost` are versions that have a commit file and can't be rebuilt, because what they build upon is gone; `missing`
-    are those without a commit file that no checkpoint makes up for, and every hole between commit files.
+    `lost` are versions that have a commit file but cannot be rebuilt, because earlier files are missing; `missing` are
+    versions without a commit file that no checkpoint replaces, and every gap between commit files.
     """
 
     table: str
@@ -130,9 +132,9 @@ class History:
     missing: tuple[tuple[int, int], ...] = ()
     lost: tuple[tuple[int, int], ...] = ()
     newest_readable: int | None = None
-    """The newest version that can be rebuilt, as far as the listing and the items tell."""
+    """The newest version that can be rebuilt, judged by the listing and the items."""
     times_ms: tuple[int, ...] = ()
-    """The times of all commits in the log; only of the items where these have times that their files do not tell."""
+    """The times of all commits in the log, or only of the items where these have in-commit timestamps."""
 
     @property
     def is_complete(self) -> bool:
@@ -142,9 +144,9 @@ class History:
 def read_history(
     storage: Storage, engine: Engine, *, limit: int = 0, counts: bool = False, progress: Progress = SILENT
 ) -> History:
-    """Return the newest `limit` commits (0: all), across gaps and whatever features the table has.
+    """Return the newest `limit` commits (0: all), across gaps and regardless of the table's features.
 
-    A commit whose first line can't be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
+    A commit whose first line cannot be read, or whose file is empty or torn, becomes an item with a `problem`. Raises
     NotATable.
     """
     listing = list_log(storage, progress=progress)
@@ -170,7 +172,7 @@ def read_history(
 def _told(
     found: Iterator[HistoryItem], files: Sequence[LogFile], progress: Progress, *, counts: bool
 ) -> tuple[HistoryItem, ...]:
-    """Collect the commits, telling how far they are: a commit is read whole where actions are counted."""
+    """Collect the commits and report progress; a commit is read whole where actions are counted."""
     if progress is SILENT:
         return tuple(found)
     weights = [file.size_bytes if counts else 1 for file in files]
@@ -183,17 +185,17 @@ def _told(
 
 
 def gaps_of(listing: LogListing) -> tuple[tuple[int, int], ...]:
-    """The holes between commit files as (first, last) missing version."""
+    """Return the gaps between commit files as (first, last) missing version."""
     runs = listing.commit_runs
     return tuple((before[1] + 1, after[0] - 1) for before, after in pairwise(runs))
 
 
 def _read_item(storage: Storage, file: LogFile, *, times: Mapping[int, CommitTime], counts: bool) -> HistoryItem:
     try:
-        can_be_torn = storage.capabilities.cheap_listing  # objects of a store arrive whole or not at all
+        can_be_torn = storage.capabilities.cheap_listing  # stores create objects atomically
         provenance = read_provenance(storage, file, to_the_end=can_be_torn and not counts)
         counted, problem = _count(storage, file) if counts and provenance.problem is None else (None, None)
-    except FileMissing as gone:  # somebody cleaned the log between the listing and now
+    except FileMissing as gone:  # the log was cleaned between the listing and now
         provenance, counted, problem = Provenance(problem=gone.code), None, None
     return HistoryItem(
         file.version,
@@ -210,7 +212,7 @@ def _commit_time(provenance: Provenance, file_time: CommitTime) -> CommitTime:
 
 
 def _count(storage: Storage, file: LogFile) -> tuple[ActionCounts | None, str | None]:
-    """Count the actions of a commit; a rule id instead where a line can't be read."""
+    """Count the actions of a commit; return a rule id instead where a line cannot be read."""
     actions: Counter[str] = Counter()
     sizes: Counter[str] = Counter()
     try:

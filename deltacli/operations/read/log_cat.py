@@ -1,6 +1,6 @@
-"""`log cat`: the raw actions of one version, out of its commit or out of its checkpoint.
+"""`log cat`: the raw actions of one version, from its commit or its checkpoint.
 
-Looks at names alone, never rebuilds a state: it works where nothing else does.
+Finds files by name and does not rebuild a state, so it works on tables that cannot be opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MANY = 20
 
 
 class Kinds(NamedTuple):
-    """Kinds of action: all that were asked for, and those among them that nobody here knows."""
+    """Kinds of action: all requested ones, and the unrecognized ones among them."""
 
     all: frozenset[str]
     unknown: tuple[str, ...]
@@ -35,14 +35,16 @@ def choose_kinds(text: str) -> Kinds:
     known = {kind.lower(): kind for kind in KNOWN_ACTIONS}
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise UsageError("--actions names no action", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
+        raise UsageError("--actions is empty", facts={"known": ", ".join(sorted(KNOWN_ACTIONS))})
     chosen = [known.get(name.lower(), name) for name in names]
     return Kinds(frozenset(chosen), tuple(name for name in dict.fromkeys(chosen) if name not in KNOWN_ACTIONS))
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where the actions of a version stand. `was_asked_for`: the checkpoint was not taken for want of a commit."""
+    """The source of the actions of a version. `was_asked_for`: the checkpoint was requested, not used for lack of a
+    commit.
+    """
 
     storage: Storage
     version: int
@@ -52,7 +54,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What was written: whether it was a checkpoint, and how many lines nobody could tell the kind of."""
+    """What was written: whether it was a checkpoint, and the number of lines of unknown kind."""
 
     version: int
     is_checkpoint: bool
@@ -64,7 +66,7 @@ class Told:
 def find_actions(storage: Storage, version: int, *, checkpoint: bool = False) -> Found:
     """Find the commit of a version, else (or with `checkpoint`) the checkpoint that readers prefer.
 
-    Raises VersionAbsent, naming the versions there are, and NotATable.
+    Raises VersionAbsent, naming the existing versions, and NotATable.
     """
     listing = _files_of(storage, version)
     if not checkpoint and version in listing.commits:
@@ -78,7 +80,7 @@ def find_actions(storage: Storage, version: int, *, checkpoint: bool = False) ->
 def read_raw(
     found: Found, kinds: frozenset[str] | None, write: Callable[[bytes], object], *, progress: Progress = SILENT
 ) -> Told:
-    """Write the actions (of these kinds) in blocks of whole lines, in the order in which they stand."""
+    """Write the actions (of these kinds) in blocks of whole lines, in file order."""
     unjudged = Unjudged()
     blocks: Iterator[bytes]
     match found.place:
@@ -94,7 +96,7 @@ def read_raw(
 
 
 def _files_of(storage: Storage, version: int) -> LogListing:
-    """The files of one version."""
+    """Return the files of one version."""
     prefix = version_prefix(version)
     try:
         stats = takewhile(lambda stat: stat.name.startswith(prefix), storage.list_from(LOG_DIRECTORY, prefix))
@@ -105,7 +107,7 @@ def _files_of(storage: Storage, version: int) -> LogListing:
 
 def _absent(listing: LogListing, version: int, *, checkpoint: bool) -> VersionAbsent | NotATable:
     if listing.is_empty:
-        return NotATable("the log holds no commit and no complete checkpoint")
+        return NotATable("the log has no commit and no complete checkpoint")
     with_checkpoint = sorted({instance.version for instance in listing.checkpoints})
     facts = {"commits": _some(sorted(listing.commits)), "checkpoints": _some(with_checkpoint)}
     if checkpoint:
@@ -124,7 +126,7 @@ def _absent(listing: LogListing, version: int, *, checkpoint: bool) -> VersionAb
 
 
 def _some(versions: list[int]) -> str:
-    """Versions as ranges; of a log full of holes only the last."""
+    """Return versions as ranges; only the last ones of a log with many gaps."""
     text = format_ranges(versions)
     parts = text.split(", ")
     return text if len(parts) <= _MANY else f"… {', '.join(parts[-_MANY:])}"

@@ -1,4 +1,4 @@
-"""Reading the rows of a version: which files, which columns, which rows; streamed, in columns.
+"""Reading the rows of a version: selected files, columns and rows, streamed as Arrow batches.
 
 Spec: Data Files; Deletion Vectors; Column Mapping; Per-file Statistics.
 """
@@ -40,11 +40,11 @@ BY_PARTITION, BY_STATISTICS = "partition", "statistics"
 Result = TypeVar("Result")
 _FEW_FILES = 8
 _LARGE_FILE_BYTES = 16 << 20
-"""So few files, where one is so large, are read in pieces, to keep all threads busy."""
+"""Limits below which few but large files are read in pieces, to keep all threads busy."""
 
 
 class Selection(NamedTuple):
-    """What is read of a table under one schema. `needed` are the columns given out and those that `where` looks at."""
+    """The selection to read under one schema. `needed` are the returned columns and those used in `where`."""
 
     columns: tuple[StructField, ...]
     needed: tuple[StructField, ...]
@@ -55,9 +55,9 @@ class Selection(NamedTuple):
         """Look up the columns and parse the condition. Raises UsageError (`usage.column`, `usage.where`)."""
         chosen = schema.fields if columns is None else _find_columns(schema, columns)
         if not chosen and columns is not None:
-            raise UsageError("no column is asked for", code="usage.column", facts={"columns": _names(schema)})
+            raise UsageError("the list of columns is empty", code="usage.column", facts={"columns": _names(schema)})
         if repeated := _first_repeated(column.name for column in chosen):
-            raise UsageError(f"column {repeated} is asked for twice", code="usage.column")
+            raise UsageError(f"column {repeated} is named twice", code="usage.column")
         if where is None:
             return cls(chosen, chosen, None)
         from deltacli.delta.predicate import parse_predicate
@@ -69,7 +69,7 @@ class Selection(NamedTuple):
         return cls(chosen, (*chosen, *others), predicate)
 
     def rows_wanted(self, config: TableConfiguration) -> ReadSpec:
-        """The same for the files of a regime."""
+        """The same for the files of one table configuration."""
         schema = arrow_schema(self.columns)
         whole = schema if self.needed == self.columns else arrow_schema(self.needed)
         file_columns = FileColumns(config.mapping_mode, config.physical_name)
@@ -77,7 +77,7 @@ class Selection(NamedTuple):
 
 
 class ScannedVersion(Protocol):
-    """What a scan reads: a version of a table (`Snapshot`, which offers the scan and is therefore not imported)."""
+    """The version of a table that a scan reads: `Snapshot`, which cannot be imported here because it uses the scan."""
 
     @property
     def table(self) -> TableHandle: ...
@@ -93,10 +93,10 @@ class ScannedVersion(Protocol):
 
 
 class Scan:
-    """The rows of a version as batches of Arrow, and the files they come from.
+    """The rows of a version as Arrow batches, and their files.
 
-    Iterating reads; each iteration reads anew, a few files at once, a few batches ahead, the files in no particular
-    order that is the same every time. Raises DataUnreadable, naming file, row group and column, and at once Unreadable
+    Each iteration reads again, a few files at a time and a few batches ahead. The order of files is unspecified but
+    always the same. Raises DataUnreadable, naming file, row group and column, and immediately Unreadable
     (`typewidening.*`) where no reader may read the version.
     """
 
@@ -123,7 +123,7 @@ class Scan:
 
     @property
     def columns(self) -> tuple[StructField, ...]:
-        """The columns of the batches as the table has them."""
+        """The columns of the batches as in the table's schema."""
         return self._selection.columns
 
     @cached_property
@@ -140,7 +140,7 @@ class Scan:
         return f"Scan({without_secrets(self._snapshot.table.uri)!r}, version={self.version})"
 
     def to_reader(self) -> pyarrow.RecordBatchReader:
-        """Return the rows as a reader, which reads while it is read from; engines that take Arrow take it as it is."""
+        """Return the rows as a streaming reader, which engines that accept Arrow can use directly."""
         return reader_of(self.schema, self)
 
     def to_arrow(self) -> pyarrow.Table:
@@ -148,8 +148,8 @@ class Scan:
         return table_of(self.schema, self)
 
     def files(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield every live file with what becomes of it: `path` (as in the log), `size` in bytes, `records` (null where
-        the log does not say), `kept`, and the `reason` where not: `partition` or `statistics`.
+        """Yield every live file: `path` (as in the log), `size` in bytes, `records` (null where unknown), `kept`, and
+        the `reason` where it is skipped: `partition` or `statistics`.
         """
         yield from named_items(self._snapshot.map_actions("add", self._judged), self._snapshot.table.name)
 
@@ -181,7 +181,7 @@ class Scan:
         return pruned.kept, pruned.by_partition
 
     def _data_files(self, adds: pyarrow.RecordBatch) -> list[DataFile]:
-        """The files to read of some live files."""
+        """Return the live files to read."""
         if self._selection.predicate is not None:
             adds = pc.filter(adds, self._pruned(adds)[0])
         return data_files(adds, self._snapshot.config, self._selection.needed)
@@ -194,7 +194,7 @@ def data_files(
     *,
     version: int | None = None,
 ) -> list[DataFile]:
-    """What is read of file actions, with their partition values. Raises DataUnreadable (`partition.*`)."""
+    """Return the files of actions with their partition values. Raises DataUnreadable (`partition.*`)."""
     names = {config.physical_name(column): column.name for column in needed}
     physical = [name for name in config.partition_columns if name in names]
     values = partition_columns(actions, config, physical)
@@ -216,7 +216,7 @@ def data_files(
 def stream_files(
     engine: Engine, files: TableFiles, wanted: ReadSpec, pieces: Iterable[DataFile], *, progress: Progress = SILENT
 ) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the rows of files, several files at once; where there are few large ones, several row groups of each."""
+    """Yield the rows of files, several files at a time; for few large files, several row groups of each."""
     pieces = iter(pieces)
     first = list(islice(pieces, _FEW_FILES + 1))
     if 0 < len(first) <= _FEW_FILES and max(file.size_bytes or 0 for file in first) >= _LARGE_FILE_BYTES:
@@ -232,7 +232,7 @@ def stream_files(
 
 
 def first_rows(batches: Iterator[pyarrow.RecordBatch], limit: int | None) -> Iterator[pyarrow.RecordBatch]:
-    """Yield the first rows, all of them without a limit; stops reading where it is reached."""
+    """Yield the rows up to a limit, all without one; stops reading when it is reached."""
     if limit is None:
         yield from batches
         return
@@ -260,7 +260,7 @@ def table_of(schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch]) -> 
 
 
 def _find_columns(schema: StructType, names: Sequence[str]) -> tuple[StructField, ...]:
-    """Return the top-level columns of some names: exact matches first, else regardless of case. Raises UsageError."""
+    """Return the top-level columns of these names: exact matches first, else ignoring case. Raises UsageError."""
     index = NameIndex(column.name for column in schema.fields)
     return tuple(_find_column(schema, index, name) for name in names)
 

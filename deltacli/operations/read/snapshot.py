@@ -34,12 +34,12 @@ class StateDigests(NamedTuple):
     keys: str
     """Live `raw path TAB deletion vector id`."""
     tombstone_keys: str
-    """The same of the tombstones."""
+    """The same for the tombstones."""
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotSummary:
-    """A snapshot, counted. `now_ms` is the moment at which tombstones were judged."""
+    """A snapshot with counts. `now_ms` is the time at which tombstones were judged."""
 
     snapshot: Snapshot
     files: FileCounts
@@ -48,7 +48,7 @@ class SnapshotSummary:
     now_ms: int
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.snapshot`, without the envelope."""
+        """Return the document `deltacli.snapshot`, without the envelope."""
         snapshot = self.snapshot
         return {
             "version": snapshot.version,
@@ -120,7 +120,7 @@ def summarize(
     """Rebuild a version and count it; with `digest`, sort and hash it as well (in bounded memory, in temporary files
     when large).
 
-    A checkpoint whose pages turn out corrupt while counting is set aside like one that can't be opened. Raises what
+    A checkpoint whose pages turn out corrupt while counting is skipped like one that cannot be opened. Raises what
     `read_snapshot` raises.
     """
     now = table.clock() if now_ms is None else now_ms

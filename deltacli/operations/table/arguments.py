@@ -1,4 +1,4 @@
-"""Arguments of the Python API that have the wrong type: an error that says so, before anything is read."""
+"""Checks of the types of arguments of the Python API, before anything is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltacli.units import EPOCH
 
 
 def version_number(value: object, name: str) -> int:
-    """Return a version. Raises UsageError where the value is not an integer; the log decides which versions exist."""
+    """Return a version. Raises UsageError where the value is not an integer; whether it exists is not checked."""
     try:
         found = operator.index(value) if not isinstance(value, bool) else None  # type: ignore[arg-type]
     except TypeError:

@@ -1,4 +1,4 @@
-"""The protocol and the metadata in force, read leniently: a part that can't be read is None, never an error."""
+"""The protocol and the metadata in force, read leniently: an unreadable part is None, not an error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltacli.errors import DeltacliError
 
 
 def next_config(before: TableConfiguration, actions: Iterable[LocatedAction], version: int) -> TableConfiguration:
-    """What is in force after a commit: the same object where it brings neither protocol nor metaData."""
+    """Return the configuration after a commit: the same object where it has neither protocol nor metaData."""
     after = before
     path = f"{LOG_DIRECTORY}/{commit_name(version)}"
     for placed in actions:
@@ -30,7 +30,7 @@ def next_config(before: TableConfiguration, actions: Iterable[LocatedAction], ve
 
 
 def with_protocol(config: TableConfiguration, action: Action, place: Place, version: int) -> TableConfiguration:
-    """A regime with another protocol."""
+    """Return the configuration with another protocol."""
     return replace(
         config,
         protocol=_protocol_of(action),
@@ -41,7 +41,7 @@ def with_protocol(config: TableConfiguration, action: Action, place: Place, vers
 
 
 def with_metadata(config: TableConfiguration, action: Action, place: Place, version: int) -> TableConfiguration:
-    """A regime with another metadata."""
+    """Return the configuration with another metadata."""
     metadata = _metadata_of(action)
     return replace(
         config,

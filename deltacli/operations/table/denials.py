@@ -11,7 +11,7 @@ from deltacli.units import plural
 
 @dataclass(slots=True)
 class Denials:
-    """How many deletions the store refused for lack of permission, and its first refusal."""
+    """The number of deletions refused for lack of permission, and the first refusal."""
 
     count: int = 0
     first: PermissionRefused | None = None
@@ -25,7 +25,7 @@ class Denials:
     def require_some_permission(self, failed: tuple[str, str], *, failures: int) -> None:
         """Raise PermissionRefused if all failures are denials; `failed` is the path and the reason of the first one.
 
-        Only for a run that deleted nothing: the same command would fail again.
+        Only for a run that deleted nothing, because the same command would fail again.
         """
         if self.first is None or self.count < failures:
             return

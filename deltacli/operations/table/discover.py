@@ -1,4 +1,4 @@
-"""Finding tables: at the paths somebody gave, below directories, and behind patterns that no shell has expanded."""
+"""Finding tables: at given paths, below directories, and by patterns that the shell has not expanded."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from deltacli.storage import LocalStorage, PathKind, Storage
 
 _MAGIC = re.compile(r"[*?\[]")
 _DEEPEST = 64
-"""Directories below each other; where links make circles a local path is also remembered by what it leads to."""
+"""Maximum depth of directories. Local paths are also recognized by their targets, because links may form cycles."""
 
 Opener = Callable[[str], Storage]
 
 
 class Target(NamedTuple):
-    """A table to look at: its name, as the user would write it, and its store."""
+    """A table to check: its name, as the user would write it, and its store."""
 
     name: str
     storage: Storage
 
 
 class Targets(NamedTuple):
-    """What the given paths came to, each table once.
+    """The tables found at the given paths, each once.
 
-    `failures` are paths without a table and directories that can't be read. `passed_over` are files beside tables,
-    which a shell's pattern may have brought.
+    `failures` are paths without a table and unreadable directories. `passed_over` are files next to tables, which a
+    pattern of the shell may have included.
     """
 
     tables: tuple[Target, ...]
@@ -42,10 +42,10 @@ class Targets(NamedTuple):
 
 
 def find_tables(names: Sequence[str], open_: Opener, *, progress: Progress = SILENT) -> Targets:
-    """Return the tables at, below and behind the given paths and patterns, in their order.
+    """Return the tables at and below the given paths and patterns, in their order.
 
-    A directory that holds no table at all stands for itself: it may be a table that has lost its log. What lies inside
-    a table that is looked at is passed over without a word.
+    A directory without any table is returned itself, because it may be a table that has lost its log. Paths inside a
+    table that is checked are skipped silently.
     """
     with progress.step("looking for tables", unit="directories") as step:
         search = _Search(open_, step)
@@ -54,7 +54,7 @@ def find_tables(names: Sequence[str], open_: Opener, *, progress: Progress = SIL
 
 
 class _Search:
-    """Tables by their URI, and what else was found on the way."""
+    """Tables by their URI, and the other paths found."""
 
     def __init__(self, open_: Opener, step: Step) -> None:
         self._open = open_
@@ -66,7 +66,7 @@ class _Search:
         self.passed_over: list[str] = []
 
     def add_all(self, names: Sequence[str]) -> None:
-        """Sort the paths by what lies there; tables and directories first, since files may belong to them."""
+        """Sort the paths by kind; tables and directories first, because files may belong to them."""
         directories: list[Target] = []
         files: list[Target] = []
         for name in names:
@@ -96,7 +96,7 @@ class _Search:
         self._explain(inside, is_file=False)
 
     def _explain(self, targets: Sequence[Target], *, is_file: bool) -> None:
-        """Pass over what lies inside a table that is looked at; say so of the rest."""
+        """Skip paths inside a table that is checked; report the others."""
         told: set[str] = set()
         for target in targets:
             around = self._table_around(target)
@@ -114,13 +114,13 @@ class _Search:
         self.tables.setdefault(target.storage.uri, target)
 
     def _add_pattern(self, pattern: str) -> None:
-        """Add the tables behind a pattern: `*`, `?`, `[…]` within a name, `**` for any directories."""
+        """Add the tables that match a pattern: `*`, `?`, `[…]` within a name, `**` for any directories."""
         parts = pattern.split("/")
         first = next(index for index, part in enumerate(parts) if _MAGIC.search(part))
         prefix = "/".join(parts[:first]) or ("/" if first else "")
         segments = [part for part in parts[first:] if part]
         while segments and segments[-1] == "**":
-            segments.pop()  # whatever lies below is searched anyway
+            segments.pop()  # directories below are searched anyway
         base = self._open(prefix or ".")
         if base.kind_of("") is PathKind.MISSING:
             self.failures.append((pattern, _nothing_at(base)))
@@ -151,7 +151,9 @@ class _Search:
                 yield from self._matching(storage, _join(at, name), rest, depth + 1)
 
     def _add_below(self, target: Target) -> bool:
-        """Add a table, or those below a directory; return whether there was any, or whether it was searched before."""
+        """Add a table, or those below a directory; return whether there was any or the directory was searched
+        before.
+        """
         found = _identity(target.storage, "") in self._seen
         for below in self._search(target, "", 0):
             found = True
@@ -173,7 +175,7 @@ class _Search:
                 yield from self._search(target, _join(at, name), depth + 1)
 
     def _directories(self, storage: Storage, at: str, name: str) -> list[str]:
-        """The directories in one; one that can't be read is told, and the search goes on."""
+        """Return the subdirectories of a directory; an unreadable one is reported, and the search continues."""
         self._step.advance()
         try:
             return storage.list_directories(at)
@@ -182,7 +184,7 @@ class _Search:
             return []
 
     def _table_around(self, target: Target) -> str | None:
-        """The directory of the table that a local path lies in."""
+        """Return the directory of the table that contains a local path."""
         return self._around(os.path.dirname(target.storage.root)) if isinstance(target.storage, LocalStorage) else None
 
     def _around(self, directory: str) -> str | None:
@@ -200,7 +202,7 @@ def _is_table(storage: Storage) -> bool:
 
 
 def _is_covered(target: Target, given: Set[str]) -> bool:
-    """True below another given directory: the search there finds it."""
+    """Return True below another given directory, whose search finds it."""
     uri = target.storage.uri
     while "/" in uri:
         uri = uri.rpartition("/")[0]
@@ -210,7 +212,7 @@ def _is_covered(target: Target, given: Set[str]) -> bool:
 
 
 def _identity(storage: Storage, at: str) -> str:
-    """What a directory is known by: on a local disk where its links lead."""
+    """Return the identity of a directory: on a local disk its path with links resolved."""
     if isinstance(storage, LocalStorage):
         return os.path.realpath(os.path.join(storage.root, at))
     return f"{storage.uri}/{at}"
@@ -223,27 +225,27 @@ def _join(name: str, below: str) -> str:
 
 
 def _nothing_at(storage: Storage) -> NotATable:
-    return NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
+    return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
 
 
 def _is_file(storage: Storage) -> NotATable:
     return NotATable(
-        "this is a file; a table is a directory that holds _delta_log",
+        "this is a file; a table is a directory that contains _delta_log",
         code="table.path-is-file",
         facts={"path": storage.uri},
     )
 
 
 def _inside(target: Target, around: str) -> NotATable:
-    """What is said of a path inside a table that nobody asked for: its directory, written as the path was."""
+    """Return the error for a path inside a table that was not given: names its directory, spelled like the path."""
     assert isinstance(target.storage, LocalStorage)
     levels = len(os.path.relpath(target.storage.root, around).split(os.sep))
     table = os.path.normpath(os.path.join(target.name, *[os.pardir] * levels))
     is_log = os.path.basename(target.storage.root) == LOG_DIRECTORY
     return NotATable(
-        "this is the log of a table; give the directory above it"
+        "this is the log of a table; pass the directory above it"
         if is_log
-        else "this lies inside a table; give the table's directory",
+        else "this path is inside a table; pass the table's directory",
         code="table.path-is-log" if is_log else "table.path-inside",
         facts={"table": table},
         hint=f"deltacli validate {shlex.quote(table)}",

@@ -1,7 +1,7 @@
-"""What every operation needs of a table: its store, the engine, the clock, and where progress is reported.
+"""The table handle that every operation needs: store, engine, clock and progress.
 
-A handle knows no operation, not even how a version is rebuilt (`rebuild.py`). `deltacli.api.table.Table` is a handle
-with the operations as methods; operations take any handle.
+A handle has no operations, not even to rebuild a version (`rebuild.py`). `deltacli.api.table.Table` is a handle with
+the operations as methods; operations accept any handle.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class TableHandle:
     """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
     `allowed`.
 
-    `name` is the table as the caller wrote it, which hints of errors name; None: the caller puts it in.
+    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class TableHandle:
         return self.storage.uri
 
     def files(self) -> TableFiles:
-        """Return what finds the files that the log names."""
+        """Return the resolver of the files that the log names."""
         from deltacli.work.rows.table_files import TableFiles
 
         return TableFiles(self.storage, self.open_other, self.allowed)
 
     def note_version(self, version: int | None) -> None:
-        """Remember a version that was read, where it is the newest so far."""
+        """Remember a version that was read, if it is the newest so far."""
         if version is not None:
             self.newest_seen = max(version, self.newest_seen or 0)

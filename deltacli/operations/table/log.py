@@ -1,6 +1,4 @@
-"""Finding the log of a table: the listing, the hint that says where to start it, and when each version was
-committed.
-"""
+"""Finding the log of a table: the listing, the hint for its start, and the time of each version."""
 
 from __future__ import annotations
 
@@ -28,22 +26,22 @@ _FIRST_VERSIONED_NAME = "0"
 _FILES_A_REPORT = 100
 _PARTITION = re.compile(r"(?<=[^/:])/[^/=]+=[^/]*(?=/|$)")
 _MAX_HINT_BYTES = 16 << 20
-"""A hint repeats the schema of its checkpoint at most; what is larger is no hint."""
+"""Maximum bytes of a hint, which contains at most the schema of its checkpoint."""
 
 
 class Log(NamedTuple):
-    """What a table's log holds, as far as it was listed, and what was wrong with the hint."""
+    """The listed content of a table's log, and the problem of its hint."""
 
     listing: LogListing
     hint_problems: tuple[str, ...] = ()
 
 
 def find_log(storage: Storage, version: int | None = None, *, progress: Progress = SILENT) -> Log:
-    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that saves something,
-    else from the start.
+    """List the log for reading `version`, or the newest one: from the hint's checkpoint where that is shorter, else
+    from the start.
 
-    A stale, torn, dangling or forged hint costs one more listing, never an error. Raises NotATable where there is no
-    log.
+    A stale, torn, dangling or forged hint costs one more listing but is not an error. Raises NotATable where there is
+    no log.
     """
     hint = _hint(storage)
     problems = (hint.rule,) if isinstance(hint, BadHint) else ()
@@ -63,14 +61,14 @@ def find_log(storage: Storage, version: int | None = None, *, progress: Progress
 
 
 def require_delta(storage: Storage) -> None:
-    """Raise UsageError where the directory is a Paimon table as well: which of the two is meant is the user's to say.
+    """Raise UsageError where the directory is also a Paimon table, so that the user has to choose the format.
 
-    Asked only where looking costs no request of a store.
+    Checked only where that needs no request to a remote store.
     """
     is_delta = storage.capabilities.cheap_listing and storage.kind_of(LOG_DIRECTORY) is PathKind.DIRECTORY
     if is_delta and storage.kind_of("schema/schema-0") is PathKind.FILE:
         raise UsageError(
-            "this directory is a Delta table and a Paimon table",
+            "this directory is both a Delta table and a Paimon table",
             code="table.format-ambiguous",
             facts={"found": f"{LOG_DIRECTORY}/ and schema/schema-0"},
             hint="add --table-format delta",
@@ -95,9 +93,7 @@ def list_log(storage: Storage, *, start_version: int = 0, progress: Progress = S
 
 
 def _hint(storage: Storage) -> Hint | BadHint | None:
-    """Read the hint; one that the store can't read, that leads outside the table, or that is no hint by its size, costs
-    a listing like any other.
-    """
+    """Read the hint. One that cannot be read, that links outside the table, or that is too large counts as missing."""
     try:
         data = storage.read_range(f"{LOG_DIRECTORY}/{HINT_NAME}", 0, _MAX_HINT_BYTES + 1)
     except FileMissing:
@@ -106,19 +102,19 @@ def _hint(storage: Storage) -> Hint | BadHint | None:
         return BadHint("hint.bad-json")
     except StorageFailed as fault:
         if not storage.capabilities.cheap_listing and not isinstance(fault, PermissionRefused):
-            raise  # the listing would wait for the same fault again
+            raise  # the listing would retry the same fault again
         return BadHint("hint.bad-json")
     return read_hint(data) if len(data) <= _MAX_HINT_BYTES else BadHint("hint.bad-json")
 
 
 def _no_log(storage: Storage) -> DeltacliError:
-    """Say what lies at the path instead of a log, and what to try."""
+    """Return the error for a path without a log: what is there instead, and what to try."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            return NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
+            return NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
         case PathKind.FILE:
             return NotATable(
-                "this is a file; a table is a directory that holds _delta_log",
+                "this is a file; a table is a directory that contains _delta_log",
                 code="table.path-is-file",
                 facts={"path": storage.uri},
                 hint=_hint_table_around(storage),
@@ -126,7 +122,7 @@ def _no_log(storage: Storage) -> DeltacliError:
     directories = set(storage.list_directories(""))
     if _is_inside_log(storage):
         return NotATable(
-            "this is the log of a table; give the directory above it",
+            "this is the log of a table; pass the directory above it",
             code="table.path-is-log",
             hint=_hint_table_around(storage) or "deltacli snapshot {parent}",
         )
@@ -141,7 +137,7 @@ def _no_log(storage: Storage) -> DeltacliError:
     ]
     around = table_around(storage)
     return NotATable(
-        "this is not a Delta table: the directory holds no _delta_log",
+        "this is not a Delta table: the directory has no _delta_log",
         facts={
             "path": storage.uri,
             **({"inside the table": around} if around else {}),
@@ -152,7 +148,7 @@ def _no_log(storage: Storage) -> DeltacliError:
 
 
 def table_around(storage: Storage) -> str | None:
-    """Return the table that a directory or file belongs to: on a local disk the nearest directory above with a log,
+    """Return the table that contains a directory or file: on a local disk the nearest directory above with a log,
     elsewhere the directory above the first name that looks like a partition, `day=2026-01-01`. None without one.
     """
     if isinstance(storage, LocalStorage):

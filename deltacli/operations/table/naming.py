@@ -1,4 +1,4 @@
-"""Hints of the Python API: the table's name where the command line would put it."""
+"""Hints of the Python API, with the table's name where the command line would insert it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 
 
 class Named(Protocol):
-    """Something that knows the table as its caller wrote it; None: whoever called puts the name in."""
+    """An object with the table as its caller wrote it; None: the caller inserts the name."""
 
     @property
     def name(self) -> str | None: ...
@@ -41,7 +41,7 @@ def named(
 
 
 def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
-    """Yield the items; errors on the way have hints that name the table."""
+    """Yield the items; errors have hints that name the table."""
     try:
         yield from items
     except DeltacliError as fault:
@@ -50,7 +50,7 @@ def named_items(items: Iterator[Item], name: str | None) -> Iterator[Item]:
 
 
 def name_table(fault: DeltacliError, name: str | None) -> None:
-    """Put the table into the hint of an error, and the name where the error has none."""
+    """Insert the table into the hint of an error, and set the error's table where it has none."""
     if name is None:
         return
     fault.table = fault.table or name

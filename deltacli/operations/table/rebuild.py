@@ -1,4 +1,4 @@
-"""Rebuilding a version, and choosing from which files of the log."""
+"""Rebuilding a version, and choosing the files of the log to rebuild it from."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def read_snapshot(table: TableHandle, *, version: int | None = None) -> Snapshot
     try:
         return rebuild(table, find_log(table.storage, version, progress=table.progress), version)
     except FileMissing:
-        # The log was cleaned between the listing and now: what is there now decides.
+        # The log was cleaned between the listing and now: use a new listing.
         return rebuild(table, Log(list_log(table.storage, progress=table.progress)), version)
 
 
@@ -33,11 +33,11 @@ def rebuild(
     *,
     unusable: Mapping[CheckpointInstance, str] = MappingProxyType({}),
 ) -> Snapshot:
-    """Rebuild a version, or the newest one, from a listing at hand, without the checkpoints found `unusable` (with the
-    rule each breaks).
+    """Rebuild a version, or the newest one, from a listing, without the `unusable` checkpoints (each with the rule it
+    breaks).
 
-    Takes the newest checkpoint that can be read; each that cannot is a problem, and fatal only where nothing older
-    helps. Raises what `read_snapshot` raises.
+    Uses the newest readable checkpoint; each unreadable one is a problem, which is fatal only where no older start
+    exists. Raises what `read_snapshot` raises.
     """
     rejected = dict(unusable)
     try:
@@ -45,7 +45,7 @@ def rebuild(
     except (LogIncomplete, VersionAbsent, CheckpointUnreadable):
         if log.listing.start_version == 0:
             raise
-        # A listing that began at the hint does not show older starts, nor all that can be read.
+        # A listing from the hint on lacks older starts.
         listing = list_log(table.storage, progress=table.progress)
         return _rebuild(table, log._replace(listing=listing), version, rejected)
 
@@ -53,7 +53,7 @@ def rebuild(
 def without_checkpoint(snapshot: Snapshot, rule: str) -> Snapshot:
     """Rebuild the same version as if its checkpoint, which breaks `rule`, did not exist.
 
-    Raises what `rebuild` raises where nothing older helps.
+    Raises what `rebuild` raises where no older start exists.
     """
     checkpoint = snapshot.segment.checkpoint
     if checkpoint is None:

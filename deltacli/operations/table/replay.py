@@ -1,4 +1,4 @@
-"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones line by line, large ones in
+"""Replaying the tail of a log: the commits after a checkpoint, newest first, small ones by line, large ones in
 columns.
 """
 
@@ -39,13 +39,13 @@ _ACTIONS_A_BATCH = 8_192
 _BYTES_A_BATCH = 32 << 20
 """Of commits, or of statistics: 250 commits with one add and 2 MB of statistics each took 2.5 GB without this limit."""
 _BYTES_READ_AHEAD = 64 << 20
-"""What commits that are read at the same time may hold together."""
+"""Total bytes of commits that are read at the same time."""
 
 
 @dataclass(slots=True)
 class LogTail:
-    """What the commits after a checkpoint decide: the small actions, the survivors in narrow columns, and every key
-    they touched.
+    """The result of the commits after a checkpoint: the small actions, the surviving file actions in narrow columns,
+    and all of their keys.
     """
 
     state: StateBuilder = field(default_factory=StateBuilder)
@@ -55,7 +55,7 @@ class LogTail:
     newest_commit_info: Action | None = None
     commit_info_is_first: bool = False
     contested: dict[int, frozenset[int]] = field(default_factory=dict)
-    """Of each large commit, the hashes of the keys that occur in it more than once."""
+    """The hashes of the keys that occur more than once in a large commit, per commit."""
 
 
 def read_tail(
@@ -66,9 +66,9 @@ def read_tail(
     older_follow: bool,
     progress: Progress = SILENT,
 ) -> LogTail:
-    """Read the commits after a checkpoint (ascending) once and return what they decide. Raises CommitCorrupt.
+    """Read the commits after a checkpoint (ascending) once and return their result. Raises CommitCorrupt.
 
-    `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit count, too.
+    `older_follow`: a checkpoint will be filtered by `seen`, so the keys of the oldest commit are needed, too.
     """
     tail = LogTail()
     held = _Held(tail)
@@ -104,7 +104,7 @@ def replay_batches(
     partitions: tuple[str, ...],
     progress: Progress = SILENT,
 ) -> Iterator[FileBatch]:
-    """Read the same commits once more and yield their survivors with all their fields, in columns.
+    """Read the same commits again and yield their surviving file actions with all fields, in columns.
 
     `contested` comes from `read_tail`; `partitions` are the physical names of the partition columns. Raises
     CommitCorrupt.
@@ -148,7 +148,7 @@ def _large_batches(
 
 
 class _HeldWhole:
-    """Survivors of many small commits on their way into columns together."""
+    """Collects survivors of many small commits into columns."""
 
     def __init__(self) -> None:
         self._held: list[tuple[str, Survivors]] = []
@@ -168,12 +168,12 @@ class _HeldWhole:
 
 
 def _statistics_bytes(survived: Survivors) -> int:
-    """About how many bytes the statistics of adds take."""
+    """Return the approximate number of bytes of the statistics of adds."""
     return sum(len(stats) for add in survived.adds if isinstance(stats := add.get("stats"), str))
 
 
 def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
-    """Survivors, each with the file that holds them. Raises CommitCorrupt, naming the file."""
+    """Return survivors, each with its commit file. Raises CommitCorrupt, naming the file."""
     schemas = action_schemas()
     adds = [add for _, survived in held for add in survived.adds]
     removes = [remove for _, survived in held for remove in survived.removes]
@@ -192,7 +192,9 @@ def whole_batch(held: Sequence[tuple[str, Survivors]]) -> FileBatch:
 def read_contents(
     storage: Storage, engine: Engine, commits: Sequence[LogFile], progress: Progress
 ) -> Iterator[tuple[LogFile, bytes | None]]:
-    """The commits newest first with their bytes, None for a large one; several reads at a time where that helps."""
+    """Yield the commits newest first with their bytes, None for a large one; several reads at a time where that is
+    faster.
+    """
 
     def read(file: LogFile) -> tuple[LogFile, bytes | None]:
         return file, None if is_large(file) else read_commit(storage, file)
@@ -207,7 +209,7 @@ def read_contents(
 
 
 class _Held:
-    """Survivors of several small commits, turned into columns together: a batch a commit would cost more than the
+    """Collects survivors of several small commits into columns, because a batch per commit would cost more than the
     commit.
     """
 
@@ -225,7 +227,9 @@ class _Held:
             self.flush()
 
     def flush(self) -> None:
-        """Append what is held to the tail; where it does not fit the columns, find and name the guilty commit."""
+        """Append the collected survivors to the tail; where they do not fit the columns, find and name the faulty
+        commit.
+        """
         rows, ends, self._rows, self._ends = self._rows, self._ends, NarrowRows(), []
         self._bytes = 0
         try:
@@ -245,7 +249,7 @@ class _Held:
 def _take_large(
     storage: Storage, engine: Engine, file: LogFile, tail: LogTail, *, remember: bool, progress: Progress
 ) -> list[tuple[str, Action]]:
-    """Put a large commit's survivors into the tail, in columns, and return its small actions."""
+    """Append a large commit's survivors to the tail, in columns, and return its small actions."""
     from deltacli.work.commits.blocks import plan_blocks, read_narrow_block
 
     read = partial(read_narrow_block, storage, touched=TouchedFiles(tail.seen))
@@ -258,9 +262,9 @@ def _take_large(
                 blocks.append(block)
                 step.advance(min(piece.length, file.size_bytes - piece.offset))
     except CommitCorrupt as corrupt:
-        fault = corrupt.with_traceback(None)  # its frames hold what was read of a line
+        fault = corrupt.with_traceback(None)  # its frames keep the bytes of a line alive
     if fault is not None:
-        for _ in stream_commit(storage, file):  # once more from the start: the error then names line and byte
+        for _ in stream_commit(storage, file):  # scan again from the start: the error then names line and byte
             pass
         raise fault
     contested = values_that_repeat([hashes for block in blocks for hashes in (block.add_hashes, block.remove_hashes)])
@@ -278,7 +282,7 @@ def _take_large(
 
 
 def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[NarrowBlock]:
-    """Of rows with one key keep the last add, or the last remove where there is no add (as `reconcile_commit` does)."""
+    """Keep the last add of each key, or the last remove where there is no add (as `reconcile_commit` does)."""
     from deltacli.work.commits.blocks import NarrowBlock
 
     settled: set[bytes] = set()
@@ -291,7 +295,7 @@ def _settle(blocks: list[NarrowBlock], contested: frozenset[int]) -> list[Narrow
 
 
 def _keep_last(rows: Any, contested: frozenset[int], settled: set[bytes]) -> Any:  # Any: RecordBatch
-    """Drop rows whose contested key is settled already, from the end; what stays settles its key."""
+    """Drop rows whose contested key is settled already, from the end; each kept row settles its key."""
     import pyarrow as pa
 
     from deltacli.work.commits.blocks import key_hashes

@@ -1,4 +1,4 @@
-"""Which version was the newest at a moment. Spec: In-Commit Timestamps, Recommendations for Readers."""
+"""Finding the version that was the newest at a time. Spec: In-Commit Timestamps, Recommendations for Readers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def find_snapshot(
     """Rebuild the newest version, `version`, or the newest one committed at or before a time: a datetime, a date
     (midnight UTC), or epoch milliseconds.
 
-    Raises UsageError for arguments of another type and for more than one of them, and what `read_snapshot` raises.
+    Raises UsageError for arguments of a wrong type and for more than one of them, and what `read_snapshot` raises.
     """
     if sum(given is not None for given in (version, timestamp, timestamp_ms)) > 1:
         raise UsageError("version, timestamp and timestamp_ms exclude each other")
@@ -44,25 +44,25 @@ def find_snapshot(
 
 
 def version_at(table: TableHandle, timestamp_ms: int) -> int:
-    """Return the newest version committed at or before a moment; a moment after the newest version gives that one.
+    """Return the newest version committed at or before a time; a time after the newest version returns that one.
 
-    Versions from the in-commit timestamps' enablement on are judged by these, older ones by file times made monotone.
+    Versions since in-commit timestamps were enabled use these, older ones use file times made monotonic.
     Raises VersionAbsent (`table.timestamp-before-start`), naming the range.
     """
     return _newest_until(table, _list_dated(table), timestamp_ms)
 
 
 def last_commit_before(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int | None:
-    """Return the newest version committed before a moment, whether or not it can still be rebuilt; None where every
-    commit of the log is younger. `listing` is the whole log.
+    """Return the newest version committed before a time, whether or not it can still be rebuilt; None where every
+    commit of the log is newer. `listing` is the whole log.
     """
     searched, position, _ = _search(table, listing, timestamp_ms - 1)
     return searched[position - 1] if position else None
 
 
 def committed_at(table: TableHandle, listing: LogListing, version: int) -> int | None:
-    """Return when a version was committed, in epoch milliseconds; None where its commit is gone. `listing` is the whole
-    log.
+    """Return when a version was committed, in epoch milliseconds; None where its commit is missing. `listing` is the
+    whole log.
     """
     if version not in listing.commits:
         return None
@@ -70,24 +70,24 @@ def committed_at(table: TableHandle, listing: LogListing, version: int) -> int |
 
 
 class VersionTime(NamedTuple):
-    """A moment that stands for a version."""
+    """A time that selects a version."""
 
     timestamp_ms: int
 
 
 class VersionRange(NamedTuple):
-    """The first and the last version of a range; `first` is above `last` where none lies in it."""
+    """The first and the last version of a range; `first` is greater than `last` where the range is empty."""
 
     first: int
     last: int
 
 
 def find_range(table: TableHandle, first: int | VersionTime, last: int | VersionTime | None) -> VersionRange:
-    """Return the versions from one end to another, or to the newest; a moment stands for the first version committed
-    at or after it, or for the last one at or before it. A range that begins one above the newest version is empty.
+    """Return the versions from one end to another, or to the newest. A time selects the first version committed at or
+    after it, or the last one at or before it. A range that begins one above the newest version is empty.
 
-    Raises VersionAbsent where the log does not reach back so far that the first one is certain, or not to a version
-    that was asked for; UsageError for versions in the wrong order.
+    Raises VersionAbsent where the log does not reach back far enough to determine the first version, or lacks a
+    requested version; UsageError for versions in the wrong order.
     """
     listing = _list_dated(table)
     newest = listing.newest_version
@@ -97,7 +97,7 @@ def find_range(table: TableHandle, first: int | VersionTime, last: int | Version
                 f"version {end} does not exist yet: the newest is {newest}", hint="deltacli history {table}"
             )
     if isinstance(first, int) and isinstance(last, int) and first > last:
-        raise UsageError(f"the range begins with version {first} and ends before it, with {last}")
+        raise UsageError(f"the range ends at version {last}, before its begin at version {first}")
     begin = _oldest_since(table, listing, first.timestamp_ms) if isinstance(first, VersionTime) else first
     if last is None:
         return VersionRange(begin, newest)
@@ -107,7 +107,7 @@ def find_range(table: TableHandle, first: int | VersionTime, last: int | Version
 
 
 def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:
-    """The oldest version committed at or after a moment; one above the newest where there is none."""
+    """Return the oldest version committed at or after a time; one above the newest where there is none."""
     try:
         return _newest_until(table, listing, timestamp_ms - 1) + 1
     except VersionAbsent as fault:
@@ -124,17 +124,17 @@ def _oldest_since(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
 
 
 def _list_dated(table: TableHandle) -> LogListing:
-    """The log, listed from its start. Raises where there is no version, or none that has a time."""
+    """Return the log, listed from its start. Raises where there is no version, or none with a time."""
     listing = list_log(table.storage, progress=table.progress)
     if listing.is_empty:
-        raise NotATable("the log holds no commit and no complete checkpoint")
+        raise NotATable("the log has no commit and no complete checkpoint")
     if not listing.commits:
-        raise VersionAbsent("no commit file is left, so no version has a time", code="table.timestamp-unknown")
+        raise VersionAbsent("the log has no commit files, so no version has a time", code="table.timestamp-unknown")
     return listing
 
 
 def _newest_until(table: TableHandle, listing: LogListing, timestamp_ms: int) -> int:
-    """The newest version committed at or before a moment."""
+    """Return the newest version committed at or before a time."""
     searched, position, committed_ms = _search(table, listing, timestamp_ms)
     reconstructable = set(listing.reconstructable)
     if position == 0 or (
@@ -145,7 +145,7 @@ def _newest_until(table: TableHandle, listing: LogListing, timestamp_ms: int) ->
 
 
 def _search(table: TableHandle, listing: LogListing, timestamp_ms: int) -> tuple[list[int], int, Callable[[int], int]]:
-    """The versions that a moment is looked up in, how many of them were committed until then, and when each was."""
+    """Return the versions to search, how many of them were committed until a time, and the time of each."""
     enabled_at = _enablement(table, listing)
     times = file_times(listing.commits)
     versions = sorted(listing.commits)
@@ -173,8 +173,8 @@ def _search(table: TableHandle, listing: LogListing, timestamp_ms: int) -> tuple
 
 
 def _enablement(table: TableHandle, listing: LogListing) -> tuple[int, int] | None:
-    """(version, epoch milliseconds) from which in-commit timestamps count, by the newest version that can be rebuilt;
-    None without them.
+    """Return (version, epoch milliseconds) of the start of in-commit timestamps, by the newest version that can be
+    rebuilt; None without them.
     """
     for version in reversed(listing.reconstructable[-8:]):
         try:
@@ -191,7 +191,7 @@ def _enablement(table: TableHandle, listing: LogListing) -> tuple[int, int] | No
 
 
 def _ends(listing: LogListing) -> list[int]:
-    """The oldest and newest reconstructable version that has a commit file."""
+    """Return the oldest and newest reconstructable version that has a commit file."""
     dated = [version for version in listing.readable_without(()) if version in listing.commits]
     return [dated[0], dated[-1]] if dated else []
 

@@ -1,4 +1,4 @@
-"""The state of a table at one version: what is small as values, files streamed through the pieces of work."""
+"""The state of a table at one version: small actions as values, file actions as streams."""
 
 from __future__ import annotations
 
@@ -72,13 +72,13 @@ class Snapshot:
     sidecars: int
     raw_protocol: Action = field(repr=False)
     raw_metadata: Action = field(repr=False)
-    """The two actions as commits have them, with what nobody here knows: a changed one keeps it."""
+    """The two actions as in the commits, with unrecognized fields, which changes preserve."""
     _log: Log = field(repr=False)
     _tail: LogTail = field(repr=False)
     _problems: frozenset[str] = field(repr=False)
     _narrow_inline: FileBatch = field(repr=False)
     _inline: Survivors = field(repr=False)
-    """File actions that a JSON checkpoint holds itself, less what the commits after it decided."""
+    """File actions in a JSON checkpoint itself, without those decided by later commits."""
     _pieces: tuple[CheckpointPiece, ...] = field(repr=False)
     _unusable: Mapping[CheckpointInstance, str] = field(repr=False)
 
@@ -92,16 +92,16 @@ class Snapshot:
 
     @property
     def time(self) -> CommitTime | None:
-        """When the version was committed; None where no commit file of it is left.
+        """When the version was committed; None where its commit file is missing.
 
-        Found on first use: without in-commit timestamps it depends on the times of all older commits, so where the
-        listing began at the hint, the rest is listed then.
+        Determined on first use: without in-commit timestamps it depends on the times of all older commits, so a
+        listing from the hint on has to be completed.
         """
         return self._time_and_problem[0]
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Rule ids of what had to be worked around."""
+        """Rule ids of the problems that were worked around."""
         time_problem = self._time_and_problem[1]
         return tuple(sorted(self._problems | ({time_problem} if time_problem else set())))
 
@@ -133,11 +133,11 @@ class Snapshot:
 
     @named
     def scan(self, *, columns: Sequence[str] | None = None, where: str | None = None, limit: int | None = None) -> Scan:
-        """Return the rows of this version, to be iterated over as Arrow batches in the table's exact schema.
+        """Return the rows of this version as an iterable of Arrow batches in the table's exact schema.
 
         `columns` are names of top-level columns, in the order wanted (None: all), `where` is a condition in SQL, and
-        at most `limit` rows are read. Raises UsageError for columns and conditions that the table does not know, and
-        Unreadable for a type nobody can read; iterating raises DataUnreadable.
+        at most `limit` rows are read. Raises UsageError for invalid columns and conditions, and Unreadable for an
+        unsupported type; iterating raises DataUnreadable.
         """
         from deltacli.operations.read.scan import Scan
 
@@ -148,14 +148,14 @@ class Snapshot:
         return named_items(self.map_actions("add", _same), self.name)
 
     def tombstones(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the removes of this state, expired ones too, as batches of the remove action's own fields, in no
+        """Yield the removes of this state, including expired ones, as batches of the remove action's own fields, in no
         particular order.
         """
         return named_items(self.map_actions("remove", _same), self.name)
 
     def map_file_actions(self, work: Callable[[FileBatch], Result]) -> Iterator[Result]:
-        """Yield what `work` makes of each batch of live files or tombstones, expired ones too, with all their own
-        fields, in one pass. It must be safe in threads, as in `map_actions`.
+        """Yield the result of `work` for each batch of live files or tombstones, including expired ones, with all their
+        own fields, in one pass. It must be thread-safe, as in `map_actions`.
         """
         table = self.table
         yield from map(work, self._batches_of_commits())
@@ -163,7 +163,7 @@ class Snapshot:
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
     def _batches_of_commits(self) -> Iterator[FileBatch]:
-        """What the commits, and the lines of a JSON checkpoint, hold."""
+        """The actions of the commits, and of the lines of a JSON checkpoint."""
         table = self.table
         yield from replay_batches(
             table.storage,
@@ -179,7 +179,7 @@ class Snapshot:
 
     @property
     def physical_partitions(self) -> tuple[str, ...]:
-        """The names of the partition columns in partition values."""
+        """Return the names of the partition columns in partition values."""
         try:
             fields = {field.name: field for field in self.schema.fields}
         except Unreadable:
@@ -192,7 +192,7 @@ class Snapshot:
 
     @property
     def checkpoint_has_parsed_statistics(self) -> bool:
-        """True if the checkpoint this was rebuilt from holds `stats_parsed`."""
+        """Return True if the checkpoint that this was rebuilt from has `stats_parsed`."""
         return any(
             piece.metadata.schema.column(index).path.startswith("add.stats_parsed.")
             for piece in self._pieces[:1]
@@ -201,23 +201,23 @@ class Snapshot:
 
     @property
     def listing(self) -> LogListing:
-        """The log as it was listed."""
+        """Return the listed log."""
         return self._log.listing
 
     def map_actions(
         self, kind: str, work: Callable[[pyarrow.RecordBatch], Result], *, fields: Sequence[str] | None = None
     ) -> Iterator[Result]:
-        """Yield what `work` makes of each batch of live files (`kind` "add") or tombstones ("remove"); where it looks
-        at some `fields` only, others are not read and may be null.
+        """Yield the result of `work` for each batch of live files (`kind` "add") or tombstones ("remove"); with
+        `fields`, other fields are not read and may be null.
 
-        Batches of a checkpoint are worked on by the threads that read them, so `work` must be safe in threads.
+        Batches of a checkpoint are processed by the reading threads, so `work` must be thread-safe.
         """
         return self._whole(kind, work, fields)
 
     @named
     def counts(self, *, now_ms: int | None = None) -> tuple[FileCounts, TombstoneCounts]:
-        """Count live files and tombstones; a tombstone expires at `now_ms` (default: the table's clock) less the
-        table's retention.
+        """Count live files and tombstones; a tombstone is expired if it is older than the table's retention at `now_ms`
+        (default: the table's clock).
         """
         cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
         files, tombstones = FileCounts(), TombstoneCounts()
@@ -233,7 +233,7 @@ class Snapshot:
 
     def narrow(self, *, with_records: bool = True) -> Iterator[FileBatch]:
         """Yield live files and tombstones as narrow batches with their paths (see `ActionSchemas`); without
-        `with_records` the numbers of rows of a checkpoint's files are not read, and null.
+        `with_records` the numbers of rows of a checkpoint's files are not read and are null.
         """
         yield from self._tail_batches()
         read = partial(
@@ -243,17 +243,17 @@ class Snapshot:
 
     @property
     def set_aside(self) -> Mapping[str, str]:
-        """Checkpoint files that could not be used -> the rule that each breaks."""
+        """Return unusable checkpoint files -> the rule that each breaks."""
         return {instance.files[0].name: rule for instance, rule in self._unusable.items()}
 
     @property
     def log(self) -> Log:
-        """The log as it was found, with what was wrong with its hint."""
+        """The log as it was found, with the problem of its hint."""
         return self._log
 
     @property
     def unusable(self) -> Mapping[CheckpointInstance, str]:
-        """Checkpoints that could not be used -> the rule that each breaks."""
+        """Unusable checkpoints -> the rule that each breaks."""
         return self._unusable
 
     @cached_property
@@ -285,7 +285,9 @@ class Snapshot:
         *,
         several_at_once: bool,
     ) -> Iterator[Result]:
-        """Yield what `work` makes of the batches of every row group, telling the rows that its footer counts."""
+        """Yield the result of `work` for the batches of every row group, and report the rows of its footer as
+        progress.
+        """
         total = sum(piece.group.rows for piece in self._pieces)
         with self.table.progress.step("reading the checkpoint", unit="rows", total=total) as step:
 
@@ -295,7 +297,7 @@ class Snapshot:
                     yield work(batch)
                     step.advance(rows_of(batch))
                     left -= rows_of(batch)
-                step.advance(left)  # rows of other actions, and those that newer commits decided
+                step.advance(left)  # rows of other actions, and those decided by newer commits
 
             if several_at_once:
                 yield from self.table.engine.stream(tell, self._pieces)
@@ -346,9 +348,7 @@ def _count_piece(
 def read_state(
     table: TableHandle, log: Log, segment: LogSegment, rejected: Mapping[CheckpointInstance, str]
 ) -> Snapshot:
-    """Read the small actions of a segment, check that the version may be read, and plan the reading of its file
-    actions.
-    """
+    """Read the small actions of a segment, check that the version may be read, and prepare reading its file actions."""
     older_follow = segment.checkpoint is not None
     tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
     contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
@@ -369,7 +369,7 @@ def read_state(
         raise _nothing_says(segment, "metaData", "metadata.missing")
     plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
     sidecars = contents.sidecars if contents else ()
-    reads = table.storage.capabilities.parallel_reads  # a footer is small: on a far store reading it is waiting
+    reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
     planned = reported(
         table.engine.run(plan, sidecars, at_once=reads if reads > 1 else None),
         table.progress,
@@ -433,7 +433,7 @@ def _problems(
 
 
 def _commit_time(snapshot: Snapshot) -> tuple[CommitTime | None, str | None]:
-    """When the version was committed: its in-commit timestamp where the version has them, else its file's time."""
+    """Return when the version was committed: its in-commit timestamp if enabled, else its file's time."""
     storage, listing, tail = snapshot.table.storage, snapshot._log.listing, snapshot._tail
     file = listing.commits.get(snapshot.version)
     if file is None:

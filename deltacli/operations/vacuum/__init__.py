@@ -1,4 +1,4 @@
-"""`vacuum`: what no retained version needs, as a plan; and its deletion.
+"""`vacuum`: plan and delete the files that no retained version needs.
 
 Spec: Add File and Remove File; Change Data Files; Deletion Vectors.
 """

@@ -1,4 +1,4 @@
-"""Files of a listing against what a table needs: what goes, what stays and why.
+"""Comparison of a listing with the files that a table needs: which to delete, which to keep and why.
 
 Spec: Data Files (hidden names); Add File and Remove File.
 """
@@ -30,36 +30,36 @@ _EXAMPLES = 5
 
 
 class ListedFiles(NamedTuple):
-    """Files of a listing: paths below the table, and sizes (bytes) and times (epoch milliseconds) as int64 arrays; None
-    where they would cost a look at each file. Paths are a list as long as they come one by one, else a binary array.
+    """Files of a listing: paths below the table, sizes (bytes) and times (epoch milliseconds) as int64 arrays, which
+    are None where they would need a call per file. Paths are a list while they are collected, else a binary array.
     """
 
     paths: list[str] | pyarrow.Array
     sizes: pyarrow.Array | None
     modified_ms: pyarrow.Array | None
     is_plain: bool = False
-    """Of a walk that saw each directory: no path has an empty segment, none is a sign of another table."""
+    """From a walk of every directory: no path has an empty segment, and none indicates another table."""
 
 
 class Doubts(NamedTuple):
-    """Which of some files (boolean arrays) stay because the log contradicts itself, or can't be read far enough."""
+    """Files (boolean arrays) that are kept because the log is inconsistent or partly unreadable."""
 
     lost: Any
-    """The log adds and never removes them, though the newest version lacks them."""
+    """The log adds and does not remove them, but the newest version lacks them."""
     unread: Any
-    """Nothing that could be read names them, and an older checkpoint, which may, is damaged."""
+    """No readable part of the log names them, but a damaged older checkpoint may."""
     fault: Unreadable | None = None
-    """What is damaged; None where everything could be read."""
+    """The fault of the damaged checkpoint; None where everything could be read."""
 
 
 def rows_at_once(references: References) -> int:
-    """How many listed files are compared at a time: looking up needs a table of everything that is needed each time."""
+    """Number of listed files compared at a time: each lookup builds a hash table of all needed files."""
     return min(_MOST_ROWS, max(_LEAST_ROWS, (len(references.live) + len(references.protected)) // 4))
 
 
 @dataclass
 class CandidateClassifier:
-    """Decides over listed files, a batch at a time; `finish` gives the candidates."""
+    """Classifies listed files, a batch at a time; `finish` returns the candidates."""
 
     storage: Storage
     references: References
@@ -67,11 +67,11 @@ class CandidateClassifier:
     names: HiddenNames
     cutoff_ms: int
     may_repeat: bool = False
-    """The listing may show a file more than once, as an inventory does."""
+    """The listing may contain a file more than once, as an inventory does."""
     hits: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
     """Hashes of listed files that are needed."""
     lost: Any = None  # Any: an int64 array
-    """Hashes of listed files that are kept because the log contradicts itself; None before `choose`."""
+    """Hashes of listed files that are kept because the log is inconsistent; None before `choose`."""
     young: list[Any] = field(default_factory=list)
     hidden: int = 0
     listed: int = 0
@@ -87,7 +87,7 @@ class CandidateClassifier:
         self._live_hits = 0
 
     def take(self, files: ListedFiles) -> None:
-        """Look at listed files once."""
+        """Classify listed files, in one pass."""
         import pyarrow as pa
 
         self.listed += len(files.paths)
@@ -119,7 +119,7 @@ class CandidateClassifier:
         self._old.append(pc.filter(rows, is_old))
 
     def is_needed(self, hashes: pyarrow.Array) -> pyarrow.Array:
-        """Which of some files the log needs."""
+        """Return which files the log needs."""
         return pc.or_(is_among(hashes, self.references.live), is_among(hashes, self._others))
 
     def _stats_of(self, files: ListedFiles) -> tuple[Any, Any]:  # Any: pyarrow has no types
@@ -133,7 +133,7 @@ class CandidateClassifier:
         return pa.array(sizes, pa.int64()), pa.array(times, pa.int64())
 
     def old_files(self) -> pyarrow.Table:
-        """Every file that is not needed and old enough: path, sizeBytes, modificationTimeMs, hash."""
+        """Return every file that is not needed and old enough: path, sizeBytes, modificationTimeMs, hash."""
         import pyarrow as pa
 
         names = ["path", "sizeBytes", "modificationTimeMs", "hash"]
@@ -146,7 +146,7 @@ class CandidateClassifier:
 
     @cached_property
     def needed(self) -> pyarrow.Array:
-        """The hashes of the listed files that are needed."""
+        """Return the hashes of the listed files that are needed."""
         import pyarrow as pa
 
         found = pa.concat_arrays([*self.hits, pa.array([], pa.int64())])
@@ -154,7 +154,7 @@ class CandidateClassifier:
 
     @property
     def young_files(self) -> int:
-        """How many files are too young to go."""
+        """Return the number of files that are too recent to delete."""
         import pyarrow as pa
 
         if self.may_repeat:
@@ -163,9 +163,11 @@ class CandidateClassifier:
 
     @cached_property
     def live_found(self) -> tuple[Amount, Amount]:
-        """How many live files there should be in the listing, and how many were found, with their bytes by the log."""
+        """Return the expected and the found number of live files in the listing, with their bytes by the log."""
         live, written, sizes = self.references.live, self.references.live_written, self.references.live_sizes
-        if self._live_hits == len(live) and not self.may_repeat:  # each of them, the rule: nothing need be looked up
+        if (
+            self._live_hits == len(live) and not self.may_repeat
+        ):  # the usual case: all were found, and no lookup is needed
             every = Amount(len(live), pc.sum(sizes).as_py() or 0)
             return every, every
         is_found = is_among(live, self.needed)
@@ -179,7 +181,7 @@ class CandidateClassifier:
 
     @cached_property
     def removed_stays(self) -> pyarrow.Array:
-        """Of the removals that the log knows, whether the file was listed and stays."""
+        """Return for each removal in the log whether the file was listed and is kept."""
         import pyarrow as pa
 
         survivors = pa.concat_arrays([self.needed, *self.young, *([] if self.lost is None else [self.lost])])
@@ -187,12 +189,12 @@ class CandidateClassifier:
 
     @property
     def tables(self) -> dict[str, str]:
-        """Directories that the listed files show to be tables of their own, '' for the root -> the format."""
+        """Directories that are tables of their own by the listed files, '' for the root -> the format."""
         return self._roots.found
 
 
 class Walk(Protocol):
-    """What was met while listing."""
+    """Other entries found by the listing."""
 
     links: list[str]
     hidden_directories: list[str]
@@ -205,13 +207,13 @@ class CandidateChoice:
     include_foreign: bool = False
     selector: PartitionSelector | None = None
     proven_only: bool = False
-    """The log does not tell of every removal within the retention: only what it proves to be old enough goes."""
+    """The log lacks removals within the retention: only files that it proves to be old enough are deleted."""
     find_doubts: Callable[[Any], Doubts] | None = None  # Any: hashes (int64)
     """Finds the files that the newest version may have lost."""
 
 
 class Candidates(NamedTuple):
-    """What goes, as `VacuumPlan.candidates` has it, with the hashes; and what of the old files stays."""
+    """The files to delete, as in `VacuumPlan.candidates`, with their hashes; and the old files that are kept."""
 
     rows: pyarrow.Table
     hashes: pyarrow.Array
@@ -221,16 +223,16 @@ class Candidates(NamedTuple):
     outside_selection: int
     in_nested: int
     lost: pyarrow.Table
-    """The files that are kept because the log contradicts itself, a part of `unproven`; columns as `choose` has them.
+    """The files that are kept because the log is inconsistent, a part of `unproven`; columns as in `choose`.
     """
     unread: pyarrow.Table
-    """The same of those that a damaged checkpoint may name."""
+    """The same for files that a damaged checkpoint may name."""
     fault: Unreadable | None
-    """Why it can't be read."""
+    """The reason why it cannot be read."""
 
 
 def choose(old: pyarrow.Table, nested: Sequence[str], references: References, choice: CandidateChoice) -> Candidates:
-    """Say of each old file that nobody needs why it goes, and take out what stays all the same."""
+    """Return the reason to delete each old unneeded file, without the files that are kept for another reason."""
     rows = _with_reasons(outside_of(old, nested), references)
     in_nested = old.num_rows - rows.num_rows
     foreign, examples = Amount(), ()
@@ -247,7 +249,7 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
     if choice.proven_only:
         rows = pc.filter(rows, rows.column("isKnown"))
     if references.unknown_vector is not None:
-        for reason in (Reason.VECTOR, Reason.FOREIGN):  # nobody knows what such a file is called
+        for reason in (Reason.VECTOR, Reason.FOREIGN):  # the name of such a file is not known
             rows = pc.filter(rows, pc.not_equal(rows.column("reason"), reason.value))
     unproven, before = before - rows.num_rows, rows.num_rows
     if choice.selector is not None and rows.num_rows:
@@ -265,8 +267,8 @@ def choose(old: pyarrow.Table, nested: Sequence[str], references: References, ch
 def _without_doubtful(
     rows: pyarrow.Table, choice: CandidateChoice
 ) -> tuple[pyarrow.Table, pyarrow.Table, pyarrow.Table, Unreadable | None]:
-    """The rows that the newest version may lack, those that it lost, and those of which that can't be told, with the
-    reason. No checkpoint names change data.
+    """Return the rows that the newest version may lack, those that it lost, and those for which that is unknown, with
+    the reason. Checkpoints do not name change data.
     """
     if choice.find_doubts is None or not rows.num_rows:
         return rows, rows.slice(0, 0), rows.slice(0, 0), None
@@ -278,7 +280,7 @@ def _without_doubtful(
 
 
 def outside_of(rows: pyarrow.Table, directories: Sequence[str]) -> pyarrow.Table:
-    """Rows whose paths lie in none of the directories."""
+    """Return the rows whose paths are in none of the directories."""
     for directory in directories:
         prefix = directory.encode("utf-8", "surrogateescape") + b"/"
         rows = pc.filter(rows, pc.invert(pc.starts_with(rows.column("path"), pattern=prefix)))
@@ -311,7 +313,7 @@ def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
             ),
         ),
     )
-    # Behind a gap in the log nobody knows what became of a file since.
+    # Before a gap in the log the later history of a file is unknown.
     runs = references.listing.commit_runs
     is_sure = pc.greater_equal(versions, runs[-1][0]) if runs else pc.is_null(versions)
     is_known = pc.or_(pc.and_(is_removed, pc.fill_null(is_sure, True)), is_change_data)
@@ -323,7 +325,7 @@ def _with_reasons(rows: pyarrow.Table, references: References) -> pyarrow.Table:
 
 
 def kept_files(judge: CandidateClassifier, found: Candidates, walk: Walk, nested: Sequence[str]) -> Kept:
-    """What was seen and stays."""
+    """The listed files that are kept."""
     _, live = judge.live_found
     vectors = judge.references.live_vectors
     of_vectors = pc.sum(pc.is_in(judge.needed, value_set=vectors)).as_py() or 0 if len(vectors) else 0
@@ -370,7 +372,7 @@ def _joined(held: list[ListedFiles]) -> ListedFiles:
 
 
 def _filtered(files: ListedFiles, mask: Any) -> ListedFiles:  # Any: pyarrow has no types
-    """The files of a mask, their paths as an array."""
+    """Return the files of a mask, their paths as an array."""
     paths, *others, is_plain = files
     if isinstance(paths, list):
         kept = binary_paths([paths[row] for row in pc.indices_nonzero(mask).to_pylist()])

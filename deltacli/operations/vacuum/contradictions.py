@@ -1,7 +1,7 @@
-"""What contradicts the state that a vacuum is planned from: commits, an older checkpoint, the checksum file.
+"""Contradictions to the state that a vacuum is planned from: commits, an older checkpoint, the checksum file.
 
-A wrong checkpoint makes a live file look like one that no version names. Such a file is kept; where a contradiction
-cannot be traced to files, nothing is deleted. Spec: Checkpoints; Version Checksum File.
+A wrong checkpoint makes a live file look unreferenced. Such a file is kept; if a contradiction cannot be traced to
+files, nothing is deleted. Spec: Checkpoints; Version Checksum File.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:
     """Return which files (hashes of candidates) the newest version may have lost.
 
-    Commits are asked first. For files that no commit names, the oldest checkpoint is read from which the commits reach
-    the newest version. Raises StorageFailed, MemoryExhausted and PathExternal where the store, and not the checkpoint,
-    is why it can't be read.
+    Commits are checked first. For files that no commit names, the oldest checkpoint is read from which the commits
+    reach the newest version. Raises StorageFailed, MemoryExhausted and PathExternal where the checkpoint is unreadable
+    because of the store.
     """
     history, fault = setting.references.history, None
     if pc.any(_unknown(setting, files)).as_py():
@@ -43,7 +43,7 @@ def doubts(setting: PlanContext, files: pyarrow.Array) -> Doubts:
 
 
 def _unknown(setting: PlanContext, files: Any) -> Any:  # Any: an int64 array in, a boolean one out
-    """Which files nothing that was read adds, removes or writes as change data."""
+    """Return the files that the part read so far does not add, remove or write as change data."""
     references = setting.references
     known = references.history.adds(files)
     for removed in (references.removed.hashes, references.changes.hashes):
@@ -52,7 +52,7 @@ def _unknown(setting: PlanContext, files: Any) -> Any:  # Any: an int64 array in
 
 
 def _take_older_checkpoints(setting: PlanContext, files: Any) -> Unreadable | None:  # Any: an int64 array
-    """Note the adds of the oldest checkpoint that can be read; return why older ones can't be, None where all can."""
+    """Record the adds of the oldest readable checkpoint; return why older ones cannot be read, None where all can."""
     fault: Unreadable | None = None
     for version in _older_versions(setting):
         try:
@@ -65,7 +65,7 @@ def _take_older_checkpoints(setting: PlanContext, files: Any) -> Unreadable | No
 
 
 def _take_checkpoint(setting: PlanContext, version: int, files: Any) -> None:  # Any: an int64 array
-    """Note the adds of a version in the history, as far as they name these files."""
+    """Record the adds of a version in the history that name these files."""
     import pyarrow as pa
 
     keys, history = setting.keys, setting.references.history
@@ -82,8 +82,8 @@ def _take_checkpoint(setting: PlanContext, version: int, files: Any) -> None:  #
 
 
 def _older_versions(setting: PlanContext) -> list[int]:
-    """The versions, ascending, of checkpoints older than the one in use from which no commit is missing; none where the
-    commits reach back to the first version, so that no checkpoint can tell of more files.
+    """Return the versions, ascending, of checkpoints older than the one in use from which no commit is missing; none
+    where the commits reach back to the first version and therefore name all files.
     """
     listing, used = setting.references.listing, setting.snapshot.segment.checkpoint
     if used is None or not listing.commit_runs or not listing.commit_runs[-1][0]:
@@ -94,7 +94,8 @@ def _older_versions(setting: PlanContext) -> list[int]:
 
 
 def checksum_refusals(setting: PlanContext) -> Iterator[Refusal]:
-    """The newest checksum file counts the files that the log has, or the commits explain why it counts more."""
+    """Yield a refusal unless the newest checksum file counts the files of the log, or the commits explain why it counts
+    more."""
     snapshot = _checked_state(setting)
     if snapshot is None:
         return
@@ -117,7 +118,7 @@ def _lost_count(setting: PlanContext) -> int:
 
 
 def _checked_state(setting: PlanContext) -> Snapshot | None:
-    """The newest version that has a checksum file and is rebuilt from the same checkpoint; None without one."""
+    """Return the newest version that has a checksum file and is rebuilt from the same checkpoint; None without one."""
     snapshot, used = setting.snapshot, setting.snapshot.segment.checkpoint
     least = 0 if used is None else used.version
     checked = [one for one in setting.references.listing.checksums if least <= one <= snapshot.version]
@@ -132,7 +133,7 @@ def _checked_state(setting: PlanContext) -> Snapshot | None:
 
 
 def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
-    """The state keeps removed files as long as the newest metaData of the commits does."""
+    """Yield a refusal unless the state keeps removed files for as long as the newest metaData of the commits."""
     references, used = setting.references, setting.snapshot.segment.checkpoint
     runs = references.listing.commit_runs
     if used is None or not references.metadata or len(runs) != 1 or runs[0][1] < used.version:
@@ -145,8 +146,7 @@ def retention_contradictions(setting: PlanContext) -> Iterator[Refusal]:
         wanted = format_duration(wanted_ms)
         yield Refusal(
             "checkpoint.metadata-differs",
-            f"the commits keep removed files for {wanted}, the checkpoint for {format_duration(setting.own_ms)}: one "
-            "of the two is wrong",
+            f"the commits keep removed files for {wanted}, but the checkpoint for {format_duration(setting.own_ms)}",
             f"--retention {wanted}",
             hint="deltacli validate {table}",
         )

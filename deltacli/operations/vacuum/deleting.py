@@ -1,7 +1,6 @@
-"""Deleting the candidates of a plan, a wave of batches at a time; before each wave the log is looked at once more.
+"""Deleting the candidates of a plan, a wave of batches at a time; the log is checked again before each wave.
 
-What is counted, and noted in the record, is what became of each file, also where a fault or a signal ends the run in
-the middle of a wave.
+The outcome of each file is counted and recorded, also if a fault or a signal ends the run in the middle of a wave.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 FILES_A_BATCH = 1_000
 _FRESH_SECONDS = 5.0
-"""Age of a look at the files up to which they are not looked at once more."""
+"""Age of a check of the files up to which they are not checked again."""
 _FAILURES_NAMED = 1_000
 _PATIENCE = 0.1
 
@@ -36,33 +35,33 @@ Ticks = Callable[[], float]
 
 
 class Record(Protocol):
-    """Where it is written down how far an execution has come, so that a later one goes on from there."""
+    """A record of the progress of an execution, so that a later one can continue."""
 
     @property
     def pending(self) -> Sequence[range]:
-        """The rows of the plan that are left to decide, ascending: those that failed, and those nobody has tried."""
+        """The rows of the plan left to decide, ascending: those that failed, and those not tried yet."""
 
     @property
     def counts(self) -> VacuumOutcome:
-        """What became of the other rows: the outcome goes on from there."""
+        """The outcome of the other rows, to which the run adds."""
 
     def advance(self, up_to: int, outcome: VacuumOutcome) -> None:
-        """Every pending row of the plan before `up_to` is decided."""
+        """Record that every pending row of the plan before `up_to` is decided."""
 
     def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
-        """The execution has come to its end."""
+        """Record the end of the execution."""
 
 
 def is_fresh(plan: VacuumPlan, ticks: Ticks) -> bool:
-    """True if this process has looked at the files of a plan just now."""
+    """Return True if this process has just checked the files of a plan."""
     begun = plan.looked_at
     return begun is not None and not plan.by_inventory and 0 <= ticks() - begun <= _FRESH_SECONDS
 
 
 @dataclass(frozen=True)
 class Deletions:
-    """What is deleted, from where, and how fast: so many batches at a time (None: as many as the store likes), so many
-    files a second (None: no limit).
+    """The files to delete and the speed: batches at a time (None: as many as the store prefers), files per second
+    (None: no limit).
     """
 
     table: TableHandle
@@ -76,7 +75,7 @@ class Deletions:
     ticks: Ticks
 
     def run(self) -> None:
-        """Delete. Raises what the look at the log raises, and the fault of a store that can't go on."""
+        """Delete. Raises what the check of the log raises, and the fault of a store that cannot continue."""
         pending = [range(self.plan.files)] if self.record is None else self.record.pending
         files = FILES_A_BATCH * self._at_once
         if self.rate:
@@ -102,7 +101,7 @@ class Deletions:
             self.pause(ahead)
 
     def _look(self, parts: Sequence[range]) -> _Wave:
-        """Take the rows of a wave, and look which of them newer commits name."""
+        """Return the rows of a wave, with those that newer commits name."""
         import pyarrow as pa
 
         candidates = self.plan.candidates
@@ -112,7 +111,7 @@ class Deletions:
         return _Wave(rows, spared, list(self._batches(pc.filter(rows, pc.invert(spared)))))
 
     def _batches(self, rows: pyarrow.Table) -> Iterator[_Batch]:
-        """Batches as large as one request may be; where files go one by one, as many as are deleted at a time."""
+        """Return batches of the maximum size of one request, or of the number of files deleted at a time."""
         each = FILES_A_BATCH
         is_cheap = self.table.storage.capabilities.cheap_listing
         if is_cheap:
@@ -125,11 +124,11 @@ class Deletions:
             yield _Batch(part.column("row").to_pylist(), paths, sizes, self.plan.cutoff_ms if looks else None)
 
     def _delete(self, wave: _Wave, advance: Callable[[int], None]) -> None:
-        """Delete a wave's files and count them, whatever ends it. `advance` is told of each file that is decided."""
+        """Delete a wave's files and count them even if it is interrupted. `advance` is called for each decided file."""
         try:
             faults = self._send(wave.batches, advance)
-        except BaseException:  # whatever it is, files are gone by now: they are counted before it travels on
-            with suppress(Exception):  # what ended it matters more than what can't be noted
+        except BaseException:  # files have been deleted already: count them before raising again
+            with suppress(Exception):  # the first error is more important than one of the record
                 self._settle(wave)
             raise
         self._settle(wave)
@@ -146,7 +145,7 @@ class Deletions:
         return [fault for fault in found if fault is not None]
 
     def _settle(self, wave: _Wave) -> None:
-        """Count what became of a wave, up to the first file of which nothing is known."""
+        """Count the outcomes of a wave, up to the first file without one."""
         rows = wave.rows.column("row")
         left = min((row for batch in wave.batches for row in batch.open_rows), default=None)
         count = wave.rows.num_rows if left is None else pc.index(rows, left).as_py()
@@ -159,10 +158,10 @@ class Deletions:
 
 @dataclass
 class _Batch:
-    """Files that are deleted together, and what became of them, as far as it is known: None of what was spared.
+    """Files that are deleted together, and their known outcomes; None for spared files.
 
-    With `cutoff_ms` each is looked at once more: one that was written since is spared, one that is gone, or lies behind
-    a link by now, is not touched.
+    With `cutoff_ms` each is checked again: one that was written since is spared, and one that is missing or now behind
+    a link is not touched.
     """
 
     rows: list[int]
@@ -174,11 +173,11 @@ class _Batch:
 
     @property
     def open_rows(self) -> list[int]:
-        """The rows of which nothing is known yet."""
+        """Return the rows without an outcome so far."""
         return [row for position, row in enumerate(self.rows) if position not in self.outcomes]
 
     def delete(self, storage: Storage, advance: Callable[[int], None]) -> DeltacliError | None:
-        """Delete the files; return a fault of the store, by which all that it left open have failed."""
+        """Delete the files; return a fault of the store, with which all files without an outcome have failed."""
         try:
             self._delete(storage, advance)
         except DeltacliError as fault:
@@ -201,7 +200,7 @@ class _Batch:
             advance(1)
 
     def count(self, outcome: VacuumOutcome) -> None:
-        """Add to an outcome."""
+        """Add the counts to an outcome."""
         deleted, size_bytes = outcome.deleted
         for position in sorted(self.outcomes):
             path, size = self.paths[position], self.sizes[position]
@@ -221,8 +220,8 @@ class _Batch:
 
 
 class _Wave(NamedTuple):
-    """Rows of the plan that are decided together. `spared` says which of them newer commits name; the others are in
-    the batches.
+    """Rows of the plan that are decided together. `spared` marks those that newer commits name; the others are in the
+    batches.
     """
 
     rows: pyarrow.Table
@@ -231,19 +230,19 @@ class _Wave(NamedTuple):
 
 
 def to_the_end(work: Callable[[], None]) -> None:
-    """Do something in a thread of its own and wait for it: a signal, which comes to the main thread, ends the run when
-    it is done and noted, not in the middle.
+    """Run a function in a thread of its own and wait for it, so that a signal to the main thread ends the run only
+    after the work is done and recorded.
     """
     raised: list[BaseException] = []
-    begun = Lock()  # whoever gets it first says whether the work is done or dropped
-    done = Event()  # `Thread.join` takes a thread for dead if a signal comes meanwhile (Python 3.11 and 3.12)
+    begun = Lock()  # the first thread to acquire it decides whether the work is done or dropped
+    done = Event()  # `Thread.join` may consider a thread dead after a signal (Python 3.11 and 3.12)
 
     def run() -> None:
         if not begun.acquire(blocking=False):
             return
         try:
             work()
-        except BaseException as fault:  # noqa: BLE001  (raised again where it is waited for)
+        except BaseException as fault:  # noqa: BLE001  (raised again in the waiting thread)
             raised.append(fault)
         finally:
             done.set()
@@ -251,7 +250,7 @@ def to_the_end(work: Callable[[], None]) -> None:
     try:
         Thread(target=run, name="deltacli-delete").start()
         _await(done)
-    except BaseException:  # a signal, or no more threads: work that has not begun does not begin any more
+    except BaseException:  # a signal, or no more threads: work that has not started is dropped
         if not begun.acquire(blocking=False):
             _await(done)
         raise
@@ -260,12 +259,12 @@ def to_the_end(work: Callable[[], None]) -> None:
 
 
 def _await(done: Event) -> None:
-    while not done.wait(_PATIENCE):  # a system may tell another thread of a signal, so it is looked for
+    while not done.wait(_PATIENCE):  # the system may deliver a signal to another thread, so poll for it
         pass
 
 
 def _waves(pending: Sequence[range], each: int) -> Iterator[list[range]]:
-    """The rows of ranges, in order, so many at a time."""
+    """Yield the rows of ranges, in order, this many at a time."""
     wave: list[range] = []
     room = each
     for rows in pending:

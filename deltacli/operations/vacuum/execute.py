@@ -1,4 +1,4 @@
-"""Executing the plan of a vacuum: START, deletes in batches with a look at newer commits before each, END.
+"""Executing the plan of a vacuum: START, deletions in batches with a check of newer commits before each, END.
 
 Spec: Delta Log Entries; VACUUM Protocol Check.
 """
@@ -36,9 +36,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ExecuteOptions:
-    """How a plan is executed: how many deletions are under way at a time (None: as many as the store likes), how many
-    files a second at most (None: no limit), and whether START and END are committed, with which further keys in
-    their commitInfo.
+    """How to execute a plan: concurrent deletions (None: as many as the store prefers), maximum files per second (None:
+    no limit), and whether START and END are committed, with which additional keys in their commitInfo.
     """
 
     threads: int | None = None
@@ -57,11 +56,11 @@ def execute_vacuum(
     pause: Pause = time.sleep,
     ticks: Ticks = time.monotonic,
 ) -> VacuumOutcome:
-    """Delete the candidates of a plan, sparing what a newer version needs. `outcome` is kept up to date meanwhile; with
-    a `record` it begins as the record's counts.
+    """Delete the candidates of a plan, except files that a newer version needs. `outcome` is updated meanwhile; with a
+    `record` it begins with the record's counts.
 
     Raises Refused where the plan has refusals, or where a newer version forbids it; what `commit` raises; and
-    StorageFailed. Whatever stops it, END is committed with the status FAILED where that is still possible.
+    StorageFailed. On any error END is committed with the status FAILED where that is still possible.
     """
     chosen = options or ExecuteOptions()
     found = outcome if outcome is not None else record.counts if record is not None else VacuumOutcome()
@@ -89,17 +88,17 @@ def execute_vacuum(
     finally:
         if logs:
             _commit_end(table, found, status, chosen.commit_metadata)
-    if not found.failures and not found.spared:  # LITE would pass over what was spared for its age
-        _note_horizon(table, plan)  # before the record says that there is nothing left to do
+    if not found.failures and not found.spared:  # LITE would skip files that were spared for their age
+        _note_horizon(table, plan)  # before the record is marked as complete
     if record is not None:
         record.finish(found, completed=not found.failures)
     return found
 
 
 def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
-    """Raise Refused where START is older by the store's clock than by ours: then what looks old is not, either.
+    """Raise Refused where the store's clock is behind the local one, because files may then be newer than they appear.
 
-    Only where the time is our clock's: a time that somebody gave is believed.
+    Only where the time is that of the local clock; a given `--now` is accepted.
     """
     version = outcome.start_version
     if version is None or table.clock is not system_clock:
@@ -108,20 +107,20 @@ def _require_store_clock(table: TableHandle, plan: VacuumPlan, outcome: VacuumOu
     written_ms = table.storage.stat(f"{LOG_DIRECTORY}/{commit_name(version)}").modified_ms
     if 0 < written_ms < now_ms - SKEW_MS:
         raise Refused(
-            f"the store says that it is {format_timestamp(written_ms)}, and it is {format_timestamp(now_ms)} here: one "
-            "clock is wrong, and files that look old may be new",
+            f"the store's clock is {format_timestamp(written_ms)}, the local clock {format_timestamp(now_ms)}: one is "
+            "wrong, and files may be newer than they appear",
             code="vacuum.clock-skew",
             hint="date -u",
         )
 
 
 def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
-    """Raise Refused where a table of its own lies by now in a directory that a plan deletes from."""
+    """Raise Refused where another table was created in a directory that a plan deletes from."""
     found = tables_above(table, plan.candidates.column("path").combine_chunks())
     new = sorted(directory for directory in found if directory)
     if new:
         raise Refused(
-            f"a table of its own lies in {new[0]} by now: its files would be deleted",
+            f"{new[0]} has become a table of its own, whose files would be deleted",
             code="vacuum.nested-table",
             facts={"plan": f"of version {plan.snapshot_version}, {format_timestamp(plan.now_ms)}"},
             hint="deltacli vacuum {table} --dry-run",
@@ -129,9 +128,7 @@ def _require_no_new_tables(table: TableHandle, plan: VacuumPlan) -> None:
 
 
 def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
-    """Say up to which version everything was seen to, so that LITE goes on from there; a store that refuses it only
-    keeps LITE from that.
-    """
+    """Record the version up to which everything was deleted, from which LITE continues. A failure only affects LITE."""
     if plan.horizon is not None:
         with suppress(StorageFailed, Unreadable, Refused):
             newest = list_log(table.storage, start_version=plan.snapshot_version).newest_version
@@ -139,15 +136,15 @@ def _note_horizon(table: TableHandle, plan: VacuumPlan) -> None:
 
 
 def require_executable(plan: VacuumPlan) -> None:
-    """Raise Refused for the first thing that keeps a plan from being executed."""
+    """Raise Refused for the first refusal of a plan."""
     for refusal in plan.refusals:
         way_out = f"add {refusal.override}" if refusal.override else "deltacli vacuum {table} --dry-run"
         raise Refused(refusal.message, code=refusal.code, hint=refusal.hint or way_out)
 
 
 def require_done(outcome: VacuumOutcome, *, again: str = "deltacli vacuum {table} --yes") -> None:
-    """Raise PartlyDone, naming the first file, where some are still there; `again` is the command that tries once
-    more. Raises PermissionRefused where none could be deleted for lack of permission.
+    """Raise PartlyDone, naming the first file, where some could not be deleted; `again` is the command that retries.
+    Raises PermissionRefused where none could be deleted for lack of permission.
     """
     if outcome.failures:
         path, reason = outcome.failed[0]
@@ -181,15 +178,15 @@ def _commit_start(table: TableHandle, plan: VacuumPlan, newer: NewerCommits, com
     except NoSpace as fault:
         raise NoSpace(
             f"nothing was deleted, because VACUUM START could not be committed: {fault.message}",
-            facts={"frees space": "--no-log-entries deletes the same files and commits nothing"},
+            facts={"to free space": "--no-log-entries deletes the same files and commits nothing"},
             hint="deltacli vacuum {table} --no-log-entries --yes",
         ) from fault
-    assert isinstance(made, Committed)  # `make` always asks for something
+    assert isinstance(made, Committed)  # `make` never returns None
     return made.version
 
 
 def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_metadata: Mapping[str, str]) -> None:
-    """Commit END. Where that fails, the files are as gone as they are: the outcome tells it, and nothing is raised."""
+    """Commit END. Because the files are deleted already, a failure is recorded in the outcome and not raised."""
     is_complete = status == "COMPLETED"
     metrics = {"numDeletedFiles": outcome.deleted.files, "numVacuumedDirectories": outcome.directories_removed}
     request = CommitRequest("VACUUM END", {"status": status}, metrics if is_complete else {})
@@ -198,12 +195,12 @@ def _commit_end(table: TableHandle, outcome: VacuumOutcome, status: str, commit_
     except DeltacliError as fault:
         outcome.end_problem = fault.message
     else:
-        assert isinstance(made, Committed)  # the request always asks for something
+        assert isinstance(made, Committed)  # the request is never None
         outcome.end_version, outcome.end_status = made.version, status
 
 
 def _remove_directories(table: TableHandle, plan: VacuumPlan, outcome: VacuumOutcome) -> None:
-    """Remove empty directories, deepest first; one that has got a file meanwhile stays."""
+    """Remove empty directories, deepest first; one that contains a file by now is kept."""
     storage = table.storage
     if not storage.capabilities.has_directories:
         return

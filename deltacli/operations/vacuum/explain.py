@@ -1,4 +1,4 @@
-"""Why one file goes or stays, with the commits that name it. Spec: Add File and Remove File; Deletion Vectors."""
+"""Why one file is kept or deleted, with the commits that name it. Spec: Add File and Remove File; Deletion Vectors."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 
 _WORDS = {"add": "adds it", "remove": "removes it", "cdc": "names it as change data"}
 _WHY_IT_GOES = {
-    Reason.TOMBSTONE: "no retained version needs it: it was removed longer ago than the retention",
-    Reason.UNCOMMITTED: "no version that the log knows names it, and it is older than the retention",
+    Reason.TOMBSTONE: "it was removed longer ago than the retention, and no retained version needs it",
+    Reason.UNCOMMITTED: "no version in the log names it, and it is older than the retention",
     Reason.VECTOR: "no retained version needs this file of deletion vectors",
     Reason.CHANGE_DATA: "no retained commit names this change data",
-    Reason.FOREIGN: "it is nothing that a Delta table consists of, and foreign files are included",
+    Reason.FOREIGN: "it is not part of a Delta table, and --include-foreign is given",
 }
 _WHY_UNSEEN = {
-    "lite": "--mode lite sees only what commits have removed since the last vacuum; a full run deletes it",
-    "inventory": "the inventory does not show it as a file to delete; a run without --inventory deletes it",
+    "lite": "--mode lite finds only files that commits removed since the last vacuum; a full run deletes it",
+    "inventory": "the inventory does not list it as a file to delete; a run without --inventory deletes it",
 }
 
 
 class ExplainedCommit(NamedTuple):
-    """A commit that names the file: `action` is `add`, `remove`, `cdc` or `vector`, `detail` says it in words."""
+    """A commit that names the file: `action` is `add`, `remove`, `cdc` or `vector`, `detail` describes it."""
 
     version: int
     timestamp_ms: int | None
@@ -58,7 +58,7 @@ class ExplainedCommit(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What a vacuum does with a file: `verdict` is `kept`, `goes` or `absent`; the commits are in order."""
+    """The decision of vacuum on a file: `verdict` is `kept`, `goes` or `absent`; the commits are in order."""
 
     path: str
     verdict: str
@@ -67,7 +67,7 @@ class Explanation(NamedTuple):
     commits: tuple[ExplainedCommit, ...]
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.vacuum-explain`, without the envelope."""
+        """Return the document `deltacli.vacuum-explain`, without the envelope."""
         return {
             "path": self.path,
             "verdict": self.verdict,
@@ -87,10 +87,10 @@ class Explanation(NamedTuple):
 
 
 def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Explanation:
-    """Judge one file as `plan_vacuum` would, and say why. `path` is relative to the table or an absolute path or URI
-    inside it, as it is on the store or as the log writes it.
+    """Return what `plan_vacuum` would do with one file, and why. `path` is relative to the table or an absolute path or
+    URI inside it, spelled as on the store or as in the log.
 
-    Raises UsageError for a path that is none of this table, and what `plan_vacuum` raises.
+    Raises UsageError for a path outside this table, and what `plan_vacuum` raises.
     """
     snapshot = read_snapshot(table)
     name = _name_of(table, path)
@@ -119,7 +119,7 @@ def explain_file(table: TableHandle, request: VacuumRequest, path: str) -> Expla
 
 
 def _is_candidate(table: TableHandle, request: VacuumRequest, name: str) -> bool:
-    """True if the plan that is made without a listing of its own deletes the file."""
+    """Return True if the plan, which is made without a listing of the table, deletes the file."""
     paths = plan_vacuum(table, request).candidates.column("path")
     return bool(pc.any(pc.equal(paths, binary_paths([name])[0])).as_py())
 
@@ -132,14 +132,14 @@ def _verdict(
     if len(judge.needed):
         return "kept", _why_needed(setting, judge, commits)
     if judge.young_files:
-        return "kept", "it is younger than the retention: a writer may be about to commit it"
+        return "kept", "it is newer than the retention, and a writer may be about to commit it"
     if found.lost.num_rows:
         return "kept", _why_lost(setting, found)
     if found.unread.num_rows:
         code = found.fault.code if found.fault else "checkpoint.unreadable"
-        return "kept", f"nothing in the log names it, but an older checkpoint that may name it is damaged [{code}]"
+        return "kept", f"the log does not name it, but an older checkpoint that may name it is damaged [{code}]"
     if found.foreign.files:
-        return "kept", "it is nothing that a Delta table consists of; --include-foreign would delete it"
+        return "kept", "it is not part of a Delta table; --include-foreign would delete it"
     if found.outside_selection:
         return "kept", f"the condition {setting.request.where} does not select it"
     return "kept", "the log does not reach back far enough to prove that it was not removed within the retention"
@@ -149,8 +149,10 @@ def _why_lost(setting: PlanContext, found: Candidates) -> str:
     version = setting.snapshot.version
     if pc.any(removed_in_gap(setting, found.lost.column("hash").combine_chunks())).as_py():
         missing = missing_commits(setting)
-        return f"version {version} lacks it, and whether {missing} removed it is not known [log.gap]"
-    return f"the log adds it and never removes it, but version {version} lacks it: a checkpoint lost it [{RULE}]"
+        return f"version {version} lacks it, but it is not known whether {missing} removed it [log.gap]"
+    return (
+        f"the log adds it and does not remove it, but version {version} lacks it because of a wrong checkpoint [{RULE}]"
+    )
 
 
 def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple[ExplainedCommit, ...]) -> str:
@@ -163,7 +165,7 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     if is_among(references.live) or is_among(references.live_written):
         return f"version {version} needs it: it is live"
     if is_among(references.live_vectors):
-        return f"version {version} needs it: deletion vectors of live files are in it"
+        return f"version {version} needs it: it contains deletion vectors of live files"
     retained = [one for one in commits if references.window.retains(one.version)]
     if retained:
         newest = retained[-1]
@@ -173,44 +175,44 @@ def _why_needed(setting: PlanContext, judge: CandidateClassifier, commits: tuple
     is_late = any(one.timestamp_ms is None or one.timestamp_ms >= cutoff_ms for one in removals)
     is_removed = bool(removals) or is_among(references.removed.hashes)
     if is_late or (is_removed and not request.keep_versions and not request.protect_from):
-        return "its removal is younger than the retention: versions that can be read need it"
-    return "a version to be kept, or another table that is to be protected, needs it"
+        return "it was removed within the retention, and readable versions need it"
+    return "a version of --keep-version or a table of --protect-from needs it"
 
 
 def _by_place(table: TableHandle, name: str, names: HiddenNames) -> tuple[str, str] | None:
-    """The verdict where the place of the file alone decides."""
+    """Return the verdict if the location of the file determines it."""
     parts = name.split("/")
     if parts[0] == LOG_DIRECTORY:
-        return "kept", "it is part of the log, which vacuum leaves alone; see deltacli log expire"
+        return "kept", "it is part of the log, which vacuum does not change; see deltacli log expire"
     for length in range(1, len(parts)):
         above = "/".join(parts[:length])
         if names.hides_directory(above):
-            return "kept", f"it lies in {above}, which is hidden: vacuum does not look there"
+            return "kept", f"it is in the hidden directory {above}, which vacuum skips"
         try:
             kind = kind_at(table.storage, above)
         except FileMissing:
             break
         if kind is not None:
-            return "kept", f"it lies in {above}, which is a {kind} table of its own"
+            return "kept", f"it is in {above}, which is a {kind} table of its own"
     if names.hides_name(parts[-1]):
-        return "kept", "its name is hidden: vacuum passes over it"
+        return "kept", "its name is hidden, and vacuum skips hidden files"
     if table.storage.stat_many([name])[0][0] >= 0:
         return None
     match table.storage.kind_of(name):
         case PathKind.MISSING:
-            return "absent", "there is no such file in the table"
+            return "absent", "the table has no such file"
         case PathKind.DIRECTORY:
-            return "kept", "it is a directory: only empty ones older than the retention go"
+            return "kept", "it is a directory; vacuum deletes only empty ones older than the retention"
         case PathKind.FILE:
-            return "kept", "it is a link, or lies behind one: vacuum does not follow links"
+            return "kept", "it is a link or below one; vacuum does not follow links"
 
 
 def _name_of(table: TableHandle, path: str) -> str:
-    """The name on the store. Raises UsageError for a path that is none of this table."""
+    """Return the name on the store. Raises UsageError for a path outside this table."""
     if "://" not in path and not path.startswith(("/", "file:")):
         plain = "/".join(part for part in path.split("/") if part not in ("", "."))
         if not plain or ".." in plain.split("/"):
-            raise UsageError(f"--explain {path} is no file below the table")
+            raise UsageError(f"--explain {path} is not a path below the table")
         is_there = table.storage.kind_of(plain) is not PathKind.MISSING
         return plain if is_there or decode(plain) == plain else decode(plain)
     for uri in (table.uri, *table.storage.aliases):
@@ -218,11 +220,11 @@ def _name_of(table: TableHandle, path: str) -> str:
             found = locate_all([spelling], uri)[0]
             if found is not None and (spelling == path or table.storage.kind_of(found) is not PathKind.MISSING):
                 return found
-    raise UsageError(f"--explain {path} is no file of this table", facts={"table": table.uri})
+    raise UsageError(f"--explain {path} is outside this table", facts={"table": table.uri})
 
 
 def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
-    """The commits that name the file, oldest first."""
+    """Return the commits that name the file, oldest first."""
     wanted = setting.keys.of_listing(binary_paths([name]))
     faults: list[CommitCorrupt] = []
     found: set[tuple[int, str, str]] = set()
@@ -242,7 +244,7 @@ def _commits_of(setting: PlanContext, name: str) -> Iterator[ExplainedCommit]:
 
 
 def _matches(setting: PlanContext, rows: FileReferences, wanted: Any) -> Iterator[tuple[int, str, str]]:
-    """(version, action, words) of what names the file; Any: an int64 array."""
+    """Yield (version, action, description) of the actions that name the file; Any: an int64 array."""
     of_paths = setting.keys.of_log(rows.path)
     is_named = pc.fill_null(pc.is_in(of_paths.hashes, value_set=wanted), False)
     for version, moment in zip(
@@ -255,4 +257,4 @@ def _matches(setting: PlanContext, rows: FileReferences, wanted: Any) -> Iterato
     of_vectors = setting.keys.of_vectors(rows.vector)
     is_vector = pc.fill_null(pc.is_in(of_vectors.hashes, value_set=wanted), False)
     for version in pc.unique(pc.filter(rows.version, is_vector)).to_pylist():
-        yield version, "vector", f"{rows.kind}s files whose deletion vectors are in it"
+        yield version, "vector", f"{rows.kind}s files whose deletion vectors it contains"

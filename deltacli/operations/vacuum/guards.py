@@ -1,4 +1,4 @@
-"""What keeps a vacuum from being executed. Spec: Protocol Evolution; VACUUM Protocol Check."""
+"""Guards that refuse to execute a vacuum. Spec: Protocol Evolution; VACUUM Protocol Check."""
 
 from __future__ import annotations
 
@@ -13,65 +13,67 @@ from deltacli.operations.vacuum.request import VacuumRequest
 from deltacli.units import format_duration, format_size, format_timestamp, plural
 
 SKEW_MS = 5 * 60_000
-"""How far clocks may differ."""
+"""Maximum difference of clocks."""
 
 _MISSING_SHARE = 0.1
 _NAMED = 3
 
 
 def retention_refusals(request: VacuumRequest, retention_ms: int, own_ms: int) -> Iterator[Refusal]:
-    """The retention is not below the table's own, or somebody named that."""
+    """Yield a refusal if the retention is shorter than the table's own, unless the user named that."""
     if retention_ms < own_ms and not allows_below(request, own_ms):
         own = format_duration(own_ms)
         yield Refusal(
             "vacuum.retention",
-            f"{format_duration(retention_ms)} is less than the table's own retention of {own}: readers, writers and "
-            "streams that run longer than that lose files",
+            f"{format_duration(retention_ms)} is less than the table's own retention of {own}: longer running readers, "
+            "writers and streams would lose files",
             f"--allow-retention-below {own}",
         )
 
 
 def property_refusals(request: VacuumRequest, properties: Mapping[str, str]) -> Iterator[Refusal]:
-    """The table says how long it keeps removed files, if it says anything, or somebody else does."""
+    """Yield a refusal if the table's retention of removed files is invalid, unless another one is given."""
     text = properties.get(DELETED_FILE_RETENTION)
     if text and request.retention_ms is None and parse_interval(text) is None:
         yield Refusal(
             "property.bad-interval",
-            f"{DELETED_FILE_RETENTION} is {text!r}, which is no interval: how long removed files are needed can't be "
-            "told",
+            f"{DELETED_FILE_RETENTION} is {text!r}, which is not an interval, so the retention of removed files is "
+            "unknown",
             "--retention 30d",
             hint=f"deltacli properties {{table}} set {DELETED_FILE_RETENTION}='interval 30 days'",
         )
 
 
 def allows_below(request: VacuumRequest, own_ms: int) -> bool:
-    """True if somebody named the table's own retention, to keep less than that."""
+    """Return True if the user named the table's own retention, to allow a shorter one."""
     return request.allowed_below_ms is not None and request.allowed_below_ms >= own_ms
 
 
 def log_refusals(references: References) -> Iterator[Refusal]:
-    """The log says all that a vacuum has to know."""
+    """Yield a refusal if the log is damaged or names files that cannot be resolved."""
     for fault in references.faults[:1]:
         more = len(references.faults) - 1
-        others = f", and {plural(more, 'more commit')} can't be read either" if more else ""
+        others = f", and {plural(more, 'more commit')} cannot be read either" if more else ""
         yield Refusal(fault.code, f"the log is damaged: {fault.message}{others}", hint="deltacli validate {table}")
     if references.escaping is not None:
         yield Refusal(
             "path.escapes-root",
-            f"the log names {references.escaping}, which leaves the table: what it means can't be told for sure",
+            f"the log names {references.escaping}, which leads outside the table: the file that it means is ambiguous",
             hint="deltacli validate {table}",
         )
 
 
 def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> Iterator[Refusal]:
-    """The clocks of this machine, of the store and of the writers agree well enough for judging by age."""
+    """Yield a refusal if the clocks of this machine, the store and the writers differ too much to judge files by
+    age.
+    """
     listing = references.listing
     files = [*listing.commits.values(), *(file for one in listing.checkpoints for file in one.files)]
     newest_ms = max((file.modified_ms for file in files), default=0)
     if newest_ms <= 0:
         yield Refusal(
             "vacuum.unknown-clock",
-            "the store does not tell when files were written, so their age can't be known",
+            "the store does not report when files were written, so their age is unknown",
         )
         return
     for moment, what in (
@@ -81,38 +83,40 @@ def clock_refusals(snapshot: Snapshot, references: References, now_ms: int) -> I
         if moment > now_ms + SKEW_MS:
             yield Refusal(
                 "vacuum.clock-skew",
-                f"{what} at {format_timestamp(moment)}, and it is {format_timestamp(now_ms)} now: one clock is wrong, "
-                "and files that look old may be new",
+                f"{what} at {format_timestamp(moment)}, but it is {format_timestamp(now_ms)} now: one clock is wrong, "
+                "and files may be newer than they appear",
             )
             return
 
 
 def listing_refusals(listed: int, expected: Amount, found: Amount) -> Iterator[Refusal]:
-    """The listing shows the table that the log describes."""
+    """Yield a refusal if the listing lacks files that the log names."""
     if not expected.files:
         return
     missing = Amount(expected.files - found.files, expected.size_bytes - found.size_bytes)
     if not listed:
         yield Refusal(
             "vacuum.empty-listing",
-            f"nothing is listed, and the log has {plural(expected.files, 'live file')}: is this the right place?",
+            f"the listing is empty, but the log has {plural(expected.files, 'live file')}",
             hint="deltacli validate {table} --level storage",
         )
     elif missing.files > _MISSING_SHARE * expected.files or missing.size_bytes > _MISSING_SHARE * expected.size_bytes:
         yield Refusal(
             "vacuum.live-files-missing",
             f"{missing.files:,} of {plural(expected.files, 'live file')} ({format_size(missing.size_bytes)} of "
-            f"{format_size(expected.size_bytes)}) are not in the listing: this is not the whole table",
+            f"{format_size(expected.size_bytes)}) are not in the listing, which is therefore incomplete",
             hint="deltacli validate {table} --level storage",
         )
 
 
 def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> Iterator[Refusal]:
-    """Not more is deleted than somebody expects."""
+    """Yield a refusal if more would be deleted than the limit."""
     limit = request.max_delete
     what = f"{plural(candidates.files, 'file')} ({format_size(candidates.size_bytes)})"
     if limit.size_bytes is not None and candidates.size_bytes > limit.size_bytes:
-        yield Refusal("vacuum.max-delete", f"{what} would go, more than {limit.text}", "--max-delete 100%")
+        yield Refusal(
+            "vacuum.max-delete", f"{what} would be deleted, above the limit of {limit.text}", "--max-delete 100%"
+        )
     if limit.share is None:
         return
     for gone, all_of_it, noun in (
@@ -121,42 +125,42 @@ def limit_refusals(request: VacuumRequest, candidates: Amount, live: Amount) -> 
     ):
         if gone > limit.share * all_of_it and all_of_it > 0:
             share = f"{100 * gone / all_of_it:.0f}%"
-            message = f"{what} would go, {share} of the {noun} that are live or would go, more than {limit.text}"
+            message = f"{what}, {share} of all {noun}, would be deleted, above the limit of {limit.text}"
             yield Refusal("vacuum.max-delete", message, "--max-delete 100%")
             return
 
 
 def shared_refusals(tables: Iterable[tuple[str, str]], own: Collection[str]) -> Iterator[Refusal]:
-    """The directory is no table of another format. `tables`: directory ('': the root) and format; `own`: what the table
-    is kept readable as.
+    """Yield a refusal if the directory is also a table of another format. `tables`: directory ('': the root) and
+    format; `own`: formats that the table itself is kept readable as.
     """
     for shared in sorted({kind for directory, kind in tables if not directory and kind.lower() not in own}):
         yield Refusal(
             "vacuum.shared-directory",
-            f"the directory is a table of {shared}, too, whose files the log does not know",
+            f"the directory is also a {shared} table, whose files the log does not name",
         )
 
 
 def outer_refusals(outer: Iterable[str], protected: Collection[str]) -> Iterator[Refusal]:
-    """The directory is no part of another table, or that one's files are protected."""
+    """Yield a refusal if the directory is inside another table whose files are not protected."""
     for uri in outer:
         if uri not in protected:
             yield Refusal(
                 "vacuum.inside-table",
-                f"it lies in the directory of another table, {uri}: files of that one here would look like garbage",
+                f"it is inside the directory of another table, {uri}, whose files here would look like garbage",
                 f"--protect-from {shlex.quote(uri)}",
             )
             return
 
 
 def nested_refusals(request: VacuumRequest, directories: Sequence[str], in_nested: int) -> Iterator[Refusal]:
-    """The directory holds this table alone."""
+    """Yield a refusal if the directory contains other tables."""
     nested = sorted(directories)
     if nested and not request.skip_nested_tables:
         named = ", ".join(nested[:_NAMED]) + (f" and {len(nested) - _NAMED:,} more" if len(nested) > _NAMED else "")
         looks = f"; {plural(in_nested, 'file')} there would look like garbage" if in_nested else ""
         yield Refusal(
             "vacuum.nested-table",
-            f"{'a table lies' if len(nested) == 1 else f'{len(nested):,} tables lie'} below it: {named}{looks}",
+            f"{'another table is' if len(nested) == 1 else f'{len(nested):,} tables are'} below it: {named}{looks}",
             "--skip-nested-tables",
         )

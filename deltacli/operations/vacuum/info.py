@@ -1,4 +1,6 @@
-"""`_last_vacuum_info`: up to which version earlier vacuums have seen to everything, as the reference keeps it."""
+"""`_last_vacuum_info`: the version up to which earlier vacuums deleted everything, as in the reference
+implementation.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ from deltacli.storage import Storage
 
 INFO_PATH = f"{LOG_DIRECTORY}/_last_vacuum_info"
 _VERSION = "latestCommitVersionOutsideOfRetentionWindow"
-_CUTOFF = "deleteBeforeMs"  # ours: the reference passes over fields that it does not know
+_CUTOFF = "deleteBeforeMs"  # deltacli's field: the reference ignores unknown fields
 
 
 def read_last_vacuum(storage: Storage, *, newest: int) -> int | None:
-    """The newest version whose removals earlier vacuums have seen to; None where nobody says, what says so can't be
-    read, or says more than the `newest` version of the table: then it is of another past.
+    """Return the newest version whose removals earlier vacuums have processed; None where the file is missing,
+    unreadable, or names a version above the `newest` of the table and is therefore of another history.
     """
     try:
         found = orjson.loads(storage.read(INFO_PATH))
@@ -26,7 +28,7 @@ def read_last_vacuum(storage: Storage, *, newest: int) -> int | None:
 
 
 def write_last_vacuum(storage: Storage, version: int, cutoff_ms: int, *, newest: int) -> None:
-    """Say that everything removed up to a version was seen to. An older statement that says more stays."""
+    """Record that everything removed up to a version was processed. An existing higher version is kept."""
     before = read_last_vacuum(storage, newest=newest)
     if before is not None and before >= version:
         return

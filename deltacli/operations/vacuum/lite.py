@@ -1,7 +1,7 @@
-"""LITE: what the commits of the log removed goes, and the table is not listed.
+"""LITE: deletes the files that commits of the log removed, without listing the table.
 
-As the reference does it: from the version after the one that `_last_vacuum_info` names to the newest one that is not
-retained. Files that no commit names stay. Spec: Add File and Remove File; Metadata Cleanup.
+Like the reference: from the version after the one that `_last_vacuum_info` names to the newest one that is not
+retained. Files that no commit names are kept. Spec: Add File and Remove File; Metadata Cleanup.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _MISSING_SHARE = 0.1
 
 
 def plan_lite(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
-    """Plan by the log alone. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as `plan_vacuum`."""
+    """Plan from the log only. Raises Refused (`vacuum.lite-impossible`) where the log has gaps, and as
+    `plan_vacuum`.
+    """
     begun = monotonic()
     snapshot = read_snapshot(table)
     listing = list_log(table.storage, progress=table.progress)
@@ -96,7 +98,7 @@ def _plan(
     begun: float,
     notes: tuple[str, ...],
 ) -> VacuumPlan:
-    """`kept_from` is the oldest version that removed something that stays; Any: an Arrow table."""
+    """`kept_from` is the oldest version that removed a file that is kept; Any: an Arrow table."""
     references = setting.references
     end = references.window.last_before
     live = Amount(len(references.live), pc.sum(references.live_sizes).as_py() or 0)
@@ -123,7 +125,7 @@ def _plan(
 
 
 def _lost_before(setting: PlanContext) -> int | None:
-    """The newest version whose removals earlier vacuums have seen to; None where there is none."""
+    """Return the newest version whose removals earlier vacuums have processed; None where there is none."""
     last = read_last_vacuum(setting.table.storage, newest=setting.snapshot.version)
     if last is None:
         return None
@@ -133,7 +135,7 @@ def _lost_before(setting: PlanContext) -> int | None:
 
 
 def _begin(table: TableHandle, listing: LogListing) -> int:
-    """The version to begin with. Raises Refused where commits between it and the newest one are missing."""
+    """Return the first version. Raises Refused where commits between it and the newest one are missing."""
     last = read_last_vacuum(table.storage, newest=listing.newest_version)
     first = min(listing.commits, default=None)
     begin = 0 if last is None else last + 1
@@ -142,28 +144,28 @@ def _begin(table: TableHandle, listing: LogListing) -> int:
     runs = listing.commit_runs
     if runs and runs[-1][0] <= begin:
         return begin
-    said = f"{INFO_PATH} says that version {last} was the last one seen to" if last is not None else f"no {INFO_PATH}"
+    said = f"{INFO_PATH} names version {last} as the last one processed" if last is not None else f"no {INFO_PATH}"
     raise Refused(
-        f"--mode lite needs every commit from version {begin} on, and the log begins later or has a gap",
+        f"--mode lite needs every commit from version {begin} on, but the log begins later or has a gap",
         code="vacuum.lite-impossible",
         facts={
             "commits in the log": "none" if first is None else format_ranges(listing.commits),
             "earlier vacuums": said,
-            "what helps": "a full run sees to everything older, and notes it, so that lite runs can go on from there",
+            "way out": "a full run processes everything older, and lite runs can continue from there",
         },
         hint="deltacli vacuum {table} --mode full --dry-run",
     )
 
 
 def _distinct(removals: Any) -> Any:  # Any: an Arrow table
-    """One row a file, its newest removal."""
+    """Return one row per file, with its newest removal."""
     hashes = _flat(removals.column("hash"))
     return pc.take(removals, pc.index_in(pc.unique(hashes), value_set=hashes))
 
 
 def _on_disk(setting: PlanContext, rows: Any) -> tuple[Any, Any]:  # Any: Arrow tables
-    """The rows whose files are there, with their true sizes, and those that are young; where a look is not cheap, all
-    of them as the log has them.
+    """Return the rows whose files exist, with their actual sizes, and the recent ones; on a store where checking is
+    expensive, all rows as in the log.
     """
     import pyarrow as pa
 
@@ -181,7 +183,7 @@ def _on_disk(setting: PlanContext, rows: Any) -> tuple[Any, Any]:  # Any: Arrow 
 
 @dataclass
 class _Directories:
-    """Collects where the live files lie, while the log is read."""
+    """Collects the directories of the live files while the log is read."""
 
     found: set[bytes] = field(default_factory=set)
 
@@ -196,7 +198,7 @@ class _Directories:
 def _by_links(
     setting: PlanContext, rows: Any, directories: set[bytes], live: Any
 ) -> tuple[Any, Any]:  # Any: Arrow tables
-    """The rows that go, and those that are live by a name that goes through a link."""
+    """Return the rows to delete, and those that are live by a name through a link."""
     names = (name.decode("utf-8", "surrogateescape") for name in directories if name)
     keys = setting.keys
 
@@ -208,7 +210,7 @@ def _by_links(
 
 
 def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
-    """A few live files are where the log says."""
+    """Yield a refusal unless a few live files exist where the log names them."""
     spellings = setting.references.some_live
     if not spellings:
         return ()
@@ -216,7 +218,7 @@ def _place_refusals(setting: PlanContext) -> tuple[Refusal, ...]:
     missing = [path for (path, _), *sizes in zip(spellings, by_key, by_writing, strict=True) if max(sizes) < 0]
     if len(missing) <= _MISSING_SHARE * len(spellings):
         return ()
-    message = f"{len(missing)} of {len(spellings)} live files looked for are not there, {missing[0]} for one"
+    message = f"{len(missing)} of {len(spellings)} checked live files are missing, such as {missing[0]}"
     return (Refusal("vacuum.live-files-missing", message, hint="deltacli validate {table} --level storage"),)
 
 

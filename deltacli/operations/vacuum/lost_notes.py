@@ -1,4 +1,4 @@
-"""What a vacuum says of files that it keeps because the log contradicts itself, and the commands that help.
+"""Notes on files that a vacuum keeps because the log is inconsistent, with the commands to repair it.
 
 Spec: Checkpoints; Action Reconciliation.
 """
@@ -29,7 +29,7 @@ _COMMANDS = 5
 
 
 def lost_notes(setting: PlanContext, rows: pyarrow.Table) -> Iterator[str]:
-    """Say which files (columns `path` and `hash`) are kept though the newest version lacks them."""
+    """Return notes on files (columns `path` and `hash`) that are kept although the newest version lacks them."""
     if not rows.num_rows:
         return
     is_unsure = removed_in_gap(setting, rows.column("hash").combine_chunks())
@@ -41,7 +41,7 @@ def lost_notes(setting: PlanContext, rows: pyarrow.Table) -> Iterator[str]:
 
 
 def removed_in_gap(setting: PlanContext, files: pyarrow.Array) -> pyarrow.Array:
-    """Return which lost files (hashes) missing commits may have removed: every add lies before a gap of the log."""
+    """Return the lost files (hashes) that missing commits may have removed: every add is before a gap of the log."""
     history = setting.references.history
     adds = history.unremoved_adds(files)
     is_after = pc.greater_equal(adds.versions, history.last_run - 1)
@@ -50,7 +50,7 @@ def removed_in_gap(setting: PlanContext, files: pyarrow.Array) -> pyarrow.Array:
 
 
 def missing_commits(setting: PlanContext) -> str:
-    """The gaps of the log, in words."""
+    """Return the gaps of the log in words."""
     commits = setting.references.listing.commits
     gaps = gaps_in(commits, min(commits), max(commits))
     is_one = len(gaps) == 1 and gaps[0][0] == gaps[0][1]
@@ -58,11 +58,11 @@ def missing_commits(setting: PlanContext) -> str:
 
 
 def unread_note(setting: PlanContext, rows: pyarrow.Table, fault: Unreadable | None) -> str:
-    """Say which files were kept because an older checkpoint is damaged."""
+    """Return a note on files that were kept because an older checkpoint is damaged."""
     count, (is_are, them) = rows.num_rows, _words(rows)
     reason = "" if fault is None else f": {fault.message} [{fault.code}]"
     return (
-        f"{plural(count, 'file')} that nothing in the log names {is_are} kept ({_example(rows)}), because an older "
+        f"{plural(count, 'file')} that the log does not name {is_are} kept ({_example(rows)}), because an older "
         f"checkpoint that may name {them} is damaged{reason}; to see all damage: {_command(setting, 'validate')}"
     )
 
@@ -71,7 +71,7 @@ def _lost_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     is_are, them = _words(rows)
     repair = _repair(setting, rows.column("hash").combine_chunks())
     return (
-        f"{plural(rows.num_rows, 'file')} that the log adds and never removes {is_are} missing from version "
+        f"{plural(rows.num_rows, 'file')} that the log adds and does not remove {is_are} missing from version "
         f"{setting.snapshot.version} and {is_are} kept ({_example(rows)}): a checkpoint lost {them} [{RULE}]; to see "
         f"why: {_command(setting, 'validate')}{repair}"
     )
@@ -81,14 +81,14 @@ def _gap_note(setting: PlanContext, rows: pyarrow.Table) -> str:
     is_are, them = _words(rows)
     return (
         f"{plural(rows.num_rows, 'file')} that the log adds {is_are} missing from version {setting.snapshot.version} "
-        f"and {is_are} kept ({_example(rows)}): the log has a gap, and whether {missing_commits(setting)} removed "
-        f"{them} is not known [log.gap]; to see more: {_command(setting, 'validate')}"
+        f"and {is_are} kept ({_example(rows)}): the log has a gap, and it is not known whether "
+        f"{missing_commits(setting)} removed {them} [log.gap]; to see more: {_command(setting, 'validate')}"
     )
 
 
 def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
-    """The commands that help, as the end of a sentence. Empty where nothing older is left to repair checkpoints from,
-    and where that can't be found out: the plan does not depend on it.
+    """Return the repair commands, as the end of a sentence. Empty where no older files are left to repair checkpoints
+    from, or where that cannot be determined; the plan does not depend on it.
     """
     try:
         wrong = _wrong_checkpoints(setting, files)
@@ -103,7 +103,7 @@ def _repair(setting: PlanContext, files: pyarrow.Array) -> str:
 
 
 def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
-    """True if older files of the log say something else than a checkpoint does."""
+    """Return True if a checkpoint differs from older files of the log."""
     from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoint
 
     listing = setting.references.listing
@@ -111,8 +111,8 @@ def _is_repairable(setting: PlanContext, instance: CheckpointInstance) -> bool:
 
 
 def _rewriting(setting: PlanContext, versions: Sequence[int]) -> str:
-    """The commands that write classic checkpoints again, oldest first, each from the one before. Other forms would stay
-    beside the new ones.
+    """Return the commands that rewrite classic checkpoints, oldest first, each from the previous one. Other forms would
+    not be replaced.
     """
     snapshot = setting.snapshot
     is_default = choose_layout(snapshot.protocol, snapshot.properties, None) is Layout.CLASSIC
@@ -124,8 +124,8 @@ def _rewriting(setting: PlanContext, versions: Sequence[int]) -> str:
 
 
 def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[CheckpointInstance]:
-    """The checkpoints from the first one that lacks one of these files to the newest, ascending. A file that is lost
-    stays lost, so that few of them are read.
+    """Return the checkpoints from the first one that lacks one of these files to the newest, ascending. Later
+    checkpoints lack a lost file, too, so only few of them are read.
     """
     used = setting.snapshot.segment.checkpoint
     if used is None:
@@ -138,7 +138,7 @@ def _wrong_checkpoints(setting: PlanContext, files: pyarrow.Array) -> Sequence[C
 
 
 def _lacks(setting: PlanContext, instance: CheckpointInstance, adds: NamedKeys) -> bool:
-    """True if a checkpoint lacks one of the files added before it, or can't be read."""
+    """Return True if a checkpoint lacks one of the files added before it, or cannot be read."""
     listing = setting.references.listing
     others = {found: "checkpoint.unreadable" for found in listing.checkpoints if found != instance}
     try:

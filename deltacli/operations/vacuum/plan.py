@@ -1,4 +1,4 @@
-"""The plan of a vacuum: what goes, what stays and why, what keeps it from being executed; and what became of it."""
+"""The plan of a vacuum: files to delete, files to keep and why, refusals; and its outcome."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 
 class Mode(StrEnum):
-    """How candidates are found: by listing the table, or in the commits that removed them."""
+    """The source of candidates: a listing of the table, or the commits that removed them."""
 
     FULL = "full"
     LITE = "lite"
 
 
 class Reason(StrEnum):
-    """Why a file goes."""
+    """The reason to delete a file."""
 
     TOMBSTONE = "tombstone"
     """A commit removed it, or wrote it as change data outside of `_change_data`, longer ago than the retention."""
     UNCOMMITTED = "uncommitted"
-    """A data file that no version known to the log names."""
+    """A data file that no version in the log names."""
     VECTOR = "deletion-vector"
     CHANGE_DATA = "change-data"
     FOREIGN = "foreign"
-    """Nothing that a Delta table consists of."""
+    """A file that is not part of a Delta table."""
 
 
 class Refusal(NamedTuple):
-    """What keeps a plan from being executed, and the option that overrides it, where one is safe to offer."""
+    """A reason not to execute a plan, with the option that overrides it where that is safe."""
 
     code: str
     message: str
@@ -47,7 +47,7 @@ class Refusal(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """How many files, and how many bytes they hold together."""
+    """The number of files and their total bytes."""
 
     files: int = 0
     size_bytes: int = 0
@@ -62,26 +62,28 @@ NOTHING = Amount()
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What was seen and stays. Sizes are counted where the listing told them without one more call a file."""
+    """The listed files that are kept. Sizes are counted where the listing has them without an additional call per
+    file.
+    """
 
     live: Amount = NOTHING
-    """Of the newest version, deletion vectors included, as far as they were listed."""
+    """Files of the newest version, including deletion vectors, as far as they were listed."""
     retained: int = 0
-    """Not live, but needed by a retained version, a version to be kept, or another table."""
+    """Not live, but needed by a retained version, a version to keep, or another table."""
     young: int = 0
     foreign: Amount = NOTHING
     hidden: int = 0
-    """Files with hidden names, and hidden directories, which are not looked into."""
+    """Files with hidden names, and hidden directories, which are not listed."""
     links: int = 0
     unproven: int = 0
-    """Files that a version may need: the log does not reach back to the cutoff, or contradicts itself about them."""
+    """Files that a version may need: the log does not reach back to the cutoff, or is inconsistent about them."""
     outside_selection: int = 0
     """Candidates that `--where` does not select."""
     nested_tables: tuple[str, ...] = ()
     foreign_examples: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As in the document: numbers of files, and the directories that are tables of their own."""
+        """Return it as in the document: numbers of files, and the directories that are tables of their own."""
         return {
             "live": self.live.files,
             "retained": self.retained,
@@ -111,12 +113,12 @@ class KindTotals(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimeTravelRange:
-    """How far time travel and change feeds go back after the plan was executed.
+    """How far time travel and change feeds reach back after the execution.
 
-    `first_version` is the oldest version whose files all stay, `first_ms` when it was committed; None where the log
-    can't tell. `oldest_before` is the same before. `lost_feed` are the first and last version whose change feed is no
-    longer complete, None where none is lost, or the table has no change feed. `kept_versions` are older ones that stay
-    because somebody asked for them.
+    `first_version` is the oldest version whose files are all kept, `first_ms` when it was committed; None where
+    unknown. `oldest_before` is the same before the execution. `lost_feed` are the first and last version whose change
+    feed is no longer complete, None where there are none or the table has no change feed. `kept_versions` are older
+    versions kept by an option.
     """
 
     first_version: int | None = None
@@ -130,7 +132,7 @@ UNKNOWN_REACH = TimeTravelRange()
 
 
 class ProtectedTable(NamedTuple):
-    """Another table whose files stay, as it was when the plan was made."""
+    """Another table whose files are kept, as of the plan."""
 
     uri: str
     table_id: str
@@ -139,12 +141,12 @@ class ProtectedTable(NamedTuple):
 
 @dataclass(frozen=True)
 class VacuumPlan:
-    """What would be deleted. Nothing has been done.
+    """The files to delete. Nothing has been done.
 
-    `candidates`: an Arrow table, one row a file, ordered by path: `path` (binary: relative to the table, decoded, the
-    name on the store), `sizeBytes` (int64), `modificationTimeMs` (int64; of LITE the time of the removal, 0 where
-    nobody says), `reason` (string), `removedAtVersion` (int64, null where no commit at hand says), `partition` (string:
-    the directories `key=value` of the path, joined by `/`; null where there are none).
+    `candidates`: an Arrow table, one row per file, ordered by path: `path` (binary: relative to the table, decoded, the
+    name on the store), `sizeBytes` (int64), `modificationTimeMs` (int64; for LITE the time of the removal, 0 where
+    unknown), `reason` (string), `removedAtVersion` (int64, null where unknown), `partition` (string: the directories
+    `key=value` of the path, joined by `/`; null where there are none).
     `directories` are empty ones that would be removed, deepest first.
     """
 
@@ -154,7 +156,7 @@ class VacuumPlan:
     snapshot_version: int
     now_ms: int
     retention_ms: int
-    """What was asked for, else the table's own."""
+    """The requested retention, else the table's own."""
     own_retention_ms: int
     cutoff_ms: int
     candidates: pyarrow.Table
@@ -166,18 +168,19 @@ class VacuumPlan:
     selection: str | None = None
     """The prefix or the condition that limits the plan, as given."""
     horizon: int | None = None
-    """The newest version up to which nothing eligible stays once this was executed, for `_last_vacuum_info`; None
-    where that can't be said, as of a limited plan."""
+    """The newest version up to which all eligible files are deleted after the execution, for `_last_vacuum_info`; None
+    where unknown, as for a limited plan."""
     allows_below: bool = False
-    """Somebody named the table's own retention, to delete what is younger."""
+    """The user named the table's own retention, to allow a shorter one."""
     snapshot_sha256: str | None = None
-    """SHA-256 of the commit `snapshot_version`, which a log that was put back and written on has not; None where there
-    was no such file."""
+    """SHA-256 of the commit `snapshot_version`, which detects a log that was restored and then changed; None where
+    there was no such file.
+    """
     protected: tuple[ProtectedTable, ...] = ()
     by_inventory: bool = False
-    """The store made the listing, some time before: each file is looked at before it goes."""
+    """The listing was made earlier by the store: each file is checked before it is deleted."""
     looked_at: float | None = field(default=None, compare=False)
-    """When the look at the files began, by `time.monotonic` of this process; None of a saved plan."""
+    """When the listing began, by `time.monotonic` of this process; None for a saved plan."""
 
     @property
     def files(self) -> int:
@@ -204,12 +207,12 @@ class VacuumPlan:
 
     @cached_property
     def plan_id(self) -> str:
-        """What it deletes of which table, as 16 hexadecimal digits: the same plan has the same id."""
+        """Digest of the table and the deleted files, as 16 hexadecimal digits: equal plans have equal ids."""
         of = f"{self.table_id}\n{self.snapshot_version}\n{self.cutoff_ms}\n{self.mode}\n"
         return sha256_rows(self.candidates.select(["path"]), of.encode(errors="surrogatepass"))[:16]
 
     def as_json(self) -> dict[str, Any]:
-        """The document `deltacli.vacuum`, without the envelope and the outcome."""
+        """Return the document `deltacli.vacuum`, without the envelope and the outcome."""
         reach = self.reach
         return {
             "mode": self.mode.value,
@@ -243,27 +246,27 @@ class VacuumPlan:
 
 @dataclass(slots=True)
 class VacuumOutcome:
-    """What became of a plan, as far as it was executed."""
+    """The outcome of a plan, as far as it was executed."""
 
     deleted: Amount = NOTHING
     missing: int = 0
-    """Files that were gone already."""
+    """Files that were deleted already."""
     spared: int = 0
-    """Candidates that are needed again: a version came between the plan and the deletion."""
+    """Candidates that a version committed after the plan needs again."""
     failed: list[tuple[str, str]] = field(default_factory=list)
-    """Path and reason of the first thousand that are still there."""
+    """Path and reason of the first thousand files that could not be deleted."""
     failures: int = 0
     directories_removed: int = 0
     start_version: int | None = None
     end_version: int | None = None
     end_status: str | None = None
-    """What END says: COMPLETED or FAILED; None as long as it is not known to be committed."""
+    """The status in END: COMPLETED or FAILED; None as long as it is not known to be committed."""
     end_problem: str | None = None
-    """Why the END commit could not be made."""
+    """The reason why END could not be committed."""
     resumed_after: int = 0
-    """Files of the plan that an earlier run was done with."""
+    """Files of the plan that an earlier run had decided."""
     denials: Denials = field(default_factory=Denials, compare=False)
-    """Which of the failures of this run are for lack of permission."""
+    """The failures of this run for lack of permission."""
 
     def as_json(self) -> dict[str, Any]:
         """As in the document."""
@@ -283,7 +286,7 @@ class VacuumOutcome:
 
 
 class VacuumResult(NamedTuple):
-    """A plan, and what became of it; None where it was not executed."""
+    """A plan and its outcome; None where it was not executed."""
 
     plan: VacuumPlan
     outcome: VacuumOutcome | None

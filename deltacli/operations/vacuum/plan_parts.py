@@ -23,7 +23,7 @@ from deltacli.units import format_duration, format_timestamp
 
 
 def choice_of(setting: PlanContext) -> CandidateChoice:
-    """What limits the candidates, as it was asked for."""
+    """Return the requested limit of the candidates."""
     request, selector = setting.request, None
     if request.where is not None:
         from deltacli.delta.vacuum.partition_paths import PartitionSelector
@@ -38,23 +38,23 @@ def choice_of(setting: PlanContext) -> CandidateChoice:
 
 
 def log_notes(setting: PlanContext) -> Iterator[str]:
-    """What the log can't tell."""
+    """Return notes on information that the log lacks."""
     references = setting.references
     if not setting.is_proven:
         yield (
             f"the log does not reach back {format_duration(setting.retention_ms)}, to "
-            f"{format_timestamp(setting.cutoff_ms)}, and tombstones are kept {format_duration(setting.tombstones_ms)}: "
-            "files whose removal can't be dated are kept"
+            f"{format_timestamp(setting.cutoff_ms)}, and tombstones are kept for "
+            f"{format_duration(setting.tombstones_ms)}: files whose removal time is unknown are kept"
         )
     if references.unknown_vector is not None:
         yield (
-            "the log names a deletion vector whose file can't be told "
+            "the log names a deletion vector whose file is unknown "
             f"({references.unknown_vector[:60]}): every file of deletion vectors is kept"
         )
 
 
 def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
-    """What both modes look at."""
+    """Return the guards of both modes."""
     yield from retention_refusals(setting.request, setting.retention_ms, setting.own_ms)
     yield from property_refusals(setting.request, setting.snapshot.properties)
     yield from log_refusals(setting.references)
@@ -63,20 +63,20 @@ def common_refusals(setting: PlanContext) -> Iterator[Refusal]:
 
 
 def contradiction_refusals(setting: PlanContext, rows: Any) -> Iterator[Refusal]:  # Any: an Arrow table
-    """What contradicts the state where something would be deleted."""
+    """Return contradictions to the state, if anything would be deleted."""
     if rows.num_rows:
         yield from retention_contradictions(setting)
         yield from checksum_refusals(setting)
 
 
 def _protected(setting: PlanContext) -> set[str]:
-    """The URIs of the tables whose files stay because somebody asked for it."""
+    """Return the URIs of the tables given by `--protect-from`."""
     stores = map(setting.table.open_other, setting.request.protect_from)
     return {uri for storage in stores for uri in (storage.uri, *storage.aliases)}
 
 
 def make_plan(setting: PlanContext, rows: Any, **parts: Any) -> VacuumPlan:  # Any: an Arrow table; parts of the plan
-    """The plan of a setting and its candidates."""
+    """Return the plan of a setting and its candidates."""
     request = setting.request
     return VacuumPlan(
         table=setting.table.uri,

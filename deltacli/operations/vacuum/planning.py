@@ -1,4 +1,4 @@
-"""Planning a vacuum: everything is looked at, nothing is changed.
+"""Planning a vacuum, which changes nothing.
 
 Spec: Add File and Remove File; Protocol Evolution.
 """
@@ -55,14 +55,14 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _BATCHES_AHEAD = 4
-"""Of a listing that is made while the log is read."""
+"""Number of threads of a listing that is made while the log is read."""
 
 
 def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
-    """Decide what can go. Refusals are part of the plan; nothing is deleted.
+    """Determine which files can be deleted. Refusals are part of the plan; nothing is deleted.
 
-    Raises what `read_snapshot` raises for the newest version, and for versions to be kept; Refused where the protocol
-    keeps deltacli from writing; UsageError for a prefix or a condition that is none of this table.
+    Raises what `read_snapshot` raises for the newest version and for versions to keep; Refused where the protocol
+    prevents deltacli from writing; UsageError for a prefix or a condition that does not fit this table.
     """
     if request.mode is Mode.LITE:
         from deltacli.operations.vacuum.lite import plan_lite
@@ -106,7 +106,7 @@ def plan_vacuum(table: TableHandle, request: VacuumRequest) -> VacuumPlan:
 
 @dataclass
 class _Listed:
-    """Says which keys a listing shows; `hides` is true once it was asked of a hidden one."""
+    """Returns which keys a listing contains; `hides` is true once it was called with a hidden one."""
 
     names: HiddenNames
     prefix: str | None
@@ -122,7 +122,7 @@ class _Listed:
 
 
 def _below(tables: Mapping[str, str]) -> list[str]:
-    """The directories of tables below the root."""
+    """Return the directories of tables below the root."""
     return [directory for directory in tables if directory]
 
 
@@ -166,7 +166,9 @@ def _open_inventory(table: TableHandle, place: str) -> InventoryListing:
 
 @contextmanager
 def _begun(storage: Storage, listing: Iterator[ListedFiles]) -> Iterator[Iterator[ListedFiles]]:
-    """The listing, made while the log is read where it waits for a network; on a disk two threads only take turns."""
+    """Return the listing, made while the log is read if the store is remote; on a local disk that would not be
+    faster.
+    """
     if storage.capabilities.cheap_listing:
         yield listing
         return
@@ -178,7 +180,7 @@ def _begun(storage: Storage, listing: Iterator[ListedFiles]) -> Iterator[Iterato
 
 
 def _removable(judge: CandidateClassifier, walk: TableWalk, nested: Sequence[str]) -> tuple[str, ...]:
-    """The old empty directories, deepest first: none that is hidden, none of another table."""
+    """Return the old empty directories, deepest first, without hidden ones and those of other tables."""
     inside = tuple(f"{directory}/" for directory in nested)
     old = [path for path, modified_ms in walk.empty_directories if modified_ms < judge.cutoff_ms]
     hidden = judge.names.mask(binary_paths(old)).to_pylist()

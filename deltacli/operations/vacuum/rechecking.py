@@ -1,4 +1,4 @@
-"""What came into the log after a plan was made: files that are needed again are spared. Spec: Delta Log Entries."""
+"""Commits made after the plan: files that are needed again are spared. Spec: Delta Log Entries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 _HARMLESS = frozenset({"add", "remove", "cdc", "txn", "commitInfo", "domainMetadata"})
-"""Actions after which the protocol and the properties are what they were."""
+"""Actions that do not change the protocol and the properties."""
 
 
 _CHECKPOINTS = frozenset(
@@ -33,8 +33,8 @@ _CHECKPOINTS = frozenset(
 
 
 class NewerCommits:
-    """Reads commits as they come, each once, and knows the files that they name: those of the table, and those of the
-    tables whose files stay, too. Raises what `open_kept` raises.
+    """Reads new commits, each once, of the table and of the protected tables, and collects the files that they name.
+    Raises what `open_kept` raises.
     """
 
     def __init__(self, table: TableHandle, keys: PathKeys, plan: VacuumPlan) -> None:
@@ -44,7 +44,7 @@ class NewerCommits:
         self._needed: Any = None  # Any: an int64 array
 
     def require_same(self, snapshot: Snapshot) -> None:
-        """Raise Refused where a newer version is of another table, or keeps removed files longer than the plan does."""
+        """Raise Refused where a newer version is of another table, or keeps removed files longer than the plan."""
         plan = self._plan
         if snapshot.metadata.id != plan.table_id or snapshot.version < plan.snapshot_version:
             raise Refused(
@@ -57,14 +57,14 @@ class NewerCommits:
         own_ms = deleted_file_retention_ms(snapshot.properties)
         if own_ms > plan.own_retention_ms and plan.cutoff_ms > self._table.clock() - own_ms:
             raise Refused(
-                f"the table keeps removed files for {format_duration(own_ms)} by now, longer than the plan does",
+                f"the table now keeps removed files for {format_duration(own_ms)}, longer than the plan",
                 code="vacuum.plan-retention",
                 hint="deltacli vacuum {table} --dry-run",
             )
 
     def needed(self, paths: Any) -> Any:  # Any: a binary array in, a boolean array out
-        """Which paths newer commits name, whatever they do with them. Raises CommitCorrupt, FileMissing and the like:
-        without knowing, nothing is deleted.
+        """Return which paths newer commits name in any action. Raises CommitCorrupt, FileMissing and other errors of
+        reading, so that nothing is deleted then.
         """
         import pyarrow as pa
 
@@ -99,7 +99,9 @@ class NewerCommits:
             self._needed = pa.concat_arrays(parts)
 
     def _behind_links(self, names: Any) -> Any:  # Any: a binary array in, an int64 array out
-        """The files that links on the way lead to: what is named by way of these is needed by its other name."""
+        """Return the targets of paths through links, because a file named through a link is needed by its other
+        name.
+        """
         texts = (name.decode("utf-8", "surrogateescape") for name in pc.unique(pc.drop_null(names)).to_pylist())
         found = link_targets(self._table.storage, (name for name in texts if "\0" not in name))
         return self._keys.of_listing(binary_paths([target for target, name in found if target != name]))
@@ -114,7 +116,7 @@ class _LogTail:
         self._last: LogFile | None = None
 
     def read_on(self) -> tuple[list[FileReferences], bool]:
-        """What commits name that were not read yet, and whether they change more than files."""
+        """Return the files named by unread commits, and whether the commits change more than files."""
         new = self._listed()
         named = NamedFiles()
         found: list[FileReferences] = []
@@ -129,12 +131,12 @@ class _LogTail:
         return found, is_other
 
     def _listed(self) -> list[LogFile]:
-        """The commits that were not read yet, in order. Raises Refused where one between is gone, or the last one that
-        was read is no longer what it was: the log is another one.
+        """Return the unread commits, in order. Raises Refused where one in between is missing, or the last one read has
+        changed, so that the log is another one.
         """
         # All names of a version begin with its digits, also that of a checkpoint, which comes before the commit.
         start = f"{self._seen + 1 if self._last is None else self._seen:020d}"
-        for _ in range(2):  # a listing may miss a file that comes while it is made, and show the one after it
+        for _ in range(2):  # a listing may miss a concurrently created file but contain the next one
             listed = [
                 make_log_file(stat.name, stat.size_bytes, stat.modified_ms)
                 for stat in self.table.storage.list_from(LOG_DIRECTORY, start)
@@ -142,15 +144,15 @@ class _LogTail:
             commits = [file for file in listed if file.path.kind is LogFileKind.COMMIT]
             self._require_last(commits)
             found = [file for file in commits if file.version > self._seen]
-            # A checkpoint tells of commits, too: it may be all that is left of them.
+            # A checkpoint proves that commits existed; it may be all that is left of them.
             told = [file.version for file in listed if file.path.kind in _CHECKPOINTS]
             newest = max([self._seen, *told, *(file.version for file in found)])
             expected = range(self._seen + 1, newest + 1)
-            # As many first: a version may be 2^60, and a list of all below it has no room.
+            # Count first: a version may be 2^60, and a list of all versions below would not fit into memory.
             if len(found) == newest - self._seen and [file.version for file in found] == list(expected):
                 return found
         raise Refused(
-            f"commits after version {self._seen} are no longer in the log, so what they need can't be told",
+            f"commits after version {self._seen} are no longer in the log, so the files they need are unknown",
             code="vacuum.plan-too-old",
             hint="deltacli vacuum {table} --dry-run",
         )
@@ -158,19 +160,19 @@ class _LogTail:
     def _require_last(self, commits: list[LogFile]) -> None:
         if self._last is not None and self._last not in commits[:1]:
             raise Refused(
-                f"commit {self._seen} is gone or was replaced meanwhile, so what the table needs can't be told",
+                f"commit {self._seen} was deleted or replaced, so the files the table needs are unknown",
                 code="vacuum.plan-other-past",
                 hint="deltacli vacuum {table} --dry-run",
             )
 
 
 def _require_places(escaping: str | None, unknown_vector: str | None) -> None:
-    """Raise Refused where a newer version names a file whose place can't be told for sure."""
+    """Raise Refused where a newer version names a file that cannot be resolved unambiguously."""
     if escaping is None and unknown_vector is None:
         return
-    what = f"{escaping}, which leaves the table" if escaping else f"the deletion vector {unknown_vector}"
+    what = f"{escaping}, which leads outside the table" if escaping else f"the deletion vector {unknown_vector}"
     raise Refused(
-        f"a newer version names {what}: which file that is can't be told for sure",
+        f"a newer version names {what}: the file that it means is ambiguous",
         code="path.escapes-root" if escaping else "vacuum.plan-too-old",
         hint="deltacli vacuum {table} --dry-run",
     )

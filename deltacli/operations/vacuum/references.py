@@ -1,4 +1,4 @@
-"""What a table needs: the files that must stay, and what its log knows about all the others.
+"""The files that a table needs, and what its log contains about all others.
 
 Spec: Add File and Remove File; Add CDC File; Deletion Vectors; Metadata Cleanup.
 """
@@ -35,8 +35,8 @@ _SOME = 20
 
 
 class Window(NamedTuple):
-    """Which commits are retained. `last_before` is the newest one committed before the cutoff, None where the log has
-    none; `reaches_back`: every retained commit is still in the log.
+    """The retained commits. `last_before` is the newest one committed before the cutoff, None where the log has none;
+    `reaches_back`: every retained commit is still in the log.
     """
 
     cutoff_ms: int
@@ -44,7 +44,7 @@ class Window(NamedTuple):
     reaches_back: bool
 
     def retains(self, version: int) -> bool:
-        """True if the commit of a version is retained."""
+        """Return True if the commit of a version is retained."""
         return self.last_before is None or version > self.last_before
 
 
@@ -57,13 +57,13 @@ class Keys(NamedTuple):
 
 @dataclass
 class References:
-    """What the log of a table names, as hashes of keys (int64 arrays).
+    """The files named by the log of a table, as hashes of keys (int64 arrays).
 
     `live`: the data files of the newest version below the root, with `live_written`, their hashes as the log writes
-    them where that differs (else the same), and `live_sizes` (bytes). `protected`: everything else that must stay:
-    vectors, unexpired tombstones, retained commits, versions to be kept, other tables. `removed`: what commits removed,
-    newest first, with their versions (null where only a checkpoint tells). `changes`: change data of commits that are
-    not retained, with their versions. `named`: everything else the log names.
+    them where that differs (else the same), and `live_sizes` (bytes). `protected`: all other files to keep: vectors,
+    unexpired tombstones, retained commits, versions to keep, other tables. `removed`: files removed by commits, newest
+    first, with their versions (null where known from a checkpoint only). `changes`: change data of commits that are
+    not retained, with their versions. `named`: all other files the log names.
     """
 
     live: pyarrow.Array
@@ -75,30 +75,30 @@ class References:
     changes: Keys
     named: pyarrow.Array
     vectors: pyarrow.Array
-    """The files of deletion vectors, of whatever age."""
+    """The files of deletion vectors, of any age."""
     window: Window
     listing: LogListing
     metadata: tuple[Action, ...]
     """The metaData actions of all commits."""
     faults: tuple[CommitCorrupt, ...]
-    """Commits that could not be read; no vacuum may rely on the others alone."""
+    """Commits that could not be read; a vacuum must not rely on the others alone."""
     unknown_vector: str | None
     escaping: str | None
     removals: pyarrow.Table
-    """Where they were asked for: what commits that are not retained removed, newest first, see `removal_schema`."""
+    """If requested: files removed by commits that are not retained, newest first, see `removal_schema`."""
     some_live: tuple[tuple[str, str], ...]
     """The paths of a few live files, decoded and as the log writes them."""
     unlisted: pyarrow.Array
     """Files that were added after the listing was made."""
     history: FileHistory
-    """What the commits add and remove, to find files that the newest version lost."""
+    """The adds and removes of the commits, to find files that the newest version lost."""
     live_count: Amount
-    """Every live file, wherever it lies, and the bytes by the log."""
+    """The number of all live files, wherever they are, and their bytes by the log."""
 
 
 def removal_schema() -> pyarrow.Schema:
-    """The columns of removals: `path` (binary, the key), `sizeBytes` (null where nobody says), `modificationTimeMs`
-    (that of the removal, 0 where nobody says), `reason`, `removedAtVersion`, `hash`.
+    """Return the columns of removals: `path` (binary, the key), `sizeBytes` (null where unknown), `modificationTimeMs`
+    (that of the removal, 0 where unknown), `reason`, `removedAtVersion`, `hash`.
     """
     import pyarrow as pa
 
@@ -117,7 +117,7 @@ def removal_schema() -> pyarrow.Schema:
 
 @dataclass
 class _Heap:
-    """Arrays on their way to become one."""
+    """Collects arrays into one."""
 
     parts: list[Any] = field(default_factory=list)  # Any: pyarrow has no types
 
@@ -133,11 +133,11 @@ class _Heap:
 
 
 Scope = Callable[[Any], Any]
-"""Keys (binary array) -> which of them are looked at (boolean array); Any: pyarrow has no types."""
+"""Keys (binary array) -> which of them are considered (boolean array); Any: pyarrow has no types."""
 
 
 class Collector:
-    """Collects what must stay and what is known, source by source."""
+    """Collects files to keep and other named files, source by source."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class Collector:
         self.removals: list[Any] = []  # Any: record batches
         self.some_live: list[tuple[str, str]] = []
         self.is_decoded = True
-        """True as long as no live file is written in another way than it is on the store."""
+        """True as long as the log spells every live file as the store does."""
         self.live, self.written, self.sizes, self.live_vectors = _Heap(), _Heap(), _Heap(), _Heap()
         self.protected, self.named, self.vectors = _Heap(), _Heap(), _Heap()
         self.removed, self.removed_versions = _Heap(), _Heap()
@@ -164,7 +164,7 @@ class Collector:
         self.escaping: str | None = None
 
     def take_live(self, adds: pyarrow.RecordBatch, scope: Scope | None = None) -> None:
-        """The live files of the newest version, in narrow columns. Those outside of `scope` need not be found."""
+        """Add the live files of the newest version, in narrow columns. Those outside of `scope` need not be found."""
         found = self._of_log(adds.column("path"))
         is_here = pc.is_valid(found.hashes)
         if scope is not None:
@@ -188,7 +188,7 @@ class Collector:
         self.live_vectors.add(self._take_vectors(adds.column("dv_id")))
 
     def take_tombstones(self, removes: pyarrow.RecordBatch) -> None:
-        """The tombstones of the newest version: unexpired ones protect."""
+        """Add the tombstones of the newest version: unexpired ones protect their files."""
         import pyarrow as pa
 
         moments = pc.fill_null(removes.column("deletion_timestamp"), 0)
@@ -198,8 +198,8 @@ class Collector:
                 self._take_removed(rows.column("path"), rows.column("dv_id"), None, is_protected=is_protected)
 
     def take_commits(self, rows: FileReferences) -> None:
-        """What commits name; what retained ones name is protected, and what was removed since by the remove's own time:
-        a checkpoint that left its tombstone out does not change what a vacuum does.
+        """Add the files that commits name. Files of retained commits are protected, and files removed within the
+        retention by the time of the remove, so that a checkpoint without its tombstone does not change the result.
         """
         import pyarrow as pa
 
@@ -234,7 +234,7 @@ class Collector:
             self.change_versions.add(pc.filter(part.version, pc.is_valid(found.hashes)))
 
     def _take_added(self, part: FileReferences, found: LogKeys) -> Any:  # Any: an int64 array
-        """Note added files in the history, and return the hashes of the files of their deletion vectors."""
+        """Record added files in the history, and return the hashes of the files of their deletion vectors."""
         rows = NamedKeys(found.hashes, logical_keys(found.hashes, part.vector), part.version)
         self.history.take_adds(rows)
         self.history.take_other_spellings(found.spare, are_added=True)
@@ -246,7 +246,9 @@ class Collector:
         return pc.drop_null(vectors)
 
     def _take_removals(self, rows: FileReferences, since: int) -> None:
-        """Keep what commits from a version on removed, with their paths: data files and vectors, or change data."""
+        """Collect the files removed by commits from a version on, with their paths: data files and vectors, or change
+        data.
+        """
         import pyarrow as pa
 
         rows = _some(rows, pc.greater_equal(rows.version, since))
@@ -266,12 +268,12 @@ class Collector:
             self.removals.append(pc.filter(batch, pc.is_valid(hashes)))
 
     def take_needed(self, batch: pyarrow.RecordBatch) -> None:
-        """Files that must stay for another reason, in narrow columns."""
+        """Add files to keep for another reason, in narrow columns."""
         found = self._of_log(batch.column("path"))
         self.protected.add(pc.drop_null(found.hashes), found.spare, self._take_vectors(batch.column("dv_id")))
 
     def finish(self, listing: LogListing, metadata: Sequence[Action], faults: Sequence[CommitCorrupt]) -> References:
-        """Return everything that was taken."""
+        """Return everything that was added."""
         import pyarrow as pa
 
         live = self.live.whole()
@@ -325,11 +327,13 @@ class Collector:
                 self.protected.add(pc.drop_null(files))
 
     def _take_vectors(self, ids: Any) -> Any:  # Any: pyarrow has no types
-        """The hashes of the files of deletion vectors, where there are any."""
+        """Return the hashes of the files of deletion vectors, if there are any."""
         return pc.drop_null(self._vector_files(pc.filter(ids, pc.not_equal(ids, ""))))
 
     def _vector_files(self, ids: Any) -> Any:  # Any: pyarrow has no types
-        """The hashes of the files that vectors lie in, one row a vector; how else they may be read is protected."""
+        """Return the hashes of the files that contain vectors, one row per vector; other readings of their paths are
+        protected.
+        """
         import pyarrow as pa
 
         if not len(ids):
@@ -347,7 +351,7 @@ class Collector:
 
 
 def find_window(table: TableHandle, listing: LogListing, cutoff_ms: int) -> Window:
-    """Which commits are retained. `listing` is the whole log."""
+    """Return which commits are retained. `listing` is the whole log."""
     last_before = last_commit_before(table, listing, cutoff_ms) if listing.commits else None
     first = listing.commit_runs[-1][0] if listing.commits else listing.newest_version + 1
     reaches_back = first == 0 or (last_before is not None and first <= last_before + 1)
@@ -365,11 +369,11 @@ def collect_references(
     removals_since: int | None = None,
     unlisted_since: int | None = None,
 ) -> References:
-    """Read the log of the newest version, and of other tables, for every file that must stay; with `removals_since`
-    also for the paths of what was removed from that version on; with `unlisted_since`, what was added from that version
-    on need not be found.
+    """Read the log of the newest version, and of other tables, for every file to keep. With `removals_since` also
+    collect the paths of files removed from that version on; with `unlisted_since` files added from that version on need
+    not be listed.
 
-    Raises what `read_snapshot` raises, for the versions to be kept, too.
+    Raises what `read_snapshot` raises, also for the versions to keep.
     """
     table = snapshot.table
     listing = list_log(table.storage, progress=table.progress)
@@ -389,7 +393,7 @@ def collect_references(
 
 
 def _take_newest(heap: Collector, snapshot: Snapshot, scope: Scope | None) -> None:
-    """Take the live files and the tombstones of the newest version."""
+    """Add the live files and the tombstones of the newest version."""
     for batch in snapshot.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
             heap.take_live(batch.adds, scope)
@@ -398,15 +402,15 @@ def _take_newest(heap: Collector, snapshot: Snapshot, scope: Scope | None) -> No
 
 
 def _take_version(heap: Collector, snapshot: Snapshot) -> None:
-    """Take the live files of a version that must stay readable."""
+    """Add the live files of a version to keep readable."""
     for batch in snapshot.narrow(with_records=False):
         if batch.adds is not None and batch.adds.num_rows:
             heap.take_needed(batch.adds)
 
 
 def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
-    """What another table needs, its relative paths made absolute. A clone may keep what it removed for longer than its
-    source does.
+    """Add the files that another table needs, with its relative paths made absolute. A clone may retain removed files
+    for longer than its source.
     """
     import pyarrow as pa
 
@@ -431,7 +435,7 @@ def _protect_table(other: Snapshot, heap: Collector, cutoff_ms: int) -> None:
 
 
 def _needed_of(batch: FileBatch, cutoff_ms: int) -> Iterator[Any]:  # Any: pyarrow has no types
-    """Live files and unexpired tombstones."""
+    """Yield live files and unexpired tombstones."""
     if batch.adds is not None and batch.adds.num_rows:
         yield batch.adds
     if batch.removes is not None and batch.removes.num_rows:

@@ -1,4 +1,4 @@
-"""What a caller wants of a vacuum."""
+"""The request for a vacuum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)\s*%")
 
 
 class Limit(NamedTuple):
-    """How much may be deleted: a share of the files and of the bytes, or bytes."""
+    """The limit of a deletion: a share of the files and of the bytes, or bytes."""
 
     share: float | None = None
     size_bytes: int | None = None
@@ -24,14 +24,16 @@ class Limit(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Limit:
-        """`20%` or `10GiB`. Raises UsageError."""
+        """Parse `20%` or `10GiB`. Raises UsageError."""
         if match := _PERCENT.fullmatch(text.strip()):
             share = float(match[1]) / 100
             if share <= 1:
                 return cls(share=share, text=text.strip())
         elif "%" not in text:
             return cls(size_bytes=parse_size(text), text=text.strip())
-        raise UsageError(f"--max-delete {text} is no share", facts={"expected": "20%, at most 100%, or 10GiB"})
+        raise UsageError(
+            f"--max-delete {text} is not a share or size", facts={"expected": "20%, at most 100%, or 10GiB"}
+        )
 
 
 DEFAULT_LIMIT = Limit(share=0.5, text="50%")
@@ -39,11 +41,11 @@ DEFAULT_LIMIT = Limit(share=0.5, text="50%")
 
 @dataclass(frozen=True)
 class VacuumRequest:
-    """What is to be planned. Durations are milliseconds; None means: as the table says.
+    """The request for a plan. Durations are milliseconds; None: the table's own.
 
-    `allowed_below_ms` is the table's own retention, named by somebody who wants less. At most one of `prefix` (a
-    directory below the table, without a trailing slash) and `where` (a condition on partition columns) is given.
-    `keep_versions` stay whole, whatever their age; so does what the tables at the URIs `protect_from` (clones) need.
+    `allowed_below_ms` is the table's own retention, named to allow a shorter one. At most one of `prefix` (a directory
+    below the table, without a trailing slash) and `where` (a condition on partition columns) is given. The files of
+    `keep_versions` are kept whatever their age, and those that the tables at the URIs `protect_from` (clones) need.
     `inventory` is the path or URI of a listing made by the store.
     """
 
@@ -74,18 +76,18 @@ def make_request(
     allowed_below_ms: int | None = None,
     **others: Any,  # Any: fields of VacuumRequest as they are
 ) -> VacuumRequest:
-    """Check what was given as text and what excludes each other. Raises UsageError."""
+    """Parse texts and check for options that exclude each other. Raises UsageError."""
     if mode not in set(Mode):
-        raise UsageError(f"--mode {mode} is none", facts={"expected": " or ".join(Mode)})
+        raise UsageError(f"invalid --mode {mode}", facts={"expected": " or ".join(Mode)})
     if prefix is not None and where is not None:
-        raise UsageError("--prefix and --where exclude each other", facts={"instead": "a condition alone"})
+        raise UsageError("--prefix and --where exclude each other", facts={"instead": "a condition only"})
     if min(retention_ms or 0, allowed_below_ms or 0) < 0:
-        raise UsageError("a retention is negative", facts={"expected": "0h at least"})
+        raise UsageError("the retention is negative", facts={"expected": "at least 0h"})
     limits = {"--prefix": prefix, "--where": where, "--inventory": inventory, "--include-foreign": include_foreign}
     given = [option for option, value in limits.items() if value]
     if mode == Mode.LITE and given:
         raise UsageError(
-            f"{given[0]} has no meaning with --mode lite, which looks at what commits removed and lists nothing",
+            f"{given[0]} cannot be combined with --mode lite, which does not list the table",
             hint="deltacli vacuum {table} --mode full --dry-run",
         )
     return VacuumRequest(
@@ -104,12 +106,12 @@ def make_request(
 
 
 def _directory(prefix: str) -> str:
-    """A directory below the table, as a listing spells it. Raises UsageError."""
+    """Return a directory below the table, as spelled in a listing. Raises UsageError."""
     parts = [part for part in prefix.split("/") if part not in ("", ".")]
     if prefix.startswith("/") or "://" in prefix or ".." in parts or not parts:
-        raise UsageError(f"--prefix {prefix} is no directory below the table", facts={"expected": "date=2026-01-01"})
+        raise UsageError(f"--prefix {prefix} is not a directory below the table", facts={"expected": "date=2026-01-01"})
     if parts[0] == LOG_DIRECTORY:
         raise UsageError(
-            f"--prefix {prefix} is the log, which vacuum never touches", hint="deltacli log expire {table}"
+            f"--prefix {prefix} is the log, which vacuum does not change", hint="deltacli log expire {table}"
         )
     return "/".join(parts)

@@ -1,4 +1,4 @@
-"""What a vacuum plan is made from: the request, the state of the table, and every file that must stay."""
+"""The input of a vacuum plan: the request, the state of the table, and every file to keep."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNIVERSAL = "delta.universalFormat.enabledFormats"
 
 
 class PlanContext(NamedTuple):
-    """What a plan is made from."""
+    """The input of a plan."""
 
     table: TableHandle
     request: VacuumRequest
@@ -42,15 +42,15 @@ class PlanContext(NamedTuple):
     now_ms: int
     own_ms: int
     tombstones_ms: int
-    """How long tombstones are kept for certain: the least of the table's own retentions that the log tells of."""
+    """How long tombstones are kept for certain: the shortest of the table's own retentions in the log."""
     retention_ms: int
     cutoff_ms: int
     keys: PathKeys
     references: References
     protected: tuple[ProtectedTable, ...]
-    """The tables whose files stay because somebody asked for it."""
+    """The tables given by `--protect-from`."""
     first: TableConfiguration | None
-    """What was in force at the oldest version that can be rebuilt; None where nobody knows."""
+    """The metadata at the oldest version that can be rebuilt; None where unknown."""
 
     @property
     def hidden_names(self) -> HiddenNames:
@@ -59,7 +59,7 @@ class PlanContext(NamedTuple):
 
     @property
     def is_proven(self) -> bool:
-        """True if the log tells of every removal since the cutoff, by commits or by tombstones."""
+        """True if the log has every removal since the cutoff, in commits or tombstones."""
         return self.references.window.reaches_back or self.retention_ms <= self.tombstones_ms
 
     @property
@@ -82,7 +82,7 @@ def prepare(
     removals_since: int | None = None,
     listed_ms: int | None = None,
 ) -> PlanContext:
-    """Read the log for everything that must stay; `listed_ms` is when the listing was made, where it is not made now.
+    """Read the log for all files to keep; `listed_ms` is the time of the listing, if it is not made now.
 
     Raises as `plan_vacuum`.
     """
@@ -117,8 +117,8 @@ def prepare(
 
 
 def _first_config(snapshot: Snapshot, references: References) -> TableConfiguration | None:
-    """What was in force at the oldest version that can be rebuilt: what commits have changed since, perhaps only a
-    checkpoint tells. None where nobody knows.
+    """Return the metadata at the oldest version that can be rebuilt, which may be known from a checkpoint only. None
+    where unknown.
     """
     if not references.metadata:
         return snapshot.config
@@ -129,8 +129,8 @@ def _first_config(snapshot: Snapshot, references: References) -> TableConfigurat
 
 
 def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfiguration | None) -> int:
-    """The table's own retention when it was shortest, for whatever engine, as far as the log tells: checkpoints of that
-    time left tombstones out that protect by now.
+    """Return the shortest of the table's own retentions in the log, for any engine: checkpoints of that time may lack
+    tombstones that would protect files now.
     """
     if first is None:
         return 0
@@ -142,8 +142,8 @@ def _least_own_ms(snapshot: Snapshot, references: References, first: TableConfig
 def hidden_names(
     snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None = None
 ) -> HiddenNames:
-    """The rules of hidden names, with the partition columns of now, of all the metaData actions given, and of a first
-    version.
+    """Return the rules of hidden names, with the current partition columns, those of all given metaData actions, and
+    those of a first version.
     """
     columns = _partition_names(snapshot.config) | (_partition_names(first) if first is not None else set())
     for action in metadata:
@@ -151,7 +151,7 @@ def hidden_names(
             found = read_metadata(action, "a commit")
             schema = parse_schema(found.schema_string) if found.schema_string else None
         except DeltacliError:
-            continue  # an older metaData that nobody can read any more protects nothing
+            continue  # an unreadable older metaData protects nothing
         columns |= _partition_names(TableConfiguration(snapshot.protocol, found, schema))
     return HiddenNames(sorted(columns), hides_metadata="iceberg" in _own_formats(snapshot, metadata, first))
 
@@ -164,12 +164,12 @@ def _partition_names(config: TableConfiguration) -> set[str]:
 
 
 def own_formats(setting: PlanContext) -> set[str]:
-    """The formats that the table is kept readable as, or was."""
+    """Return the formats that the table is or was kept readable as."""
     return _own_formats(setting.snapshot, setting.references.metadata, setting.first)
 
 
 def _own_formats(snapshot: Snapshot, metadata: Sequence[Action], first: TableConfiguration | None) -> set[str]:
-    """The formats that the table is kept readable as, or was: what they put into its directory is its own."""
+    """Return the formats that the table is or was kept readable as, whose files in its directory belong to it."""
     regimes = [snapshot.config] if first is None else [snapshot.config, first]
     configurations = [*(one.properties for one in regimes), *(action.get("configuration") for action in metadata)]
     texts = [one.get(_UNIVERSAL) for one in configurations if isinstance(one, Mapping)]

@@ -1,4 +1,4 @@
-"""How far a table reaches back after a vacuum, and from where the next one may go on."""
+"""The versions of a table that remain complete after a vacuum, and where the next LITE run begins."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CHANGE_FEED = "delta.enableChangeDataFeed"
 
 
 def find_reach(setting: PlanContext, judge: CandidateClassifier, candidates: Any) -> TimeTravelRange:
-    """What time travel and change feeds still reach; `candidates` are hashes (Any: an int64 array).
+    """Return the remaining range of time travel and change feeds; `candidates` are hashes (Any: an int64 array).
 
-    A version is whole if every file that a later commit removed is still there. Where the listing was not that of the
-    whole table, only what this plan deletes counts.
+    A version is complete if every file that a later commit removed still exists. Without a listing of the whole table
+    only the deletions of this plan count.
     """
     removed = setting.references.removed
     goes = pc.is_in(removed.hashes, value_set=candidates)
@@ -33,7 +33,7 @@ def find_reach(setting: PlanContext, judge: CandidateClassifier, candidates: Any
 
 
 def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None, candidates: Any) -> TimeTravelRange:
-    """The same from the newest versions that removed a file that is gone, and one that goes; Any: an int64 array."""
+    """Return the range from the newest versions that removed a missing file and a candidate; Any: an int64 array."""
     references = setting.references
     oldest = min(references.listing.reconstructable, default=None)
     if oldest is None:
@@ -56,8 +56,8 @@ def reach_of(setting: PlanContext, lost_before: int | None, lost_now: int | None
 
 
 def find_horizon(setting: PlanContext, judge: CandidateClassifier) -> int | None:
-    """The newest version up to which nothing eligible stays after the plan: below every removal whose file stays
-    though it is not live. None where that is nothing.
+    """Return the newest version up to which all eligible files are deleted after the plan: below every removal whose
+    file is kept although it is not live. None where there is none.
     """
     import pyarrow as pa
 

@@ -1,1 +1,1 @@
-"""`validate`: reading a table once, and judging it by the rules of the catalogue."""
+"""`validate`: reads a table once and checks it against the rules of the catalogue."""

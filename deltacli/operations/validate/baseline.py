@@ -1,7 +1,7 @@
-"""Findings that are accepted: written down today, so that only what is new counts tomorrow.
+"""Accepted findings, stored in a file so that later runs report new findings only.
 
-A finding is known by its table, rule, file, key and what was seen, never by its line: the same
-fault may be told at another line once a file is written again.
+A finding is identified by its table, rule, file, key and values, not by its line, which may change when the file is
+rewritten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 
 class Fingerprint(NamedTuple):
-    """What a finding is known by. `seen` is a digest, empty where nothing was seen."""
+    """The identity of a finding. `seen` is a digest of its values, empty where there are none."""
 
     table: str
     rule: str
@@ -30,25 +30,25 @@ class Fingerprint(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """The fingerprint as one word."""
+        """Return the fingerprint as one word."""
         return _digest("\0".join(self))
 
 
 def fingerprint(table: str, finding: Finding) -> Fingerprint:
-    """Return what a finding of a table is known by."""
+    """Return the identity of a finding of a table."""
     seen = _digest(finding.seen)[:16] if finding.seen is not None else ""
     return Fingerprint(table, finding.rule.id, finding.place.path, finding.place.key or "", seen)
 
 
 class Baseline:
-    """Accepted findings, and how many there are of each that look the same. Findings are taken off as they come."""
+    """Accepted findings with the number of equal ones. Each reported finding is subtracted."""
 
     def __init__(self, accepted: Mapping[Fingerprint, int]) -> None:
         self._left = Counter(accepted)
         self.accepted = 0
 
     def take(self, table: str, finding: Finding) -> bool:
-        """True if the finding is accepted; of several that look the same as many as were written down."""
+        """Return True if the finding is accepted; of several equal ones, as many as were stored."""
         known = fingerprint(table, finding)
         if self._left[known] <= 0:
             return False
@@ -57,7 +57,7 @@ class Baseline:
         return True
 
     def stale(self, tables: Iterable[str], is_looked_for: Callable[[str], bool]) -> int:
-        """How many accepted findings of these tables, of rules that were looked for, are there no more."""
+        """Return the number of accepted findings of these tables and checked rules that no longer occur."""
         looked_at = set(tables)
         return sum(
             count for known, count in self._left.items() if known.table in looked_at and is_looked_for(known.rule)
@@ -65,16 +65,16 @@ class Baseline:
 
 
 def read_baseline(data: bytes, name: str) -> Baseline:
-    """Return the accepted findings of a file. Raises UsageError where it is no baseline."""
+    """Return the accepted findings of a file. Raises UsageError where it is not a baseline."""
     try:
         document = json.loads(data)
         if document["kind"] != KIND or document["schemaVersion"] != SCHEMA_VERSION:
             raise ValueError("it is another kind of document, or of a later version")
         accepted = {_known(item): int(item.get("count", 1)) for item in document["findings"]}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
-        is_said = type(fault) is ValueError  # ours
+        is_said = type(fault) is ValueError  # the message of the check above
         raise UsageError(
-            f"the baseline {name} can't be used: {fault if is_said else 'it is none that validate has written'}",
+            f"the baseline {name} cannot be used: {fault if is_said else 'it was not written by validate'}",
             code="usage.baseline",
             hint=f"deltacli validate {{table}} --write-baseline {name}",
         ) from fault
@@ -82,7 +82,7 @@ def read_baseline(data: bytes, name: str) -> Baseline:
 
 
 def write_baseline(findings: Sequence[tuple[str, Finding]]) -> bytes:
-    """Return the file that accepts these findings, each with its table; sorted, so that a diff shows what changed."""
+    """Return the file that accepts these findings, each with its table; sorted, so that diffs are small."""
     counts = Counter(fingerprint(table, finding) for table, finding in findings)
     document = {
         "kind": KIND,

@@ -1,4 +1,4 @@
-"""Collecting what checks find: which rules run, how many findings are kept, and what becomes of a check that fails."""
+"""Collecting findings: selection of rules, limits of findings, and handling of checks that fail."""
 
 from __future__ import annotations
 
@@ -14,50 +14,50 @@ from deltacli.delta.rules.framework.file_views import UNREAD, FileFault, FileFau
 from deltacli.memory import stop_if_exhausted
 
 MOST_COUNTED = 10_000
-"""So many findings above the limit are counted; from then on `10,000 or more` is all that is said of a rule."""
+"""Maximum number of findings above the limit that are counted; beyond it a rule reports `10,000 or more`."""
 
 CHECK_CRASHED = Rule(
     "validate.check-crashed",
     Severity.ERROR,
     Level.LOG,
-    "A check of deltacli failed: what it looks for is not known.",
+    "A check of deltacli failed, so the result of its rules is unknown.",
     "",
     "deltacli",
     Fix(
         broken="deltacli, not the table",
-        mend="report it with the message; the other checks ran all the same",
+        mend="report it with the message; the other checks were run",
         loss="nothing",
     ),
     "",
 )
-"""Not in the catalogue: no table is at fault."""
+"""Not in the catalogue, because it is not a fault of a table."""
 
 FILE_UNREADABLE = Rule(
     UNREAD,
     Severity.ERROR,
     Level.LOG,
-    "A file of the table is there and could not be read: what it holds is not known.",
+    "A file of the table exists but could not be read, so its content is unknown.",
     "",
     "deltacli",
     Fix(
-        broken="what this file would tell is not checked",
-        mend="grant the right to read it, or see to the disk or store that holds it, and run the same command again",
+        broken="the content of this file is not checked",
+        mend="grant permission to read it, or check the disk or store that contains it, and run the same command again",
         loss="nothing",
     ),
     "a commit that only its owner may read",
 )
-"""Not in the catalogue either."""
+"""Not in the catalogue, either."""
 
 FILE_OUTSIDE = Rule(
     "validate.file-outside",
     Severity.ERROR,
     Level.LOG,
-    "Files of the log that the newest version needs lie outside the table, and were not opened.",
+    "Files of the log that the newest version needs are outside the table and were not opened.",
     "",
     "deltacli",
     Fix(
-        broken="deltacli does not open the table, and what these files would tell is not checked",
-        mend="if you trust the table, allow the place they lie at with --allow-external PREFIX",
+        broken="deltacli does not open the table, and the content of these files is not checked",
+        mend="if you trust the table, allow their location with --allow-external PREFIX",
         loss="nothing",
     ),
     "a _delta_log that is a link to a directory outside the table",
@@ -70,15 +70,15 @@ LEVELS: Mapping[str, frozenset[Level]] = {
     "footers": frozenset({Level.LOG, Level.CHECKPOINT, Level.LISTING, Level.FOOTERS}),
     "data": frozenset(Level),
 }
-"""What the command line calls a level -> the levels of the catalogue it covers."""
+"""Level on the command line -> the levels of the catalogue it covers."""
 
 
 OWN_RULES = frozenset({CHECK_CRASHED.id, FILE_UNREADABLE.id, FILE_OUTSIDE.id})
-"""Ids that are in no catalogue: no table is at fault."""
+"""Ids outside the catalogue, which are not faults of a table."""
 
 
 class RuleChoice(NamedTuple):
-    """Which rules a run asks for: globs over ids, and the profile (`draft`: only what the old draft demands)."""
+    """The rules of a run: globs over ids, and the profile (`draft`: only the rules of the old draft)."""
 
     level: str = "log"
     select: Sequence[str] = ()
@@ -86,7 +86,7 @@ class RuleChoice(NamedTuple):
     profile: str = "current"
 
     def takes(self, rule: Rule) -> bool:
-        """True if the rule is asked for."""
+        """Return True if the rule is selected."""
         if rule in (CHECK_CRASHED, FILE_UNREADABLE, FILE_OUTSIDE):
             return True
         if rule.level not in LEVELS[self.level] or (self.profile == "draft" and not rule.seed):
@@ -97,7 +97,7 @@ class RuleChoice(NamedTuple):
 
 
 class Collector:
-    """Runs the checks of a choice over views, and keeps their findings: `most` for each rule (0: all)."""
+    """Runs the selected checks over views and collects their findings, at most `most` per rule (0: all)."""
 
     def __init__(self, choice: RuleChoice, most: int, on_finding: Callable[[Finding], None] | None) -> None:
         self._most = most
@@ -115,20 +115,20 @@ class Collector:
 
     @property
     def rules(self) -> frozenset[str]:
-        """The ids of the rules that are asked for."""
+        """Return the ids of the selected rules."""
         return frozenset(self._taken - OWN_RULES)
 
     def looks_at(self, view: type) -> bool:
-        """True if a check of this run looks at such views, so that it is worth making one."""
+        """Return True if a check of this run uses such views, so that one has to be made."""
         return bool(self._checks[view])
 
     def look(self, view: object, place: Place) -> None:
-        """Run every check for such a view. One that fails is reported, and never hides the others."""
+        """Run every check for such a view. One that fails is reported and does not affect the others."""
         self.take(self.findings_of(view, place))
 
     def look_at_fault(self, place: Place, fault: FileFault) -> bool:
-        """Show what kept a data file from being judged; True where its bytes could not be had, so that no rule is about
-        it. A file that is there and can't be read is a finding of its own.
+        """Report why a data file could not be checked; return True where it could not be read, so that no rule applies.
+        An existing but unreadable file is a finding of its own.
         """
         if fault.code == UNREAD:
             self.take([FILE_UNREADABLE.at(place, fault.message, seen=fault.seen)])
@@ -136,20 +136,20 @@ class Collector:
         return fault.code in (UNREAD, "data.unreachable")
 
     def findings_of(self, view: object, place: Place) -> list[Finding]:
-        """What every check for such a view finds, not yet taken: this may be asked in several threads."""
+        """Return the findings of every check for such a view, not yet collected; may be called in several threads."""
         found: list[Finding] = []
         for check in self._checks[type(view)]:
             if self._is_done(check):
                 continue
             try:
                 found.extend(self._heard(check, view))
-            except Exception as fault:  # noqa: BLE001  (a check is a guest: whatever it does, the others run)
+            except Exception as fault:  # noqa: BLE001  (a failing check must not affect the others)
                 stop_if_exhausted(fault)
                 found.extend(self._crash(check, fault, place))
         return found
 
     def _heard(self, check: Check, view: object) -> Iterator[Finding]:
-        """What a check finds of rules that are asked for, until enough was heard of each of them."""
+        """Yield a check's findings of selected rules, until the limit of each of them is reached."""
         heard: Counter[str] = Counter()
         enough = MOST_COUNTED + self._most if self._most else 0
         wanted = [rule.id for rule in check.rules if rule.id in self._taken]
@@ -165,7 +165,7 @@ class Collector:
             yield finding
 
     def take(self, findings: Iterable[Finding]) -> None:
-        """Keep findings of rules that are asked for, up to the limit."""
+        """Collect findings of selected rules, up to the limit."""
         for finding in findings:
             rule = finding.rule.id
             if rule not in self._taken:
@@ -181,7 +181,7 @@ class Collector:
                 self._on_finding(finding)
 
     def _is_done(self, check: Check) -> bool:
-        """True if enough was heard of every rule of a check: a million more findings would tell nothing new."""
+        """Return True if the limit is reached for every rule of a check, so that it need not run any more."""
         return bool(self._done) and all(rule.id in self._done or rule.id not in self._taken for rule in check.rules)
 
     def _crash(self, check: Check, fault: Exception, place: Place) -> list[Finding]:

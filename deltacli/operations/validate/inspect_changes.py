@@ -1,6 +1,6 @@
-"""Files of change data: their footers, and at level `data` what each of their rows says it is.
+"""Files of change data: their footers, and at level `data` the type of change of each row.
 
-Those that are not there are told by the listing. Spec: Add CDC File; Change Data Files.
+Missing files are reported from the listing. Spec: Add CDC File; Change Data Files.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from deltacli.work.rows.table_files import TableFiles
 _VIEWS = (ChangeFileView, ChangedVersionView, FileFaultView)
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 64, 8
 _MOST_SCHEMAS = 256
-_NO_SCHEMA = FileFault("data.not-parquet", "its schema can't be read")
+_NO_SCHEMA = FileFault("data.not-parquet", "its schema cannot be read")
 
 
 @dataclass
 class ChangeInspector:
-    """Looks into files of change data and shows the checks what is there."""
+    """Reads files of change data and passes their content to the checks."""
 
     files: TableFiles
     footers: FooterFiles
@@ -60,12 +60,12 @@ class ChangeInspector:
         selection: FileSelection,
         progress: Progress,
     ) -> Iterator[str]:
-        """Look into the files, which are in the order of versions; yields what is not checked, and why."""
+        """Read the files, which are in the order of versions; yields what is not checked, and why."""
         named = [(placed, version) for placed, version in changes if isinstance(placed.action.get("path"), str)]
         if not named or not any(map(self.collector.looks_at, _VIEWS)):
             return
         if selection.predicate is not None:
-            yield f"{plural(len(named), 'file')} of change data: a condition is about the rows of the newest version"
+            yield f"{plural(len(named), 'file')} of change data: a condition applies to the rows of the newest version"
             return
         chosen = named
         if selection.share < 1:
@@ -96,7 +96,7 @@ class ChangeInspector:
             yield from part
 
     def _show(self, placed: LocatedAction, version: int, facts: ChangeFacts) -> ChangeTypes | None:
-        """Show one file; the kinds of changes it has, where they are known."""
+        """Pass one file to the checks, with its types of changes, where known."""
         place = Place(f"{LOG_DIRECTORY}/{commit_name(version)}", placed.line, version, placed.action["path"])
         schema = self._schema(facts.footer.schema) if facts.footer is not None and facts.fault is None else None
         fault = facts.fault if facts.footer is None or facts.fault is not None or schema is not None else _NO_SCHEMA

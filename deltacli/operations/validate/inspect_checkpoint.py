@@ -1,4 +1,4 @@
-"""One checkpoint, judged: by itself, and against what replay makes of its version."""
+"""Checking one checkpoint: by itself, and against the replayed state of its version."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class CheckpointInspector:
-    """Reads a checkpoint once and keeps what judging it needs. Without an `expected` state its own files are judged
-    instead, and later commits go on from it; with their statistics only if these are kept.
+    """Reads a checkpoint once and keeps what the checks need. Without an `expected` state its own files are checked,
+    and later commits are applied to it; with statistics only if these are kept.
     """
 
     def __init__(
@@ -61,11 +61,11 @@ class CheckpointInspector:
         self._reader = CheckpointReader(storage, instance, self._take_adds, self._take_removes, scanner, sidecar_sizes)
 
     def judge_files_with(self, rows: FileRows) -> None:
-        """Show the adds to the checks of files: no commit will."""
+        """Pass the adds to the checks of files, because no commit contains them."""
         self._judge = rows
 
     def run(self) -> CheckpointView:
-        """Read everything, and return the view; `findings` are those that need the rows."""
+        """Read everything and return the view; `findings` are those that need the rows."""
         opened = self._reader.read(self._know_config)
         self.is_readable = opened.is_readable
         self.findings.extend(opened.findings)
@@ -90,7 +90,7 @@ class CheckpointInspector:
         )
 
     def known_files(self) -> KnownFiles:
-        """The files that later commits go on from."""
+        """Return the files that later commits are applied to."""
         import pyarrow as pa
 
         schemas = action_schemas()
@@ -137,18 +137,18 @@ class CheckpointInspector:
         for name in ("stats", "tags"):
             filled = removes.num_rows - removes.column(name).null_count
             if filled:
-                message = f"{filled} removes of the checkpoint carry {name}, which no reader uses"
+                message = f"{filled} removes of the checkpoint have {name}, which no reader uses"
                 self.findings.append(
                     rules.STATS_IN_CHECKPOINTED_REMOVE.at(self._place(f"remove.{name}"), message, seen=filled)
                 )
 
     def _report_duplicates(self) -> None:
         for path in self._duplicates.paths():
-            message = f"{path} stands in the checkpoint more than once; each file is one add or one remove"
+            message = f"{path} occurs in the checkpoint more than once; each file is one add or one remove"
             self.findings.append(rules.DUPLICATE_KEY.at(self._place(path), message, seen=path))
 
     def _report_parsed(self, batch: CheckpointAdds) -> None:
-        """Report parsed partition values and statistics that say other than the texts beside them."""
+        """Report parsed partition values and statistics that differ from their texts."""
         paths = batch.adds.column("path")
         if batch.parsed_partitions is not None:
             names = list(self._config.partition_columns)
@@ -185,10 +185,10 @@ class CheckpointInspector:
         found = comparison.compare(ours, theirs)
         version = self._instance.version
         for path in found.missing:
-            message = f"{path} is live at version {version}, and the checkpoint lacks it: its rows are lost to readers"
+            message = f"{path} is live at version {version}, but the checkpoint lacks it: readers lose its rows"
             self.findings.append(rules.MISSING_ADD.at(self._place(path), message, expected=path))
         for path in found.extra:
-            message = f"{path} is not live at version {version}, and the checkpoint has it: its rows come back"
+            message = f"{path} is not live at version {version}, but the checkpoint has it: readers get deleted rows"
             self.findings.append(rules.EXTRA_ADD.at(self._place(path), message, seen=path))
         for difference in found.different:
             message = f"{difference.field} of {difference.path} differs from the log"
@@ -199,7 +199,7 @@ class CheckpointInspector:
         self._compare_tombstones(expected)
 
     def _compare_tombstones(self, expected: ExpectedState) -> None:
-        """Report unexpired removes that the checkpoint lacks: judged by the clock of its writer, its file's time."""
+        """Report unexpired removes that the checkpoint lacks, at the time of its file, which is the writer's clock."""
         retention = deleted_file_retention_ms(expected.config.properties)
         written = max(file.modified_ms for file in self._instance.files)
         cutoff = min(written, self._now_ms) - retention
@@ -218,13 +218,13 @@ class CheckpointInspector:
 
 
 class _SharedNulls:
-    """Columns without any value share one piece of memory: a million rows have several such columns."""
+    """Shares memory between columns without values, of which a million rows have several."""
 
     def __init__(self) -> None:
         self._made: dict[Any, Any] = {}  # Any: pyarrow has no types
 
     def replace(self, batch: pyarrow.RecordBatch) -> pyarrow.RecordBatch:
-        """The same batch, its empty columns exchanged."""
+        """Return the same batch with its empty columns replaced."""
         import pyarrow as pa
 
         columns = []
@@ -254,4 +254,4 @@ def _parsed_records(parsed: Any, records: Any) -> Any:  # Any: columns
     except MemoryError:
         raise
     except pa.ArrowException:
-        return records  # `checkpoint.schema-type` tells
+        return records  # reported by `checkpoint.schema-type`

@@ -1,7 +1,7 @@
-"""The data files of the newest version: their footers, their deletion vectors, and at level `data` their rows.
+"""Checking the data files of the newest version: footers, deletion vectors, and at level `data` rows.
 
-Each file is opened once. Footers are read some hundred at a time, rows file by file; what is learned is shown to the
-checks in columns (`rules/file_views.py`), so that memory does not grow with the table.
+Each file is opened once. Footers are read some hundred at a time, rows file by file; the checks get them in columns
+(`rules/file_views.py`), so that memory does not grow with the table.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ FILE_VIEWS = (
 _FILES_A_VIEW = 4_096
 _NEAR_FILES_A_PIECE, _FAR_FILES_A_PIECE = 256, 8
 _QUICK_SECONDS = 0.0002
-"""A file, to read a footer that need not be waited for: then threads only wait for each other."""
+"""Seconds per file below which footers are read by one thread, because several would wait for each other."""
 
 
 class FilesChecked(NamedTuple):
-    """How far a run looked into data files: `checked` of `live` ones, and `rows` of them (None: none were read)."""
+    """The extent of a run: `checked` of `live` data files, and `rows` of them (None: none were read)."""
 
     checked: int = 0
     live: int = 0
@@ -70,7 +70,7 @@ class FilesChecked(NamedTuple):
 
 @dataclass
 class _KnownSchema:
-    """A schema that files have: the first of them, and how many."""
+    """A schema of files: the first of them, and their number."""
 
     schema: FileSchema | None
     place: Place
@@ -80,7 +80,7 @@ class _KnownSchema:
 
 @dataclass
 class FileInspector:
-    """Looks into data files and shows the checks what is there."""
+    """Reads data files and passes their content to the checks."""
 
     table: TableContext
     engine: Engine
@@ -99,7 +99,7 @@ class FileInspector:
         self._unread = self._unreached = 0
         self.refused = 0
         self._schemas: dict[bytes, _KnownSchema] = {}
-        self._memory: dict[str, Any] = {}  # Any: what checks remember
+        self._memory: dict[str, Any] = {}  # Any: state of checks
         self._footer_memory: dict[str, Any] = {}  # Any: as above
         self._is_near = table.storage.capabilities.cheap_listing
         self._questions = self._row_questions() if self.with_rows else None
@@ -109,7 +109,7 @@ class FileInspector:
             self._memory |= self._questions.memory
 
     def _row_questions(self) -> RowChecks | None:
-        """What is asked of rows; None, and said, where the schema keeps these from being read."""
+        """The checks of rows; None, with a note, where the schema prevents reading them."""
         config = self.table.config
         try:
             twice = repeated_name(config.schema.fields if config.schema else ())
@@ -117,14 +117,14 @@ class FileInspector:
                 raise Unreadable(f"the schema has two columns {twice}")
             return RowChecks.make(config)
         except Unreadable as fault:
-            self.not_checked.append(f"the rows of all files, which can't be read: {fault.message}")
+            self.not_checked.append(f"the rows of all files, which cannot be read: {fault.message}")
             return None
 
     def run(self, live: Iterable[LiveAdds], total: int, size_bytes: int) -> None:
-        """Look into the live files, of which there are `total` of so many bytes."""
+        """Check the live files; `total` is their number and bytes."""
         self.checked = FilesChecked(0, total, 0 if self.with_rows else None)
         what = "reading rows" if self.with_rows else "reading footers"
-        weight = size_bytes if self.with_rows else total  # a footer takes as long as any other
+        weight = size_bytes if self.with_rows else total  # all footers take about the same time
         with weighed(self.progress, what, unit="files", total=total, weight=weight) as step:
             for part in live:
                 chosen = self.selection.of(part, self.table.config)
@@ -135,7 +135,7 @@ class FileInspector:
         if self._unreached:
             self.not_checked.append(f"{plural(self._unreached, 'data file')} that could not be read")
         if self._unread:
-            self.not_checked.append(f"the rows of {plural(self._unread, 'file')} that can't be read")
+            self.not_checked.append(f"the rows of {plural(self._unread, 'file')} that cannot be read")
         self.not_checked.extend(self._vectors.not_checked())
         self._show_schemas()
         if self._questions is not None:
@@ -144,8 +144,8 @@ class FileInspector:
             self.collector.look(view_of_all, self.table.place)
 
     def run_changes(self, changes: Sequence[tuple[LocatedAction, int]], rows_added: Mapping[int, int]) -> None:
-        """Look into the files of change data that are there: of a sample so many, of a condition none. `rows_added`:
-        version -> how many rows its other files add.
+        """Check the existing files of change data: a share with a sample, none with a condition. `rows_added`: version
+        -> number of rows that its other files add.
         """
         inspector = ChangeInspector(
             self._files, self._footers, self.engine, self.collector, self._is_near, self.with_rows
@@ -153,7 +153,7 @@ class FileInspector:
         self.not_checked.extend(inspector.run(changes, rows_added, self.selection, self.progress))
 
     def _weights(self, live: LiveAdds) -> list[int]:
-        """How long each file takes, in comparison: by its bytes where its rows are read."""
+        """Return the relative cost of each file: its bytes where its rows are read."""
         if not self.with_rows:
             return [1] * live.adds.num_rows
         return [max(size or 0, 0) for size in live.adds.column("size").to_pylist()]
@@ -201,7 +201,7 @@ class FileInspector:
         return found
 
     def _parts_of(self, pieces: Sequence[Sequence[str]]) -> Iterator[list[tuple[Footer | None, FileFault | None]]]:
-        """Read footers in order: one after the other as long as each piece is quick, else several at once."""
+        """Read footers in order: one after the other as long as each is fast, else several at once."""
         if not self._is_near:
             yield from self.engine.run(
                 self._footers.read, pieces, at_once=self.table.storage.capabilities.parallel_reads
@@ -238,7 +238,7 @@ class FileInspector:
         assert self._questions is not None
         if row in vectors:
             deleted = vectors[row].rows
-            if deleted is None:  # which rows are live is not known
+            if deleted is None:  # the live rows are unknown
                 return FileFacts(row, *self._footers.read([data_file.path])[0])
             data_file = replace(data_file, deleted=deleted)
         return read_file(
@@ -262,7 +262,7 @@ class FileInspector:
             if known.schema is None:
                 for row in rows:
                     place = live.place(row)
-                    fault = FileFault("data.not-parquet", "its schema can't be read")
+                    fault = FileFault("data.not-parquet", "its schema cannot be read")
                     self.collector.look(FileFaultView(place, fault), place)
                 continue
             chosen = live if len(rows) == len(footers) else live.take(rows)
@@ -277,7 +277,7 @@ class FileInspector:
             self.collector.look(view, view.place(0))
 
     def _show_schemas(self) -> None:
-        """Show what can only be told when all footers were read."""
+        """Run the checks that need all footers."""
         config, place = self.table.config, self.table.place
         views = [
             FileSchemaView(known.schema, config, known.place, known.files, known.rows)

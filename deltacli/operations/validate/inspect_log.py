@@ -1,4 +1,4 @@
-"""The walk of `validate` through a log: commits ascending, and at each version what claims to know its state."""
+"""The walk of `validate` through a log: commits ascending, and at each version the files that contain its state."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _WINDOW_BYTES = 16 << 20
 _WINDOW_COMMITS = 500
 _MOST_COMPACTED = 100_000
 _MOST_ROWS_COMPARED = 20_000_000
-"""Live files that the histograms of all checksums together may count: a million take a tenth of a second."""
+"""Maximum number of live files counted for the histograms of all checksums: a million take a tenth of a second."""
 
 
 class LogInspector:
-    """Walks through one log and shows the checks what it meets. Afterwards `newest`, `files` and `commits` tell the
-    state that could be rebuilt; the files of a checkpoint with their statistics if these are kept.
+    """Walks through one log and runs the checks. Afterwards `newest`, `files` and `commits` have the rebuilt state; the
+    files of a checkpoint have their statistics if these are kept.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class LogInspector:
         self.counts: dict[int, Counter[str]] = {}
         self.cdc: list[tuple[LocatedAction, int]] = []
         self.rows_added: dict[int, int] = {}
-        """Version -> how many rows it adds, of those with change data for which the log can tell."""
+        """Version -> number of rows it adds, for versions with change data where the log has it."""
         self.not_checked: list[str] = []
         self.transactions: dict[str, tuple[int, int | None]] = {}
         self.domains: dict[str, str] = {}
@@ -90,7 +90,7 @@ class LogInspector:
         self._now_ms = now_ms
         self._progress = progress
         self._reader = LogReader(storage, engine)
-        self._memory: dict[str, Any] = {}  # Any: what checks remember
+        self._memory: dict[str, Any] = {}  # Any: state of checks
         self._rows = FileRows(engine, collector, now_ms, storage.uri)
         self._checkpoints: dict[int, list[CheckpointView]] = {}
         self._rows_compared = 0
@@ -138,13 +138,13 @@ class LogInspector:
 
     @contextmanager
     def _guarded(self, name: str, version: int) -> Iterator[None]:
-        """Report what goes wrong with one file, forget what it would have told, and go on with the others."""
+        """Report an error in one file, discard its content, and continue with the others."""
         try:
             yield
         except FAULTS as fault:
             self._reader.require_tolerable(fault)
             self._report_unread(name, version, fault)
-        except Exception as fault:  # noqa: BLE001  (one file must not take the findings of all others)
+        except Exception as fault:  # noqa: BLE001  (one file must not lose the findings of all others)
             stop_if_exhausted(fault)
             place = Place(f"{LOG_DIRECTORY}/{name}".rstrip("/"), None, version)
             message = f"deltacli failed on {name or 'the log'} with {type(fault).__name__}: {str(fault)[:300]}"
@@ -152,7 +152,9 @@ class LogInspector:
         else:
             return
         is_told = name in self._outside.refused
-        self._forget(None if is_told else f"what follows from {name or 'the log'}, which could not be judged whole")
+        self._forget(
+            None if is_told else f"the consequences of {name or 'the log'}, which could not be checked completely"
+        )
 
     def state_view(self) -> StateView | None:
         """The newest state, None where none could be rebuilt."""
@@ -170,13 +172,13 @@ class LogInspector:
         )
 
     def all_removes(self) -> list[Action]:
-        """Every remove of a visible commit, and the tombstones that a checkpoint had before, each once."""
+        """Return every remove of a visible commit, and the earlier tombstones of a checkpoint, each once."""
         visible = [placed.action for commit in self.commits for placed in commit.removes]
         seen = {id(action) for action in visible}
         return [*visible, *(action for action in self.files.tombstones() if id(action) not in seen)]
 
     def named_sidecars(self) -> frozenset[str] | None:
-        """The names of the sidecars that complete checkpoints name; None where one of these could not be read."""
+        """Return the names of the sidecars of complete checkpoints; None where one of these could not be read."""
         views = [view for of_version in self._checkpoints.values() for view in of_version]
         if not all(view.small_is_whole for view in views):
             return None
@@ -190,7 +192,7 @@ class LogInspector:
     # -- commits --------------------------------------------------------------------------------------------------
 
     def _scan_window(self, versions: Sequence[int]) -> dict[str, Scan]:
-        """Read and scan the next commits, and take what they touch out of the checkpoint's columns at one go."""
+        """Read and scan the next commits, and remove their files from the checkpoint's columns in one step."""
         chosen: list[LogFile] = []
         size = 0
         for version in versions:
@@ -221,7 +223,7 @@ class LogInspector:
     def _take_commit(self, file: LogFile, lines: Scan) -> None:
         version = file.version
         if self.version >= 0 and version - 1 > self.version:
-            self._forget(f"what follows from the commits {self.version + 1} to {version - 1}, which are missing")
+            self._forget(f"the consequences of the commits {self.version + 1} to {version - 1}, which are missing")
         if isinstance(lines, FAULTS):
             self.version = version
             raise lines
@@ -241,7 +243,7 @@ class LogInspector:
             self.last_known = self.newest
         self.commits.append(replace(commit, adds=[], previous=None))
         if not commit.is_readable:
-            self._forget(f"what follows from {file.name}, which can't be read whole")
+            self._forget(f"the consequences of {file.name}, which cannot be read completely")
         elif lines.broken:
             self._forget_files(f"which files are live after {file.name}, which has faulty actions")
 
@@ -277,7 +279,9 @@ class LogInspector:
         )
 
     def _show_config(self, commit: CommitView, lines: ScannedLines) -> None:
-        """Show the metaData and protocol actions of a commit, faulty ones too, and the pair that is in force then."""
+        """Check the metaData and protocol actions of a commit, including faulty ones, and the resulting
+        configuration.
+        """
         brought = sorted((*commit.others, *lines.broken), key=lambda placed: placed.line)
         previous = commit.before if commit.before != TableConfiguration() else None
         for placed in brought:
@@ -308,7 +312,7 @@ class LogInspector:
         self._collector.look(TableConfigurationView(place, version, config, self._memory), place)
 
     def _take_small(self, commit: CommitView) -> None:
-        """Keep transactions and domains up to date."""
+        """Update transactions and domains."""
         for placed in commit.others:
             self._take_small_action(placed.kind, placed.action)
 
@@ -322,18 +326,20 @@ class LogInspector:
                 self.domains[action["domain"]] = action.get("configuration") or ""
 
     def _report_empty(self, file: LogFile) -> None:
-        """An empty commit is an error where replay needs it, a warning where a checkpoint covers it."""
+        """Report an empty commit: an error where replay needs it, a warning where a checkpoint covers it."""
         newest = max((found.version for found in self._log.listing.checkpoints), default=-1)
         is_covered = newest >= file.version
-        message = "the commit is empty: a torn write; " + (
-            "a checkpoint covers it, so only older versions suffer" if is_covered else "rows are lost or come back"
+        message = "the commit is empty, which indicates an interrupted write; " + (
+            "a checkpoint covers it, so only older versions are affected"
+            if is_covered
+            else "rows are lost or deleted rows reappear"
         )
         severity = Severity.WARNING if is_covered else None
         place = Place(f"{LOG_DIRECTORY}/{file.name}", None, file.version)
         self._collector.take([EMPTY.at(place, message, seen="0 bytes", severity=severity)])
 
     def _forget(self, what: str | None) -> None:
-        """A commit is missing or torn: nothing is known of the state until the next checkpoint."""
+        """Handle a missing or torn commit: the state is unknown until the next checkpoint."""
         self._forget_files(what)
         self.newest = TableConfiguration()
         self.transactions, self.domains = {}, {}
@@ -346,7 +352,7 @@ class LogInspector:
     # -- files that claim to know a state -------------------------------------------------------------------------
 
     def expected(self, version: int) -> ExpectedState | None:
-        """What replay made of a version, if it got there."""
+        """Return the replayed state of a version, if it could be rebuilt."""
         if not self.files.is_known or self.version != version:
             return None
         last = self.commits[-1] if self.commits and self.commits[-1].version == version else None
@@ -386,7 +392,7 @@ class LogInspector:
         self._checkpoints.setdefault(version, []).append(view)
 
     def _begin_with(self, inspector: CheckpointInspector, view: CheckpointView, scanned: Mapping[str, Scan]) -> None:
-        """Go on from a checkpoint: the log that would tell more is gone, or can't be read."""
+        """Continue from a checkpoint, because the log before it is missing or unreadable."""
         self.files = inspector.known_files()
         self._prefetch(scanned)
         before, config, place = self.newest, view.config, view.place()
@@ -413,26 +419,24 @@ class LogInspector:
             self._rows_compared += expected.totals.files
             if self._rows_compared > _MOST_ROWS_COMPARED and file.version != max(self._log.listing.commits, default=-1):
                 expected = replace(expected, columns=None)
-                self._note(
-                    "the histograms of checksums but the newest: they count millions of files, version by version"
-                )
+                self._note("the histograms of all checksums except the newest, because they count millions of files")
         view = ChecksumView(file.version, data, expected, file.version in self._log.listing.commits)
         self._collector.look(view, view.place())
 
     def _note(self, sentence: str) -> None:
-        """Say what is not checked, once."""
+        """Report what is not checked, once."""
         if sentence not in self.not_checked:
             self.not_checked.append(sentence)
 
     def _report_unread(self, name: str, version: int | None, fault: Fault) -> None:
-        """Report a file that could not be read. One that was deleted meanwhile is not a fault; one that lies outside
-        the table is not checked.
+        """Report a file that could not be read. One that was deleted meanwhile is not a fault; one outside the table is
+        not checked.
         """
         if isinstance(fault, PathExternal):
             self._outside.refused[name] = fault
         elif not isinstance(fault, FileMissing):
             place = Place(f"{LOG_DIRECTORY}/{name}", None, version)
-            self._collector.take([FILE_UNREADABLE.at(place, f"{name} can't be read: {fault.message}")])
+            self._collector.take([FILE_UNREADABLE.at(place, f"{name} cannot be read: {fault.message}")])
 
     def _take_compactions(self) -> None:
         if not self._collector.looks_at(CompactionView):
@@ -451,7 +455,7 @@ class LogInspector:
                 self._collector.look(view, view.place())
 
     def _commits_of(self, file: LogFile) -> list[list[LocatedAction]] | None:
-        """The actions of the commits that a compaction stands for."""
+        """Return the actions of the commits that a compaction replaces."""
         versions = range(file.version, min(file.path.last_version, file.version + _MOST_COMPACTED) + 1)
         files = [self._log.listing.commits.get(version) for version in versions]
         present = [found for found in files if found is not None]

@@ -1,4 +1,4 @@
-"""Listing everything: the whole log with its directories, and the whole table."""
+"""Listing the whole log with its directories, and the whole table."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class WholeLog(NamedTuple):
 
 
 class WholeTable(NamedTuple):
-    """Every file below the root but those of the log, and the directories that are tables of their own. `unlisted` are
-    links to directories outside the table.
+    """Every file below the root except those of the log, and the directories that are tables of their own. `unlisted`
+    are links to directories outside the table.
     """
 
     files: dict[str, StoredFile]
@@ -41,12 +41,12 @@ class WholeTable(NamedTuple):
 
 
 def list_log_whole(storage: Storage, progress: Progress) -> WholeLog:
-    """List the log and its directories. Raises NotATable where there is nothing at the path, or a file."""
+    """List the log and its directories. Raises NotATable where the path does not exist or is a file."""
     match storage.kind_of(""):
         case PathKind.MISSING:
-            raise NotATable("there is nothing at this path", code="table.path-missing", facts={"path": storage.uri})
+            raise NotATable("no such file or directory", code="table.path-missing", facts={"path": storage.uri})
         case PathKind.FILE:
-            message = "this is a file; a table is a directory that holds _delta_log"
+            message = "this is a file; a table is a directory that contains _delta_log"
             raise NotATable(message, code="table.path-is-file", facts={"path": storage.uri})
     try:
         found = storage.list_from(LOG_DIRECTORY)
@@ -74,7 +74,7 @@ def _stored(storage: Storage, name: str, directories: tuple[str, ...]) -> tuple[
 
 
 def list_table(storage: Storage, progress: Progress) -> WholeTable:
-    """List every file below the root but those of the log; tables inside the table are told, and listed too."""
+    """List every file below the root except those of the log; nested tables are reported and listed, too."""
     nested, unlisted = list[str](), list[str]()
     found = _walk(storage, nested, unlisted)
     files = {
@@ -84,8 +84,8 @@ def list_table(storage: Storage, progress: Progress) -> WholeTable:
 
 
 def _walk(storage: Storage, nested: list[str], unlisted: list[str]) -> Iterator[StoredFile]:
-    """Every file, directory by directory. A link to a directory that was seen is not followed: it may be a circle. One
-    that leads outside the table is added to `unlisted`.
+    """Yield every file, directory by directory. A link to a visited directory is not followed, because it may be a
+    cycle. One that leads outside the table is added to `unlisted`.
     """
     root, real = _real_places(storage)
     seen = {root}
@@ -111,8 +111,8 @@ def _walk(storage: Storage, nested: list[str], unlisted: list[str]) -> Iterator[
 
 
 def _real_places(storage: Storage) -> tuple[str, Callable[[str], str]]:
-    """Where the table really is, and a function that tells where a directory is whose parent is given as it really is;
-    only local disks have links.
+    """Return the resolved path of the table, and a function that resolves a directory with a resolved parent; only
+    local disks have links.
     """
     if not storage.uri.startswith("file:"):
         return "", lambda path: path
@@ -125,8 +125,8 @@ def _real_places(storage: Storage) -> tuple[str, Callable[[str], str]]:
 
 
 def make_exists(storage: Storage, files: TableFiles) -> Callable[[str], bool | None]:
-    """A function that tells whether an absolute path or URI is there; None for stores other than local disks. What may
-    not be looked at counts as there, and `files` remembers it as not checked.
+    """Return a function that returns whether an absolute path or URI exists; None for stores other than local disks. An
+    inaccessible path counts as existing, and `files` records it as not checked.
     """
     is_local = storage.uri.startswith("file:")
 

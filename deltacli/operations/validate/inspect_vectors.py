@@ -1,4 +1,4 @@
-"""The deletion vectors of live files: each read once, for the rules about vectors and for those about rows."""
+"""Reading the deletion vectors of live files, each once, for the rules about vectors and about rows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from deltacli.work.rows.table_files import TableFiles
 from deltacli.work.vector_facts import UNREACHABLE, VectorRead, VectorReader, in_pieces
 
 _MOST_BYTES = 64 << 20
-"""Vectors of files whose rows are read next, as large as the log says they are."""
+"""Maximum bytes of vectors, by the log, of files whose rows are read next."""
 _NEAR_VECTORS_A_PIECE, _FAR_VECTORS_A_PIECE = 128, 8
 
 
 @dataclass
 class VectorInspector:
-    """Reads the vectors of live files and shows the checks what they are; `with_rows` keeps their rows."""
+    """Reads the vectors of live files and passes them to the checks; `with_rows` keeps their rows."""
 
     table: TableContext
     files: TableFiles
@@ -43,7 +43,7 @@ class VectorInspector:
         self._unreachable: list[str] = []
 
     def parts(self, live: LiveAdds, most: int) -> Iterator[range]:
-        """Cut rows into parts of at most `most` files, whose vectors fit into memory together."""
+        """Split rows into parts of at most `most` files whose vectors fit into memory together."""
         total = live.adds.num_rows
         vectors = live.adds.column("deletionVector")
         if not self.with_rows or vectors.null_count == len(vectors):
@@ -60,7 +60,7 @@ class VectorInspector:
             yield range(start, total)
 
     def read(self, live: LiveAdds) -> dict[int, VectorRead]:
-        """The vectors of live files by row, as far as anybody asks for them."""
+        """Return the vectors of live files by row, as far as they are needed."""
         column = live.adds.column("deletionVector")
         if column.null_count == len(column) or not (self.with_rows or self.collector.looks_at(VectorsView)):
             return {}
@@ -82,12 +82,12 @@ class VectorInspector:
         self._unreachable += [facts.reason for facts in lost]
         for facts in (facts for facts in lost if facts.code == UNREAD):
             place = live.place(facts.row)
-            message = f"the deletion vector of {place.key} can't be read: {facts.reason}"
+            message = f"the deletion vector of {place.key} cannot be read: {facts.reason}"
             self.collector.take([FILE_UNREADABLE.at(place, message)])
         return found
 
     def show(self, live: LiveAdds, vectors: Mapping[int, VectorRead], footers: Sequence[Footer | None]) -> None:
-        """Show them to the checks, together with how many rows the files have."""
+        """Pass them to the checks, with the numbers of rows of the files."""
         if not vectors or not self.collector.looks_at(VectorsView):
             return
         rows = sorted(vectors)
@@ -98,8 +98,8 @@ class VectorInspector:
         self.collector.look(view, view.place(0))
 
     def not_checked(self) -> Iterator[str]:
-        """Say what could not be judged for the sake of a vector."""
+        """Report what could not be checked because of a vector."""
         if self._unreachable:
-            yield f"{plural(len(self._unreachable), 'deletion vector')} out of reach: {self._unreachable[0]}"
+            yield f"{plural(len(self._unreachable), 'deletion vector')} that could not be read: {self._unreachable[0]}"
         if self._unread_files:
-            yield f"the rows of {plural(self._unread_files, 'file')} whose deletion vectors can't be read"
+            yield f"the rows of {plural(self._unread_files, 'file')} whose deletion vectors cannot be read"

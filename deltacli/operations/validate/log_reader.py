@@ -1,4 +1,4 @@
-"""Reading the files of a log one by one, so that one that can't be read takes nothing from the others."""
+"""Reading the files of a log one by one, so that an unreadable file does not affect the others."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from deltacli.storage import Storage
 from deltacli.work.commits.reading import is_large, stream_lines
 
 Fault = StorageFailed | PathExternal
-"""Why a file could not be read."""
+"""The reason why a file could not be read."""
 
 FAULTS = (StorageFailed, PathExternal)
 
 Scan = ScannedLines | Fault
-"""The lines of a file, or why it could not be read."""
+"""The lines of a file, or the reason why it could not be read."""
 
 
 class LogReader:
-    """Reads files of one log, several at a time where that helps; the scanner remembers what is sound."""
+    """Reads files of one log, several at a time where that is faster; the scanner caches valid lines."""
 
     def __init__(self, storage: Storage, engine: Engine) -> None:
         self.scanner = LineScanner()
@@ -32,7 +32,7 @@ class LogReader:
         self._engine = engine
 
     def scan(self, files: Sequence[LogFile]) -> dict[str, Scan]:
-        """Scan commits or compactions: by name, the lines or the fault. Large files are read in blocks."""
+        """Scan commits or compactions; return the lines or the fault by name. Large files are read in blocks."""
         small = [file for file in files if not is_large(file)]
         content = dict(zip([file.name for file in small], self.read(small), strict=True))
         found: dict[str, Scan] = {}
@@ -46,7 +46,7 @@ class LogReader:
         return found
 
     def read(self, files: Sequence[LogFile]) -> list[bytes | Fault]:
-        """The bytes of files, or why they could not be read."""
+        """Return the bytes of files, or the reason why they could not be read."""
         at_once = self._storage.capabilities.parallel_reads
         return list(self._engine.run(self._read_one, files, at_once=at_once))
 
@@ -58,7 +58,9 @@ class LogReader:
             return fault
 
     def require_tolerable(self, fault: Fault) -> None:
-        """Raise a fault that every other file would meet too, as a network that is down; not one of a single file."""
+        """Raise a fault that would affect every other file, too, such as a network failure; not one of a single
+        file.
+        """
         if (
             not isinstance(fault, FileMissing | PermissionRefused | PathExternal)
             and not self._storage.capabilities.cheap_listing
@@ -71,5 +73,5 @@ class LogReader:
         except FAULTS as fault:
             self.require_tolerable(fault)
             return fault
-        except CommitCorrupt as corrupt:  # a line that nobody could hold, or a file that became shorter
+        except CommitCorrupt as corrupt:  # a line that does not fit into memory, or a file that was truncated meanwhile
             return ScannedLines([], [], [BAD_JSON.at(place, corrupt.message)], False)

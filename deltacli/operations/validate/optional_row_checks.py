@@ -1,6 +1,6 @@
-"""Questions that only some tables ask: about row ids, identity columns, and partition values that files hold.
+"""Row checks of some tables only: row ids, identity columns, and partition values stored in files.
 
-What they need of a file beside the table's columns is read with these, under names that no column has.
+The additional columns they need are read together with the table's columns, under unused names.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _ROW_ID_COLUMN = row_tracking.COLUMN_PROPERTIES[0]
 
 @dataclass
 class OptionalRowChecks:
-    """What is read for them, and the questions by name. What is learned of one file is held against all files before it
-    by `settle`, file after file.
+    """The columns read for them, and the questions by name. `settle` compares the answers of each file with those of
+    all earlier files.
     """
 
     wanted: ReadSpec
@@ -36,11 +36,11 @@ class OptionalRowChecks:
     row_ids: RowIdLedger = field(default_factory=RowIdLedger)
     identities: IdentityLedger = field(default_factory=IdentityLedger)
     too_far: list[str] = field(default_factory=list)
-    """Identity columns whose steps can't be counted."""
+    """Identity columns whose steps cannot be counted."""
 
     @classmethod
     def make(cls, config: TableConfiguration, wanted: ReadSpec) -> OptionalRowChecks:
-        """Choose what to ask about the tables of a regime, whose columns are read as `wanted`."""
+        """Select the questions for tables of a configuration, whose columns are read as `wanted`."""
         names = _FreeNames({column.name for column in wanted.columns})
         partitions = _partition_columns(config, names) if partition_contents.are_materialised(config) else []
         stored = _row_id_column(config, names)
@@ -64,8 +64,10 @@ class OptionalRowChecks:
         found.too_far = [each.name for each in identity_values.identities(config) if not each.is_judged]
         return found
 
-    def reconcile(self, answers: Mapping[str, Any]) -> Mapping[str, Any]:  # Any: what each question makes of a file
-        """The answers about the next file, in the light of those before."""
+    def reconcile(
+        self, answers: Mapping[str, Any]
+    ) -> Mapping[str, Any]:  # Any: the answers to each question about a file
+        """Return the answers about the next file, given those about earlier files."""
         ledgers: dict[str, Callable[[Any], Any]] = {
             row_id_values.QUESTION: self.row_ids.reconcile,
             identity_values.QUESTION: self.identities.reconcile,
@@ -74,17 +76,17 @@ class OptionalRowChecks:
         return {**answers, **settled} if settled else answers
 
     def not_checked(self) -> Iterator[str]:
-        """Say what took too much room."""
+        """Report the checks that would need too much memory."""
         if self.row_ids.is_full:
-            yield "whether all row ids are different: they lie too far apart"
+            yield "whether all row ids are different, because their range is too large"
         for name in self.too_far:
             yield f"the values of the identity column {name}: its start or its step is 2^62 or more"
         for name in self.identities.full:
-            yield f"whether all values of the identity column {name} are different: they lie too far apart"
+            yield f"whether all values of the identity column {name} are different, because their range is too large"
 
 
 class _FreeNames:
-    """Names that no column has."""
+    """Yield names that no column has."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
@@ -97,7 +99,7 @@ class _FreeNames:
 
 
 def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tuple[StructField, str, StructField]]:
-    """Each partition column, its physical name, and what it is read as from files that hold it."""
+    """Return each partition column, its physical name, and the field to read from files that contain it."""
     return [
         (
             column,
@@ -110,14 +112,14 @@ def _partition_columns(config: TableConfiguration, names: _FreeNames) -> list[tu
 
 
 def _row_id_column(config: TableConfiguration, names: _FreeNames) -> StructField | None:
-    """What the column of row ids is read as; None where the table keeps none."""
+    """Return the field of the column of row ids; None where the table has none."""
     if not row_tracking.is_enabled(config) or not config.properties.get(_ROW_ID_COLUMN):
         return None
     return StructField(names.take("row id in the file"), PrimitiveType("long"), True, {})
 
 
 def _finds(config: TableConfiguration, physical_name: str, name: str) -> FileColumns:
-    """Finds a partition column in files as other columns are found."""
+    """Return the field that finds a partition column in files like other columns."""
     return FileColumns(
         config.mapping_mode, lambda field: physical_name if field.name == name else config.physical_name(field)
     )

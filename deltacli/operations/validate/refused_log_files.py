@@ -1,5 +1,5 @@
-"""Files of a log that lie outside the table and may not be opened: told once, as an error where the table can't be
-opened without them.
+"""Files of a log outside the table that may not be opened: reported once, as an error where the table cannot be opened
+without them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,20 @@ class RefusedLogFiles:
             yield f"{self._files}: not opened without {self._command}"
 
     def findings(self, listing: LogListing, *, is_rebuilt: bool) -> Iterator[Finding]:
-        """Yield the finding for a table whose newest version needs one of them; `is_rebuilt` says that it is known."""
+        """Yield the finding for a table whose newest version needs one of them; `is_rebuilt`: the version was
+        rebuilt.
+        """
         if not self.refused or not (self._are_needed(listing) if is_rebuilt else self._hold_actions(listing)):
             return
         first, refusal = next(iter(self.refused.items()))
         rule = FILE_OUTSIDE._replace(fix=FILE_OUTSIDE.fix._replace(mend=f"if you trust the table: {self._command}"))
-        message = f"the newest version can't be read without {self._files}, and not opened"
+        message = f"the newest version cannot be read without {self._files}, which was not opened"
         yield rule.at(Place(f"{LOG_DIRECTORY}/{first}"), message, seen=refusal.facts.get("leads to"))
 
     def _are_needed(self, listing: LogListing) -> bool:
-        """Return whether a commit after the newest checkpoint was refused, or one file of each form of that."""
+        """Return whether a commit after the newest checkpoint was refused, or a file of each form of that
+        checkpoint.
+        """
         newest = max((found.version for found in listing.checkpoints), default=-1)
         forms = [found.files for found in listing.checkpoints if found.version == newest]
         commits = (file.name for version, file in listing.commits.items() if version > newest)
@@ -48,7 +52,7 @@ class RefusedLogFiles:
         )
 
     def _hold_actions(self, listing: LogListing) -> bool:
-        """Return whether a commit or a checkpoint was refused, without which an older start has to do."""
+        """Return whether a commit or a checkpoint was refused, so that an older start has to be used."""
         checkpoints = (file.name for found in listing.checkpoints for file in found.files)
         commits = (file.name for file in listing.commits.values())
         return not self.refused.keys().isdisjoint([*checkpoints, *commits])

@@ -1,7 +1,6 @@
-"""What is asked of the rows of data files at level `data`, and how these are read for it.
+"""The checks of the rows of data files at level `data`, and how the rows are read for them.
 
-Rows are read as a scan reads them, but every column may be null: what must not be null is asked about, and refused by
-nobody.
+Rows are read as in a scan, but every column may be null: unexpected nulls are reported by checks instead of failing.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from deltacli.work.rows.row_conditions import StoredConditions
 
 
 class OnlyFooter(NamedTuple):
-    """A file whose rows can't be read, because its partition values can't."""
+    """A file whose rows cannot be read, because its partition values cannot."""
 
     path: str
 
@@ -38,23 +37,23 @@ AtHand = DataFile | FileFault | OnlyFooter | None
 
 @dataclass
 class RowChecks:
-    """The columns to read, and the questions by name."""
+    """The columns to read and the questions by name."""
 
     config: TableConfiguration
     columns: tuple[StructField, ...]
-    """Those of the table."""
+    """The columns of the table."""
     more: OptionalRowChecks
     questions: dict[str, RowCheckFactory] = field(default_factory=dict)
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: what checks are told beside the answers
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: additional input of checks
 
     @property
     def wanted(self) -> ReadSpec:
-        """What is read of every file: `columns`, and what some questions need beside them."""
+        """The columns read of every file: `columns`, and additional ones of some questions."""
         return self.more.wanted
 
     @classmethod
     def make(cls, config: TableConfiguration) -> RowChecks:
-        """Choose what to ask about the tables of a regime. Raises what its schema raises where Arrow has no type."""
+        """Select the questions for tables of a configuration. Raises what its schema raises where Arrow has no type."""
         fields = config.schema.fields if config.schema else ()
         columns = tuple(without_demands(column) for column in fields)
         schema = arrow_schema(columns)
@@ -88,7 +87,7 @@ class RowChecks:
     def files(
         self, live: LiveAdds, places: FooterFiles
     ) -> Iterator[tuple[int, Mapping[str, Any], AtHand]]:  # Any: values of the columns
-        """Each file with its row and its add; a fault, or None for one that is not there, where it can't be read."""
+        """Yield each file with its row and its add; a fault where it cannot be read, None where it is missing."""
         adds = live.adds
         for row in range(adds.num_rows):
             one = adds.slice(row, 1)
@@ -103,26 +102,26 @@ class RowChecks:
                 return None
             return data_files(one, self.config, self.columns)[0]
         except DataUnreadable:
-            return OnlyFooter(path)  # its partition values are a matter of other rules
+            return OnlyFooter(path)  # its partition values are reported by other rules
         except FileMissing:
-            return FileFault("data.file-missing", f"{path} is not there", "no such file")
+            return FileFault("data.file-missing", f"{path} not found", "no such file")
         except PathExternal as refusal:
             return places.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
             return unread(path, fault)
 
     def settled(self, facts: FileFacts) -> FileFacts:
-        """What became of the next file, held against those before it."""
+        """Return the answers about the next file, compared with earlier files."""
         return facts._replace(answers=self.more.reconcile(facts.answers))
 
 
 def _may_be_there(columns: FileColumns, stored: Any, fields: tuple[StructField, ...]) -> bool:  # Any: an Arrow schema
-    """True if a file has a field, or something around it: where nothing is, other rules tell."""
+    """Return True if a file has a field or a field around it; other rules report missing ones."""
     return any(columns.leaf(stored, fields[:length]) is not None for length in range(len(fields), 0, -1))
 
 
 def repeated_name(fields: Sequence[StructField]) -> str | None:
-    """A name that two fields of one struct have, at any depth; None if there is none."""
+    """Return a name that two fields of one struct share, at any depth; None if there is none."""
     seen: set[str] = set()
     for column in fields:
         if column.name in seen:
@@ -145,7 +144,7 @@ def _repeated_in(kind: DataType) -> str | None:
 
 
 def without_demands(column: StructField) -> StructField:
-    """The same column, null wherever it likes."""
+    """Return the same column, nullable at every depth."""
     return StructField(column.name, _without_demands(column.data_type), True, column.metadata)
 
 

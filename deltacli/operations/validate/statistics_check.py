@@ -1,4 +1,4 @@
-"""What the rows of a file are asked about its statistics: only the columns of which these speak."""
+"""The checks of a file's rows against its statistics, for the columns that these contain."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deltacli.work.file_facts import OpenFileContext, RowCheckFactory
 
 
 def statistics_check(config: TableConfiguration) -> RowCheckFactory:
-    """What to ask of the files of a regime; of a file without statistics nothing."""
+    """The questions for files of a configuration; none for a file without statistics."""
     return _Checks(config).ask
 
 
@@ -41,7 +41,7 @@ class _Checks:
         return StatisticsOfRows(claimed) if claimed else None
 
     def _paths(self, given: Any, parent: ColumnPath) -> Iterator[ColumnPath]:  # Any: a JSON value
-        """Columns of the schema that an object of statistics names."""
+        """Return the columns of the schema that an object of statistics names."""
         if not isinstance(given, Mapping):
             return
         for name, below in given.items():
@@ -61,7 +61,7 @@ class _Checks:
         return Claimed(column, path, [field.name for field in fields], low, high, is_single)
 
     def _is_single(self, file: OpenFileContext, fields: list[StructField]) -> bool:
-        """True where the file stores a column of doubles as floats."""
+        """Return True where the file stores a column of doubles as floats."""
         import pyarrow as pa
 
         try:

@@ -12,11 +12,11 @@ from deltacli.work.rows.table_files import TableFiles
 
 
 class TableContext(NamedTuple):
-    """The table whose files are looked at. `sizes`: path of every file below it, not encoded -> bytes."""
+    """The table whose files are checked. `sizes`: path of every file below it, not encoded -> bytes."""
 
     storage: Storage
     files: TableFiles
     config: TableConfiguration
     sizes: Mapping[str, int]
     place: Place
-    """That of the newest version."""
+    """The configuration of the newest version."""

@@ -1,7 +1,7 @@
-"""The trend of `validate`: one line a run, as NDJSON, so that runs can be compared and drawn.
+"""The trend of `validate`: one line per run, as NDJSON, so that runs can be compared and plotted.
 
-A line holds counts, not findings. Runs are compared where they looked at the same tables, at the same level and under
-the same limits.
+A line has counts, not findings. Runs are compared if they checked the same tables at the same level with the same
+limits.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Json = dict[str, Any]  # Any: JSON values
 
 
 class Tally(NamedTuple):
-    """What was found in one table, or in all: findings that no baseline accepts, told or not. `suppressed` are those
-    among them that were not told, `rules` counts by rule.
+    """The counts of one table or of all: findings that no baseline accepts, shown or not. `suppressed` are those not
+    shown, `rules` are counts by rule.
     """
 
     errors: int
@@ -35,7 +35,7 @@ class Tally(NamedTuple):
 
     @classmethod
     def sum(cls, tallies: Sequence[Tally]) -> Tally:
-        """The counts of several tables together."""
+        """Return the counts of several tables together."""
         rules: Counter[str] = Counter()
         for tally in tallies:
             rules.update(tally.rules)
@@ -59,8 +59,8 @@ class TableTally(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One run. `limits` are options that leave something out: equal ones make runs comparable. `failures` are pairs of
-    a path that could not be looked at and the code of its fault.
+    """One run. `limits` are options that restrict it: runs with equal ones are comparable. `failures` are pairs of a
+    path that could not be checked and the code of its fault.
     """
 
     timestamp_ms: int
@@ -73,18 +73,18 @@ class Entry(NamedTuple):
 
     @property
     def tally(self) -> Tally:
-        """The counts of the whole run."""
+        """Return the counts of the whole run."""
         return Tally.sum([table.tally for table in self.tables])
 
     def is_like(self, other: Entry) -> bool:
-        """True if both looked at the same tables in the same way."""
+        """Return True if both checked the same tables in the same way."""
         return self._known() == other._known()
 
     def _known(self) -> tuple[object, ...]:
         return sorted(table.table for table in self.tables), self.level, self.limits
 
     def line(self, version: str) -> bytes:
-        """The run as a line, with the version of deltacli that made it."""
+        """Return the run as a line, with the version of deltacli that made it."""
         document: Json = {
             "kind": KIND,
             "schemaVersion": SCHEMA_VERSION,
@@ -108,7 +108,7 @@ class Entry(NamedTuple):
 
 
 def read_history(data: bytes, name: str) -> list[Entry]:
-    """Return the runs of a file, the oldest first; blank lines are passed over.
+    """Return the runs of a file, the oldest first; blank lines are ignored.
 
     Raises UsageError, which names the line, where the file is not a trend of `validate`.
     """
@@ -128,7 +128,7 @@ def read_history(data: bytes, name: str) -> list[Entry]:
 
 
 def last_like(entries: Sequence[Entry], now: Entry) -> Entry | None:
-    """The newest run that can be compared with this one."""
+    """Return the newest run that can be compared with this one."""
     return next((entry for entry in reversed(entries) if entry.is_like(now)), None)
 
 

@@ -1,7 +1,7 @@
-"""`validate`: every file of the log read once, in the order of versions, and judged by the rules of the catalogue.
+"""`validate`: reads every file of the log once, in the order of versions, and checks it against the rules.
 
-Replay stops at the first fault; this goes on. What can't be read is a finding, and what follows from it is judged as
-far as it is known.
+Replay stops at the first fault; validation continues. An unreadable file is a finding, and its consequences are
+checked as far as they are known.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ DEFAULT_MOST = 100
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What was found in one table. `version` is the newest that its log names, whole or not; `findings` are in the
-    order of files and lines; `suppressed` tells for each rule how many findings above the limit were left out;
-    `not_checked` says what could not be judged, and why.
+    """The findings of one table. `version` is the newest that its log names, complete or not; `findings` are in the
+    order of files and lines; `suppressed` has the number of omitted findings above the limit per rule; `not_checked`
+    lists what could not be checked, and why.
     """
 
     table: str
@@ -43,23 +43,23 @@ class Validation:
     suppressed: Mapping[str, int]
     not_checked: tuple[str, ...]
     rules: frozenset[str] = frozenset()
-    """The ids of the rules that were asked for."""
+    """The ids of the selected rules."""
     files: FilesChecked | None = None
-    """How far data files were looked into; None at the levels that don't."""
+    """The extent of checked data files; None at levels that do not open them."""
     is_rebuilt: bool = True
     """Whether the newest version could be rebuilt from the log."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """Which data files are looked into: a `share` of them (1: all), or those that may hold rows which `where` keeps."""
+    """The data files to check: a `share` of them (1: all), or those that may contain rows that match `where`."""
 
     share: float = 1.0
     where: str | None = None
 
     @property
     def options(self) -> list[str]:
-        """The limits as a command line has them."""
+        """Return the limits as on a command line."""
         sample = [] if self.share == 1 else [f"--sample {100 * self.share:g}%"]
         return sample if self.where is None else [*sample, f"--where {self.where!r}"]
 
@@ -81,10 +81,10 @@ def validate_table(
     allowed: Allowed = NOTHING,
 ) -> Validation:
     """Check a table against the rules of a level (`log`, `storage`, `footers`, `data`); `select` and `ignore` are globs
-    over rule ids, `limits` say which data files are looked into, `allowed` which of those outside the table.
+    over rule ids, `limits` select the data files to check, `allowed` permits files outside the table.
 
-    Works on tables that can't be opened. Raises NotATable only where there is nothing at the path, StorageFailed, and
-    UsageError for a condition that is none for this table (`usage.where`).
+    Works on tables that cannot be opened. Raises NotATable only where the path does not exist, StorageFailed, and
+    UsageError for a condition that does not fit this table (`usage.where`).
     """
     collector = Collector(RuleChoice(level, select, ignore, profile), max_findings, on_finding)
     log = list_log_whole(storage, progress)
@@ -119,7 +119,7 @@ def validate_table(
 def _look_at_log(
     collector: Collector, log: WholeLog, inspector: LogInspector, state: StateView | None, now_ms: int
 ) -> None:
-    """Show what the walk through the log came to: its listing, its history, its newest state."""
+    """Check the result of the walk through the log: its listing, its history, its newest state."""
     config = inspector.last_known
     view = ListingView(
         log.files,
@@ -149,15 +149,15 @@ def _look_at_storage(
     now_ms: int,
     progress: Progress,
 ) -> WholeTable | None:
-    """List the table and compare it with its newest state; None where nobody asks, or there is no state."""
+    """List the table and compare it with its newest state; None where no rule needs it, or there is no state."""
     if not any(map(collector.looks_at, (StorageView, *FILE_VIEWS))):
         return None
     if state is None:
-        inspector.not_checked.append("the table's files were not compared: no version of it can be rebuilt")
+        inspector.not_checked.append("the files of the table, because no version of it can be rebuilt")
         return None
     listed = list_table(storage, progress)
     inspector.not_checked.extend(
-        f"the files below {directory}, a link that leads outside the table; to list them add --allow-external PREFIX"
+        f"the files below {directory}, a link that leads outside the table; add --allow-external PREFIX to list them"
         for directory in listed.unlisted
     )
     view = StorageView(
@@ -187,11 +187,11 @@ def _look_into_files(
     *,
     with_rows: bool,
 ) -> FilesChecked | None:
-    """Look into the data files of the newest version, as far as anybody asks."""
+    """Check the data files of the newest version, as far as rules need them."""
     if not any(map(collector.looks_at, FILE_VIEWS)):
         return None
     if table.config.schema is None:
-        inspector.not_checked.append("the data files: the table has no schema that could be read")
+        inspector.not_checked.append("the data files, because the table has no readable schema")
         return None
     predicate = None
     if limits.where is not None:
@@ -213,13 +213,13 @@ def _look_into_files(
 
 
 def _unknown_features(config: TableConfiguration) -> list[str]:
-    """What features that nobody here knows keep from being checked."""
+    """Return what could not be checked because of unknown features."""
     unknown = sorted(config.features - FEATURES.keys())
     if not unknown:
         return []
     names = ", ".join(unknown)
     word = "features" if len(unknown) > 1 else "feature"
-    return [f"what the unknown {word} {names} may ask of the log and the files"]
+    return [f"the requirements of the unknown {word} {names} on the log and the files"]
 
 
 def _order(finding: Finding) -> tuple[str, int, str, str, str]:

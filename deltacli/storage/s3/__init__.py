@@ -1,1 +1,1 @@
-"""Amazon S3 and what speaks its protocol, by botocore."""
+"""Amazon S3 and compatible stores, by botocore."""

@@ -1,5 +1,5 @@
-"""What the answers of S3 must hold. Something between may answer in its place: a proxy, a captive portal, another
-server. Such an answer is an error and never an empty listing, a missing file or a created object.
+"""Validation of answers of S3. A proxy, a captive portal or another server may answer instead. Such an answer is an
+error, not an empty listing, a missing file or a created object.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class ListedPage(NamedTuple):
 
 
 def unexpected(place: str, what: str, seen: str, endpoint: str = "") -> StorageFailed:
-    """Return the error for an answer that S3 does not give; `what` could not be done to `place`."""
+    """Return the error for an invalid answer; `what` could not be done to `place`."""
     return StorageFailed(
-        f"{place} cannot be {what}: the answer is not one that S3 gives",
+        f"{place} cannot be {what}: the answer is not a valid answer of S3",
         code="storage.unexpected-answer",
-        facts={"seen": seen, "expected": "S3, and no proxy or login page that answers in its place"}
+        facts={"seen": seen, "expected": "S3 instead of a proxy or login page"}
         | ({"endpoint": endpoint} if endpoint else {}),
         hint="check AWS_ENDPOINT_URL and the proxy settings, or --storage-option endpoint_url=URL",
     )
@@ -53,12 +53,12 @@ def page_of(answer: Fields, place: str, prefix: str) -> ListedPage:
     prefixes = [_below(found.get("Prefix"), place, prefix) for found in _dictionaries(answer, "CommonPrefixes", place)]
     token = str(answer.get("NextContinuationToken") or "") if answer.get("IsTruncated") else ""
     if answer.get("IsTruncated") and not token:
-        raise unexpected(place, "listed", "a page that is not the last one, without the token of the next")
+        raise unexpected(place, "listed", "a page without the token of the next page")
     return ListedPage(entries, prefixes, token)
 
 
 def stat_of(answer: Fields, place: str) -> FileStat:
-    """Return what a HEAD answers about an object."""
+    """Return the properties of an object from a HEAD answer."""
     require_object(answer, place, "read")
     size, modified = answer.get("ContentLength"), answer.get("LastModified")
     if not isinstance(size, int) or size < 0 or not isinstance(modified, datetime):
@@ -67,7 +67,7 @@ def stat_of(answer: Fields, place: str) -> FileStat:
 
 
 def require_object(answer: Fields, place: str, what: str) -> None:
-    """Raise StorageFailed where an answer has nothing that belongs to an object."""
+    """Raise StorageFailed where an answer lacks the headers of an object."""
     if not answer.get("ETag") and not isinstance(answer.get("LastModified"), datetime):
         raise unexpected(place, what, _described(answer))
 
@@ -78,7 +78,7 @@ def is_stored(answer: Fields) -> bool:
 
 
 def part_of(data: bytes, answer: Fields, place: str, offset: int, length: int) -> bytes:
-    """Return the bytes that were asked for; fewer only where the file ends."""
+    """Return the requested bytes; fewer only at the end of the file."""
     span = answer.get("ContentRange")
     if span is None:
         return data[offset : offset + length]  # the store ignores ranges
@@ -90,7 +90,7 @@ def part_of(data: bytes, answer: Fields, place: str, offset: int, length: int) -
 
 
 def size_by_tail(data: bytes, answer: Fields, place: str) -> int:
-    """Return the size of a file out of the answer that brought its end."""
+    """Return the size of a file from the answer with its end."""
     span = answer.get("ContentRange")
     if span is None:
         return len(data)  # the store ignores ranges: this is the whole file
@@ -101,9 +101,7 @@ def size_by_tail(data: bytes, answer: Fields, place: str) -> int:
 
 
 def just_below(name: str) -> str:
-    """Return a name below `name` with next to nothing between: S3 lists what is behind a name, the port what is not
-    before it.
-    """
+    """Return the closest practical name before `name`, because S3 lists names after a name, the port from a name on."""
     if not name:
         return ""
     last = ord(name[-1])
@@ -145,7 +143,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 def _described(answer: Fields) -> str:
-    """Return status and type of an answer, which tell a web page from S3."""
+    """Return status and type of an answer, which distinguish a web page from S3."""
     metadata = answer.get("ResponseMetadata", {})
     headers = metadata.get("HTTPHeaders", {})
     seen = f"HTTP {metadata.get('HTTPStatusCode', 'without a status')}"

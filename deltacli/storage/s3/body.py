@@ -1,4 +1,4 @@
-"""What one PUT of S3 sends."""
+"""The body of a PUT of S3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LARGEST_PUT = 5 << 30
 
 
 class Body:
-    """What a PUT sends: bytes, or a local file, from its start each time."""
+    """The body of a PUT: bytes, or a local file, read from its start each time."""
 
     def __init__(self, content: bytes | str) -> None:
         self._content = content
@@ -30,4 +30,4 @@ class Body:
 
 def require_one_put(place: str, size: int) -> None:
     if size > _LARGEST_PUT:
-        raise StorageFailed(f"{place} can't be written: {size} bytes are more than the 5 GiB that one PUT of S3 takes")
+        raise StorageFailed(f"{place} cannot be written: {size} bytes exceed the limit of 5 GiB for one PUT of S3")

@@ -1,4 +1,4 @@
-"""What S3 and its library say when something fails, in our words: whether it was done, why not, and what to do."""
+"""Translation of errors of S3 and its library: whether the request was executed, the reason, and what to do."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from deltacli.storage.s3.options import S3Options
 from deltacli.storage.secrets import StoreFault
 
 _OF_THE_ANSWER = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError, HTTPError)
-"""What the library raises where an answer is not one that its parsers expect."""
+"""Errors of the library's parsers for unexpected answers."""
 
 FAULTS: tuple[type[Exception], ...] = (
     boto.BotoCoreError,
@@ -27,7 +27,7 @@ FAULTS: tuple[type[Exception], ...] = (
     OSError,
     *_OF_THE_ANSWER,
 )
-"""Everything that a call of the library may raise."""
+"""All errors that a call of the library may raise."""
 
 _PASSING_STATUS = {429, 500, 502, 503, 504}
 _BREAKS = (
@@ -102,22 +102,22 @@ _CAUSES = {
 
 
 _NO_RETRIES = " (reached max retries: 0)"
-"""What the library adds, which repeats nothing: its caller does."""
+"""A suffix of the library, which is wrong because only the caller retries."""
 
 
 class Sent(Enum):
-    """What became of a request to create an object if nobody else has."""
+    """The outcome of a conditional request to create an object."""
 
     REFUSED_EXISTS = auto()
     REFUSED_AGAIN = auto()
-    """Nothing was done, and asking again is right."""
+    """Nothing was done, and the request may be retried."""
     REFUSED = auto()
     UNSUPPORTED = auto()
     UNKNOWN = auto()
 
 
 def fate_of_create(fault: BaseException) -> Sent:
-    """Return what a fault says about a request that was sent once."""
+    """Return the outcome of a request that was sent once, from its fault."""
     if isinstance(fault, boto.ClientError):
         status, code = _status(fault), code_of(fault)
         if status == 412:
@@ -133,9 +133,9 @@ def fate_of_create(fault: BaseException) -> Sent:
 
 
 def passing(fault: Exception) -> str | None:
-    """Return the cause of a fault that may be over soon; None for one that repeating the call does not end.
+    """Return the cause of a temporary fault; None for a permanent one.
 
-    A name that is not found and a connection that is refused are not over soon: the endpoint is wrong, or down.
+    An unknown host and a refused connection are permanent: the endpoint is wrong, or down.
     """
     if isinstance(fault, boto.ClientError):
         status, code = _status(fault), code_of(fault)
@@ -145,26 +145,26 @@ def passing(fault: Exception) -> str | None:
 
 
 def is_broken_off(fault: BaseException) -> bool:
-    """Return True where the connection broke or fell silent."""
+    """Return True where the connection was closed or timed out."""
     return isinstance(fault, _BREAKS) or (isinstance(fault, boto.SSLError) and "EOF occurred" in str(fault))
 
 
 def code_of(fault: BaseException | None) -> str:
-    """Return S3's word for a fault, or the name of the library's class."""
+    """Return the error code of S3, or the name of the library's class."""
     if isinstance(fault, boto.ClientError):
         return str(fault.response.get("Error", {}).get("Code", ""))
     return type(fault).__name__ if fault is not None else ""
 
 
 def is_absent(fault: BaseException) -> bool:
-    """True where the fault says that there is no such object."""
+    """Return True where the fault means that the object does not exist."""
     return code_of(fault) in _ABSENT
 
 
 def translate(
     fault: BaseException, place: str, what: str, options: S3Options, client: Any = None
 ) -> StorageFailed | UsageError:  # Any: a botocore client
-    """Return our error for a fault; `what` is what couldn't be done to `place`. Secrets stay out of it."""
+    """Return the error of deltacli, without secrets, for a fault; `what` could not be done to `place`."""
     said = StoreFault.of(fault, options.secrets)
     error = _judge(fault, place, what, options, client, said)
     error.facts |= tried(fault)
@@ -173,12 +173,12 @@ def translate(
 
 
 def translate_options(fault: BaseException, place: str, options: S3Options) -> StorageFailed | UsageError:
-    """Return our error for a fault that came before anything was sent: the options are wrong, or the credentials."""
+    """Return the error for a fault before a request was sent, caused by wrong options or credentials."""
     if not isinstance(fault, boto.ParamValidationError | ValueError | TypeError):
         return translate(fault, place, "read", options)
     said = StoreFault.of(fault, options.secrets)
     error = UsageError(
-        f"S3 can't be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+        f"S3 cannot be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
     )
     error.__cause__ = said
     return error
@@ -187,7 +187,7 @@ def translate_options(fault: BaseException, place: str, options: S3Options) -> S
 def _judge(
     fault: BaseException, place: str, what: str, options: S3Options, client: Any, said: StoreFault
 ) -> StorageFailed | UsageError:
-    failed, code, bucket = f"{place} can't be {what}", code_of(fault), place.split("/")[2]
+    failed, code, bucket = f"{place} cannot be {what}", code_of(fault), place.split("/")[2]
     facts = {"store says": str(said).replace(_NO_RETRIES, ""), **_where(client)}
     if is_absent(fault):
         return FileMissing(f"{place} does not exist")
@@ -202,26 +202,26 @@ def _judge(
         return PermissionRefused(f"{failed}: access is denied", facts={**facts, **used}, hint=_ask_who(options))
     if code == "NoSuchBucket":
         return StorageFailed(
-            f"there is no bucket {bucket}", code="storage.bucket-missing", facts=facts, hint="aws s3api list-buckets"
+            f"bucket {bucket} not found", code="storage.bucket-missing", facts=facts, hint="aws s3api list-buckets"
         )
     if code in _ELSEWHERE:
         region = _region_of(fault)
         return StorageFailed(
             f"{failed}: the bucket {bucket} is in another region",
             code="storage.region",
-            facts={**facts, **({"its region": region} if region else {})},
+            facts={**facts, **({"region of the bucket": region} if region else {})},
             hint=f"add --storage-option region={region or 'REGION'}, or export AWS_REGION={region or 'REGION'}",
         )
     if isinstance(fault, (*_NEVER_SENT, boto.SSLError)):
         return StorageFailed(
-            f"{failed}: the endpoint can't be reached",
+            f"{failed}: the endpoint is unreachable",
             code="storage.unreachable",
             facts=facts,
             hint="check AWS_ENDPOINT_URL and AWS_REGION, or --storage-option endpoint_url=URL",
         )
     if isinstance(fault, boto.ParamValidationError):
         return UsageError(
-            f"S3 can't be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
+            f"S3 cannot be asked for {place} like that", code="usage.storage-option", facts={"store says": str(said)}
         )
     if isinstance(fault, (ResponseParserError, *_OF_THE_ANSWER)) and not isinstance(fault, boto.BotoCoreError):
         return unexpected(place, what, str(said)[:200], facts.get("endpoint", ""))
@@ -229,10 +229,10 @@ def _judge(
 
 
 def denied(code: str, place: str, options: S3Options) -> PermissionRefused | None:
-    """Return our error for S3's word about one object of many that could not be deleted; None for other words."""
+    """Return the error for S3's error code of one object of a bulk deletion; None for other codes."""
     if code not in _DENIED:
         return None
-    return PermissionRefused(f"{place} can't be deleted: access is denied", hint=_ask_who(options))
+    return PermissionRefused(f"{place} cannot be deleted: access is denied", hint=_ask_who(options))
 
 
 def _where(client: Any) -> dict[str, str]:  # Any: a botocore client
@@ -256,7 +256,7 @@ def _region_of(fault: BaseException) -> str | None:
 
 
 def _used(client: Any, options: S3Options) -> str:  # Any: a botocore client
-    """Where the credentials came from, in botocore's word for it."""
+    """Return the source of the credentials."""
     if options.anonymous:
         return "none (anon=true)"
     credentials = getattr(getattr(client, "_request_signer", None), "_credentials", None)
@@ -271,11 +271,11 @@ def _used(client: Any, options: S3Options) -> str:  # Any: a botocore client
 
 def _ask_who(options: S3Options) -> str:
     profile = f" --profile {options.profile}" if options.profile else ""
-    return "drop --storage-option anon=true" if options.anonymous else f"aws sts get-caller-identity{profile}"
+    return "omit --storage-option anon=true" if options.anonymous else f"aws sts get-caller-identity{profile}"
 
 
 def chain(options: S3Options) -> dict[str, str]:
-    """Return what was tried, in botocore's order, by name: never a value that could be secret."""
+    """Return the names of the tried sources, in botocore's order, without values that could be secret."""
     profile = options.profile or os.environ.get("AWS_PROFILE") or os.environ.get("AWS_DEFAULT_PROFILE") or "default"
     files = (
         os.environ.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
@@ -293,7 +293,7 @@ def chain(options: S3Options) -> dict[str, str]:
             f"{name} ({'there' if os.path.exists(os.path.expanduser(name)) else 'absent'})" for name in files
         ),
         "container": _variables("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI"),
-        "instance metadata": "switched off by AWS_EC2_METADATA_DISABLED" if metadata_off else "no answer",
+        "instance metadata": "disabled by AWS_EC2_METADATA_DISABLED" if metadata_off else "no answer",
     }
 
 

@@ -1,4 +1,4 @@
-"""What `--storage-option` may say about S3: the names of s3fs, and those of the cloud's own variables."""
+"""Values of `--storage-option` for S3: the names of s3fs, and those of the cloud's own variables."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _CLIENT_NAMES: Mapping[str, str] = {
     "token": "aws_session_token",
 }
 _CONNECT_SECONDS = 10
-"""A connection that takes longer is not made at all: the request is repeated instead."""
+"""Seconds after which connecting is given up and the request retried."""
 _CREDENTIALS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
 _NOT_IN_CREDENTIALS = re.compile(r"[\x00-\x20\x7f]")
 _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -65,15 +65,15 @@ _TRUTH: Mapping[str, bool] = {"true": True, "1": True, "yes": True, "false": Fal
 
 @dataclass(frozen=True, slots=True)
 class S3Options:
-    """What to build a client from. `client` and `config` are arguments of botocore's. `max_attempts` limits the
-    attempts at a call within the budget of the run; None: no limit.
+    """The arguments of a client. `client` and `config` are arguments of botocore. `max_attempts` limits the attempts of
+    a call within the budget of the run; None: no limit.
     """
 
     anonymous: bool = False
     profile: str | None = None
     requester_pays: bool = False
     max_attempts: int | None = None
-    client: Mapping[str, Any] = field(default_factory=dict)  # Any: whatever botocore takes
+    client: Mapping[str, Any] = field(default_factory=dict)  # Any: arguments of botocore
     config: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -83,14 +83,14 @@ class S3Options:
 
 
 def read_options(options: Mapping[str, str]) -> S3Options:
-    """Return the options as values. Raises UsageError for a name nobody knows or a value that is none of its kind."""
+    """Return the options as values. Raises UsageError for an unknown name or an invalid value."""
     remember_secrets(options)
     given: dict[str, str] = {}
     for name, text in options.items():
         known = _CANONICAL.get(name.lower(), name.lower())
         if known not in _KNOWN:
             raise UsageError(
-                f"--storage-option {name} means nothing to S3",
+                f"--storage-option {name} is not an option of S3",
                 code="usage.storage-option",
                 facts={"known": ", ".join(_KNOWN)},
             )
@@ -104,7 +104,7 @@ def read_options(options: Mapping[str, str]) -> S3Options:
     config: dict[str, Any] = {"max_pool_connections": 2 * MANY_READS, "connect_timeout": _CONNECT_SECONDS}
     config |= _json(given, "config_kwargs")
     if "AWS_REQUEST_CHECKSUM_CALCULATION" not in os.environ:
-        # Stores that only speak S3 often don't know the newer checksum trailers, and every request is signed anyway.
+        # S3-compatible stores often do not support the newer checksum trailers, and every request is signed anyway.
         config.setdefault("request_checksum_calculation", "when_required")
     if "addressing_style" in given:
         config["s3"] = {**config.get("s3", {}), "addressing_style": given["addressing_style"]}
@@ -119,9 +119,9 @@ def read_options(options: Mapping[str, str]) -> S3Options:
 
 
 def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes at run time
-    """Return a client that sends each request once: what may be repeated is repeated by the caller.
+    """Return a client that sends each request once; the caller retries.
 
-    The credential chain is botocore's own. What it raises is left to the caller.
+    The credential chain is botocore's own. Its errors are not translated.
     """
     import botocore
     import botocore.config
@@ -140,14 +140,14 @@ def make_client(options: S3Options) -> Any:  # Any: botocore makes its classes a
 
 
 def _ask_for_a_region_once(params: dict[str, Any], **_: object) -> None:  # Any: a request of botocore's
-    """Keep botocore from looking for the region of a bucket for ever: where a redirect names none it asks for the
-    bucket, and that question is redirected as well. Only botocore sends this question.
+    """Prevent botocore from looking up the region of a bucket endlessly: for a redirect without a region it sends a
+    request for the bucket, which is redirected as well. Only botocore sends this request.
     """
     params.get("context", {}).setdefault("s3_redirect", {})["redirected"] = True
 
 
 def _max_attempts(retries: object) -> int | None:
-    """Return the attempts at a call that `config_kwargs` or the environment allows; None: as many as the budget."""
+    """Return the limit of attempts from `config_kwargs` or the environment; None: limited by the budget only."""
     chosen = retries if isinstance(retries, dict) else {}
     if isinstance(total := chosen.get("total_max_attempts"), int) and total > 0:
         return total
@@ -158,14 +158,14 @@ def _max_attempts(retries: object) -> int | None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment with its credentials as a header takes them. Raises UsageError, naming the variable."""
+    """Return the environment with credentials stripped for use in a header. Raises UsageError, naming the variable."""
     names = (*(name.upper() for name in _CREDENTIALS), "AWS_SECURITY_TOKEN")
     return {**os.environ, **{name: _credential(name, os.environ[name]) for name in names if name in os.environ}}
 
 
 def _credential(name: str, text: str) -> str:
-    """Return a credential without the white space around it, as a file or a secret store adds a line end. Raises
-    UsageError, which does not show the value, where there is any inside.
+    """Return a credential without surrounding white space, such as a line end from a file. Raises UsageError, without
+    the value, for white space inside.
     """
     stripped = text.strip()
     if _NOT_IN_CREDENTIALS.search(stripped):

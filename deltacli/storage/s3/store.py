@@ -1,8 +1,7 @@
-"""S3, and stores that speak its language.
+"""S3 and compatible stores.
 
-On botocore, the library beneath s3fs and boto3, and not on s3fs itself: its asynchronous transport sends a PUT again by
-itself when a connection breaks, and a conditional PUT that is sent twice finds its own first attempt and takes it for
-somebody else's.
+Uses botocore, the library below s3fs and boto3, instead of s3fs, whose asynchronous transport repeats a PUT when a
+connection breaks. A repeated conditional PUT finds its own first attempt and takes it for another writer's.
 """
 
 from __future__ import annotations
@@ -66,11 +65,9 @@ _NOT_IN_XML = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class S3Storage:
-    """Objects below a prefix of a bucket. Nothing is asked of the store, nor of the credential chain, before it is
-    needed.
+    """Objects below a prefix of a bucket. No request is sent, and no credentials are looked up, before they are needed.
 
-    Calls that are harmless to repeat are repeated by `retry`; a conditional create is sent again only after an answer
-    that nothing was done.
+    Idempotent calls are retried by `retry`; a conditional create is retried only after an answer that nothing was done.
     """
 
     def __init__(self, uri: str, options: Mapping[str, str], *, retry: Retry | None = None) -> None:
@@ -84,12 +81,12 @@ class S3Storage:
         self._bucket, _, self._root = self._uri.partition("://")[2].partition("/")
         if "@" in self._bucket:
             raise UsageError(
-                "a bucket's name holds no @: credentials don't belong into the URI",
+                "invalid character @ in the name of the bucket: pass credentials outside the URI",
                 code="usage.secret",
                 facts={"instead": "AWS_PROFILE, or the environment variables of AWS"},
             )
         if not _BUCKET.fullmatch(self._bucket):
-            raise UsageError(f"{self._uri} names no bucket", code="usage.table", hint="s3://BUCKET/PATH")
+            raise UsageError(f"{self._uri} does not name a bucket", code="usage.table", hint="s3://BUCKET/PATH")
         self._options = read_options(options)
         self._payer = {"RequestPayer": "requester"} if self._options.requester_pays else {}
         self._retry = retry or Retry()
@@ -103,7 +100,7 @@ class S3Storage:
 
     @property
     def capabilities(self) -> Capabilities:
-        """`atomic_create` is believed until the store, asked before the first write, shows that it lacks it."""
+        """`atomic_create` is assumed until a probe before the first write shows otherwise."""
         return Capabilities(
             cheap_listing=False, parallel_reads=MANY_READS, atomic_create=self._honours_condition is not False
         )
@@ -155,14 +152,14 @@ class S3Storage:
         return self._range(path, offset, length)
 
     def _range(self, path: str, offset: int, length: int, tag: str = "") -> bytes:
-        """A range of a file; of the content with that tag, where one is given."""
+        """Return a range of a file; of the content with this tag, if one is given."""
         if length <= 0:
             return b""
         data, answer = self._get(path, f"bytes={offset}-{offset + length - 1}", tag)
         return part_of(data, answer, self._place(path), offset, length) if answer else b""
 
     def open(self, path: str) -> Any:  # Any: as in the port
-        """One request brings the end of the file, where Parquet keeps its footer, and the size with it."""
+        """Read the end of the file, which has the footer of Parquet, and the size in one request."""
         tail, answer = self._get(path, f"bytes=-{_TAIL_BYTES}")
         size = size_by_tail(tail, answer, self._place(path))
         tag = str(answer.get("ETag", ""))
@@ -170,7 +167,7 @@ class S3Storage:
         return io.BufferedReader(reader, _READ_AHEAD_BYTES)
 
     def tag(self, path: str, opened: Any) -> str:  # noqa: ARG002  (of the port)
-        """The entity tag that came with the first bytes; every later request of that file insists on it."""
+        """Return the entity tag of the first read; every later request for the file requires it."""
         return str(opened.raw.tag)
 
     def kind_of(self, path: str) -> PathKind:
@@ -226,7 +223,9 @@ class S3Storage:
         return ScratchDraft(send)
 
     def delete_many(self, paths: Iterable[str]) -> Iterator[tuple[str, Deletion]]:
-        """A thousand a request. S3 does not tell whether an object was there: Deleted then means that it is not."""
+        """Delete a thousand per request. S3 does not report whether an object existed; Deleted means that it does
+        not now.
+        """
         if self._honours_condition is False:
             raise self._read_only()
         remaining = iter(paths)
@@ -249,7 +248,7 @@ class S3Storage:
         require_object(self._ask(send, path, "written"), self._place(path), "written")
 
     def _create(self, path: str, body: Body) -> Creation:
-        """Send one conditional PUT, and again only after an answer that nothing was done."""
+        """Send one conditional PUT; retry only after an answer that nothing was done."""
         from deltacli.storage.s3.faults import FAULTS, Sent, fate_of_create, translate
 
         require_one_put(self._place(path), body.size)
@@ -265,7 +264,7 @@ class S3Storage:
                     )
                 if is_stored(answer):
                     return Created()
-                return Unknown("the answer has no tag of an object, so it may not be one of the store")
+                return Unknown("the answer has no entity tag, so it may not come from the store")
             except FAULTS as caught:
                 fault = caught
             match fate_of_create(fault):
@@ -285,7 +284,7 @@ class S3Storage:
         raise translate(fault, self._place(path), "written", self._options, client)
 
     def _require_condition(self, path: str) -> None:
-        """Raise NoAtomicCreate where the store takes no notice of the condition; asked once, and not of AWS."""
+        """Raise NoAtomicCreate where the store ignores the condition; probed once, and not for AWS."""
         client = self._client()
         with self._lock:
             if self._honours_condition is None:
@@ -295,7 +294,7 @@ class S3Storage:
             raise self._read_only()
 
     def _proves_condition(self, path: str) -> bool:
-        """Create an object of a random name twice: the second time must fail."""
+        """Create an object with a random name twice; the second request must fail."""
         directory = path.rpartition("/")[0]
         probe = f"{directory}/.{uuid4().hex}.probe" if directory else f".{uuid4().hex}.probe"
         try:
@@ -310,15 +309,17 @@ class S3Storage:
             case (first, second):
                 causes = [outcome.cause for outcome in (first, second) if isinstance(outcome, Unknown)]
                 raise StorageFailed(
-                    f"{self._uri} does not answer whether it can create atomically",
-                    facts={"store says": "; ".join(causes) or "the name of a probe was taken"},
+                    f"cannot determine whether {self._uri} can create files atomically",
+                    facts={"store says": "; ".join(causes) or "the name of the probe exists"},
                 )
 
     def _read_only(self) -> Exception:
-        return no_atomic_create(self._uri, "the store takes no notice of If-None-Match: two writers would both win")
+        return no_atomic_create(
+            self._uri, "the store ignores If-None-Match, so two writers could create the same version"
+        )
 
     def _delete(self, paths: list[str]) -> dict[str, Deletion]:
-        """Delete up to a thousand objects in one request, and those the store was too busy for in more."""
+        """Delete up to a thousand objects in one request, and throttled ones in further requests."""
         outcomes: dict[str, Deletion] = {}
         for attempt in range(_ATTEMPTS):
             if attempt:
@@ -330,7 +331,7 @@ class S3Storage:
         return outcomes
 
     def _delete_at_once(self, paths: list[str]) -> tuple[dict[str, Deletion], list[str]]:
-        """Return what became of the objects, and for which of them asking again is right."""
+        """Return the outcomes of the objects, and those to retry."""
         if not paths:
             return {}, []
         by_key = {self._key(path): path for path in paths}
@@ -343,7 +344,7 @@ class S3Storage:
             )
         except StorageFailed as failed:
             return dict.fromkeys(paths, _failed(failed)), []
-        outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not say what became of it"))
+        outcomes: dict[str, Deletion] = dict.fromkeys(paths, Failed("the store did not report its outcome"))
         told = [entry.get("Key") for entry in answer.get("Deleted", [])]
         outcomes |= {by_key[key]: Deleted() for key in told if key in by_key}
         for entry in answer.get("Errors", []):
@@ -355,7 +356,7 @@ class S3Storage:
         return outcomes, [path for key, path in by_key.items() if key in busy]
 
     def _refused(self, path: str, entry: Mapping[str, Any]) -> Failed:
-        """Return what an answer tells of one object that it did not delete."""
+        """Return the outcome of one object that was not deleted."""
         from deltacli.storage.s3.faults import denied
 
         reason = f"{entry.get('Code')}: {entry.get('Message')}"
@@ -377,10 +378,9 @@ class S3Storage:
         return Deleted()
 
     def _get(self, path: str, span: str | None = None, tag: str = "") -> tuple[bytes, dict[str, Any]]:
-        """Return the bytes of a file, or of a range, and the answer they came with; nothing and no answer behind the
-        end.
+        """Return the bytes of a file or of a range, and the answer; empty and None after the end of the file.
 
-        Raises StorageFailed where a tag is asked for and the file has another one.
+        Raises StorageFailed where a tag is given and the file has another one.
         """
         from deltacli.storage.s3.faults import FAULTS, code_of, is_broken_off
 
@@ -411,13 +411,13 @@ class S3Storage:
 
     def _written_again(self, path: str) -> StorageFailed:
         return StorageFailed(
-            f"{self._place(path)} was written again while it was read",
+            f"{self._place(path)} was changed while it was read",
             facts={"next": "run the same command again"},
             hint="deltacli snapshot {table}",
         )
 
     def _pages(self, prefix: str, after: str) -> Iterator[ListedPage]:
-        """Yield the pages of a listing, each when it is needed."""
+        """Yield the pages of a listing lazily."""
         token = ""
         while True:
             page = self._page(prefix, "/", token, after)
@@ -426,14 +426,14 @@ class S3Storage:
                 return
 
     def _page(self, prefix: str, delimiter: str, token: str, after: str = "") -> ListedPage:
-        """Return the page of a listing that a token stands for, or the first."""
+        """Return the page of a listing for a token, or the first."""
         asked: dict[str, Any] = {"Bucket": self._bucket, "Prefix": prefix, **self._payer}
         asked |= {"Delimiter": delimiter} if delimiter else {}
         asked |= {"StartAfter": prefix + after} if after else {}
         asked |= {"ContinuationToken": token} if token else {}
         page = self._list(asked, prefix)
         if token and page.token == token:
-            raise unexpected(self._listed(prefix), "listed", "the same page twice")
+            raise unexpected(self._listed(prefix), "listed", "a repeated page")
         return page
 
     def _holds_any(self, prefix: str) -> bool:
@@ -448,7 +448,7 @@ class S3Storage:
         return f"{self._uri.partition('://')[0]}://{self._bucket}/{prefix}"
 
     def _ask(self, call: Callable[[Any], Answer], path: str, what: str, place: str | None = None) -> Answer:
-        """Make a call that may be repeated and turn its faults into ours."""
+        """Make a call with retries and translate its errors."""
         from deltacli.storage.s3.faults import FAULTS, passing, translate
 
         client = self._client()
@@ -469,7 +469,7 @@ class S3Storage:
         return urlsplit(str(self._client().meta.endpoint_url)).netloc.rpartition("@")[2]
 
     def _client(self) -> Any:  # Any: botocore makes its classes at run time
-        """The client, made on first use."""
+        """Return the client, created on first use."""
         if self._made is None:
             from deltacli.storage.s3.faults import FAULTS, translate_options
 
@@ -493,6 +493,6 @@ class S3Storage:
 
 
 def _failed(fault: StorageFailed) -> Failed:
-    """Return what a fault of the store means for a file that was to be deleted."""
+    """Return the outcome of a deletion from a fault of the store."""
     reason = fault.facts.get("store says", fault.message)
     return Failed(reason, fault if isinstance(fault, PermissionRefused) else None)

@@ -1,4 +1,4 @@
-"""Listing everything below a prefix of S3: a few levels one by one, to find parts that are listed at the same time."""
+"""Listing everything below a prefix of S3: a few levels one by one, to find parts that are listed in parallel."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from deltacli.storage.base import MANY_READS, ShouldDescend, WalkEntry
 from deltacli.storage.s3.answers import Entry, ListedPage
 
 Ask = Callable[[str, str, str], ListedPage]
-"""Gets the page of a prefix, a delimiter and a token ('' for the first)."""
+"""Returns the page for a prefix, a delimiter and a token ('' for the first)."""
 
 _LEVELS = 2
 
 
 class _Part(NamedTuple):
-    """A prefix to list. Names are told relative to `directory`, whose own prefix is `base`."""
+    """A prefix to list. Names are relative to `directory`, whose own prefix is `base`."""
 
     prefix: str
     directory: str
@@ -36,12 +36,12 @@ class _Listed(NamedTuple):
 def walk(
     ask: Ask, prefix_of: Callable[[str], str], directory: str, enter: ShouldDescend
 ) -> Generator[WalkEntry, None, bool]:
-    """Yield what is below a directory, and return whether there is anything at all."""
+    """Yield the entries below a directory, and return whether there are any."""
     pool = ThreadPoolExecutor(MANY_READS, thread_name_prefix="deltacli-list")
     try:
         return (yield from _walk(pool, ask, _Part(prefix_of(directory), directory, prefix_of(directory)), enter))
     finally:
-        # Whoever stops early waits for the requests under way, so that no thread outlives the walk.
+        # A caller that stops early waits for the running requests, so that no thread outlives the walk.
         pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -58,7 +58,7 @@ def _walk(pool: ThreadPoolExecutor, ask: Ask, root: _Part, enter: ShouldDescend)
             if not listed.is_last:
                 continue
             names = sorted(found.pop(part))
-            if "" in names:  # two slashes in a row: no directory that a path could name
+            if "" in names:  # two slashes in a row: a path cannot name such a directory
                 flat.append(_Part(f"{part.prefix}/", part.directory, part.base))
             entered = enter(part.directory, [name for name in names if name])
             below += [_below(part, name) for name in entered]
@@ -76,7 +76,7 @@ def _below(part: _Part, name: str) -> _Part:
 
 
 def _list(pool: ThreadPoolExecutor, ask: Ask, parts: Iterable[_Part], delimiter: str) -> Iterator[_Listed]:
-    """Yield the pages of several parts as they come, those of one in order. The next are asked for meanwhile."""
+    """Yield the pages of several parts as they arrive, those of one part in order. The next ones are prefetched."""
     waiting = iter(parts)
     running: dict[Future[ListedPage], _Part] = {}
     before: dict[_Part, list[Entry]] = {}
@@ -103,7 +103,7 @@ def _list(pool: ThreadPoolExecutor, ask: Ask, parts: Iterable[_Part], delimiter:
 
 
 def _without(objects: list[Entry], before: list[Entry]) -> list[Entry]:
-    """Return the objects that were not on the page before: some stores' pages overlap."""
+    """Return the objects that were not on the previous page, because pages of some stores overlap."""
     if not before or not objects or objects[0].key > before[-1].key:
         return objects
     known = {entry.key for entry in before}
@@ -111,7 +111,7 @@ def _without(objects: list[Entry], before: list[Entry]) -> list[Entry]:
 
 
 def _tell(listed: _Listed) -> Iterator[WalkEntry]:
-    """Yield what the page says, unless it says nothing of files."""
+    """Yield the files of the page, if there are any."""
     if not listed.objects:
         return
     start = len(listed.part.base)

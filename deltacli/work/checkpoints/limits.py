@@ -73,7 +73,7 @@ class _NoPages(io.RawIOBase):
 
 
 def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any: pyarrow has no types
-    """Raise an ArrowException or OSError where Arrow can't make sense of what a footer says of these columns.
+    """Raise an ArrowException or OSError where Arrow cannot make sense of what a footer says of these columns.
 
     Asked directly, `RowGroupMetaData.column` of pyarrow 26.0.1 ends the process on a contradiction; on the way to the
     pages the same fault is an exception. 0.2 ms, no page is read.
@@ -167,5 +167,7 @@ def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) ->
 
 def _too_large(path: str, reason: str) -> CheckpointUnreadable:
     return CheckpointUnreadable(
-        f"{path} can't be read as a checkpoint", facts={"file": path, "reason": reason}, hint="deltacli history {table}"
+        f"{path} cannot be read as a checkpoint",
+        facts={"file": path, "reason": reason},
+        hint="deltacli history {table}",
     )

@@ -94,7 +94,7 @@ def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iter
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise CheckpointUnreadable(
-            f"{path} can't be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}
+            f"{path} cannot be read as a checkpoint", code=rule, facts={"file": path, "reason": reason}
         ) from fault
 
 
@@ -166,7 +166,7 @@ class OpenParquet(NamedTuple):
             yield with_utc(batch, self.file.int96_paths)
         if found != expected:  # Arrow stops where the pages end, and says nothing
             raise CheckpointUnreadable(
-                f"{self.path} can't be read as a checkpoint",
+                f"{self.path} cannot be read as a checkpoint",
                 facts={
                     "file": self.path,
                     "reason": f"row group {group} has {expected} rows, and its pages hold {found}",
@@ -231,7 +231,7 @@ def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
 
     if not pyarrow.types.is_struct(column.type):
         raise CheckpointUnreadable(
-            f"{path} can't be read as a checkpoint",
+            f"{path} cannot be read as a checkpoint",
             facts={"file": path, "reason": f"an action is {str(column.type)[:80]}, expected a struct"},
         )
     return pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column

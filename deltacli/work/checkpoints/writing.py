@@ -276,14 +276,14 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
 
 
 def count_groups(source: Any) -> int:  # Any: a local path, or an open file
-    """How many row groups a file has. Raises StorageFailed where it can't be read back."""
+    """How many row groups a file has. Raises StorageFailed where it cannot be read back."""
     with _read_back(source), _opened(source) as file:
         groups: int = ParquetReader(file).metadata.num_row_groups
         return groups
 
 
 def digest_group(source: Any, group: int) -> tuple[int, tuple[int, ...]]:  # Any: a local path, or an open file
-    """Rows and digest of one row group of a file. Raises StorageFailed where it can't be read back."""
+    """Rows and digest of one row group of a file. Raises StorageFailed where it cannot be read back."""
     with _read_back(source), _opened(source) as file:
         return _digest(ParquetReader(file).read_group(group))
 
@@ -318,7 +318,7 @@ def _read_back(source: Any) -> Iterator[None]:
     except (pyarrow.ArrowException, OSError) as fault:
         stop_if_exhausted(fault)
         name = source if isinstance(source, str) else "the file"
-        raise StorageFailed(f"{name} can't be read back: {' '.join(str(fault).split())[:200]}") from fault
+        raise StorageFailed(f"{name} cannot be read back: {' '.join(str(fault).split())[:200]}") from fault
 
 
 def write_lines(

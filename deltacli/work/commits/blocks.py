@@ -81,7 +81,7 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
 
 
 def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
-    """Read a block in columns; lines Arrow can't take are parsed one by one.
+    """Read a block in columns; lines Arrow cannot take are parsed one by one.
 
     Raises CommitCorrupt (with a line of the block, not the file).
     """

@@ -50,7 +50,7 @@ class NamedFiles:
 
     def take(self, actions: Iterable[tuple[str, Action]], file: LogFile) -> Iterator[FileReferences]:
         """Append the actions of a commit, yielding what has become a batch. Raises CommitCorrupt for one whose file
-        can't be told.
+        cannot be told.
         """
         for count, (kind, action) in enumerate(actions, 1):
             if kind == "metaData":

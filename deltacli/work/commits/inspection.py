@@ -95,7 +95,7 @@ class CheckpointReader:
         self.found = OpenedCheckpoint(instance)
 
     def read(self, after_small: Callable[[OpenedCheckpoint], None]) -> OpenedCheckpoint:
-        """Read all files; what can't be read becomes a finding, and the rest is read all the same.
+        """Read all files; what cannot be read becomes a finding, and the rest is read all the same.
 
         `after_small` is called once the small actions of the top-level files are known, before any file action comes.
         """
@@ -166,7 +166,7 @@ class CheckpointReader:
             yield
         except CheckpointUnreadable as fault:
             found.is_readable = False
-            message = f"{path.rsplit('/', 1)[-1]} can't be read as a checkpoint"
+            message = f"{path.rsplit('/', 1)[-1]} cannot be read as a checkpoint"
             seen = fault.facts.get("reason", fault.message)
             if not any(finding.place.path == path for finding in found.findings):
                 found.findings.append(rules.UNREADABLE.at(self._place(path), message, seen=seen))

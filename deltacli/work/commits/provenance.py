@@ -32,7 +32,7 @@ _BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 class Provenance(NamedTuple):
-    """What a commit says about itself. `problem` is a rule id where a line that was looked at can't be
+    """What a commit says about itself. `problem` is a rule id where a line that was looked at cannot be
     read.
     """
 

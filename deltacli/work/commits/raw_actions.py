@@ -111,7 +111,7 @@ def _sidecars_in(block: bytes) -> list[str]:
             try:
                 actions = list(stream_actions([line], "line"))
             except CommitCorrupt:
-                continue  # written as it stands; what it names can't be known
+                continue  # written as it stands; what it names cannot be known
             found += [sidecar_location(action) for kind, action in actions if kind == "sidecar"]
     return found
 

@@ -12,7 +12,7 @@ from deltacli.delta.paths.paths import decode_column
 from deltacli.errors import Unreadable
 
 CODE = "vacuum.inventory"
-"""What an inventory that can't be read is called."""
+"""What an inventory that cannot be read is called."""
 
 _PATHS = ("path", "key", "name")
 _SIZES = ("size", "length", "sizebytes")
@@ -270,7 +270,7 @@ def _spellings(root: str) -> list[bytes]:
 def _columns_at_fault(place: str, reason: str, names: Sequence[str]) -> Unreadable:
     found = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     return Unreadable(
-        f"{place} can't be used as an inventory: {reason}",
+        f"{place} cannot be used as an inventory: {reason}",
         code=CODE,
         facts={
             "columns": found[:400] or "none",

@@ -34,7 +34,7 @@ def inventory_faults(place: str) -> Iterator[None]:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise Unreadable(
-            f"{place} can't be read as an inventory", code=CODE, facts={"file": place, "reason": reason}
+            f"{place} cannot be read as an inventory", code=CODE, facts={"file": place, "reason": reason}
         ) from fault
 
 
@@ -65,7 +65,7 @@ def read_orc(storage: Storage, name: str, place: str) -> Rows:
         from pyarrow import orc
     except ImportError as fault:
         raise Unreadable(
-            f"{place} is ORC, which this build of pyarrow can't read",
+            f"{place} is ORC, which this build of pyarrow cannot read",
             code=CODE,
             facts={"expected": "an inventory in Parquet or CSV"},
         ) from fault

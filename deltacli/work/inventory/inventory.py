@@ -33,7 +33,7 @@ class InventoryBatch(NamedTuple):
     """Some files of an inventory. `paths` are below the table's root, as on the store; `sizes` are bytes.
 
     Left out and counted are rows outside of the root, among them paths with empty or dot segments, and rows without
-    time or size, which can't be judged. Directories, delete markers and old versions are left out uncounted.
+    time or size, which cannot be judged. Directories, delete markers and old versions are left out uncounted.
     """
 
     paths: pyarrow.BinaryArray

@@ -96,7 +96,7 @@ def data_faults(file: DataFile) -> Iterator[None]:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]
         raise DataUnreadable(
-            f"{file.path} can't be read as a Parquet file", facts=_facts(file) | {"reason": reason}
+            f"{file.path} cannot be read as a Parquet file", facts=_facts(file) | {"reason": reason}
         ) from fault
 
 

@@ -70,7 +70,7 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
     except VectorFaultError as fault:
         about = {} if fault_of(dict(descriptor)) else {"vector": unique_id(dict(descriptor))[:200], "in": shown}
         raise DataUnreadable(
-            f"a deletion vector can't be read: {fault}",
+            f"a deletion vector cannot be read: {fault}",
             code=fault.code,
             facts=about,
             hint="deltacli validate {table} --level storage" if about else None,
@@ -90,7 +90,7 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
         raise VectorFaultError("dv.bad-descriptor", f"its storage type is {kind[:20]}")
     path = vector_file(text) if kind == "u" else text
     if path is None:
-        raise VectorFaultError("dv.bad-z85", "its file can't be told from the text")
+        raise VectorFaultError("dv.bad-z85", "its file cannot be told from the text")
     storage, inner = files.below_root(path) if kind == "u" else files.locate(path)
     size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
     offset = _FIRST if offset is None else offset

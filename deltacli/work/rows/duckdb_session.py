@@ -27,7 +27,7 @@ _SETTINGS: Mapping[str, str] = {
 _AFTERWARDS = (
     "SET TimeZone = 'UTC'",
     "SET python_enable_replacements = false",
-    # An optimizer may turn `a + 1 > 5` into `a > 4`, which can't overflow; where sums wrap, that is another answer.
+    # An optimizer may turn `a + 1 > 5` into `a > 4`, which cannot overflow; where sums wrap, that is another answer.
     "PRAGMA disable_optimizer",
     "SET lock_configuration = true",
 )

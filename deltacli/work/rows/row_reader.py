@@ -235,7 +235,7 @@ class _Columns:
         return values if column.convert is None else column.convert(values)
 
     def _damaged(self, group: int, fault: Exception) -> DataUnreadable:
-        """The error for a row group that can't be read, naming the column: each is tried by itself."""
+        """The error for a row group that cannot be read, naming the column: each is tried by itself."""
         import pyarrow as pa
 
         at_fault = "several columns together"
@@ -249,7 +249,7 @@ class _Columns:
                 at_fault, fault = name, found
                 break
         return DataUnreadable(
-            f"column {at_fault} can't be read",
+            f"column {at_fault} cannot be read",
             facts={"row group": str(group), "column": at_fault, "reason": " ".join(str(fault).split())[:200]},
         )
 

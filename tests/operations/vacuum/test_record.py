@@ -103,7 +103,7 @@ def test_what_was_completed_is_not_done_again(tmp_path: Path) -> None:
 
     with ProgressRecord(place(tmp_path), PLAN) as record:
         assert (True, ()) == (record.is_completed, record.pending)
-        assert "this plan was executed already: nothing to do" == describe(record)
+        assert "this plan was already executed; there is nothing to do" == describe(record)
         assert replace(done, resumed_after=FILES) == record.counts
 
     assert before == record_file(tmp_path).read_bytes()
@@ -119,7 +119,7 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
             record.failed_before
         )
         assert (FILES - 4, 0, []) == (record.counts.deleted.files, record.counts.failures, record.counts.failed)
-        assert "goes on after 20 files, 4 files that failed tried again" == describe(record)
+        assert "goes on after 20 files, 4 files" == describe(record)
     run(tmp_path, batch=1, failing=[3], stop_after=2)
 
     found = seen(tmp_path)
@@ -249,7 +249,7 @@ def test_what_is_no_record_is_refused_and_stays(tmp_path: Path, damage: Any) -> 
 
 
 def test_two_runs_of_a_plan_do_not_share_a_record(tmp_path: Path) -> None:
-    with ProgressRecord(place(tmp_path), PLAN), pytest.raises(Refused, match="another run executes this plan"):
+    with ProgressRecord(place(tmp_path), PLAN), pytest.raises(Refused, match="another run is executing this plan"):
         ProgressRecord(place(tmp_path), PLAN)
 
     assert FILES == len(seen(tmp_path)["pending"])

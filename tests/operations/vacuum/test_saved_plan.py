@@ -85,7 +85,7 @@ def test_every_torn_file_is_refused(tmp_path: Path) -> None:
 
     for length in range(len(data)):
         path.write_bytes(data[:length])
-        with pytest.raises(Unreadable, match="the plan can't be read"):
+        with pytest.raises(Unreadable, match="the plan cannot be read"):
             read_plan(str(path))
 
 
@@ -115,7 +115,7 @@ def test_an_edited_plan_is_refused(tmp_path: Path) -> None:
         _edited(path, change)
         with pytest.raises(Unreadable) as raised:
             read_plan(str(path))
-        assert "it is not what was saved: its digest is another" == raised.value.facts["reason"]
+        assert "it was changed: its digest does not match" == raised.value.facts["reason"]
     for rows in (table.slice(1), table.take([1, 0]), pa.concat_tables([table, table])):
         path.write_bytes(original)
         _edited(path, {}, rows=rows)
@@ -134,7 +134,7 @@ def test_no_digest_makes_a_log_or_another_place_part_of_a_plan(tmp_path: Path, n
     with pytest.raises(Unreadable) as of_directory:
         read_plan(path)
 
-    assert f"{os.fsdecode(name)!r} is nothing that a vacuum deletes" == of_file.value.facts["reason"]
+    assert f"{os.fsdecode(name)!r} is not a file that a vacuum deletes" == of_file.value.facts["reason"]
     assert of_file.value.facts["reason"] == of_directory.value.facts["reason"]
 
 
@@ -166,7 +166,7 @@ def test_other_files_are_no_plans(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for name in ("other.parquet", "pipe", "."):
-        with pytest.raises(Unreadable, match="the plan can't be read"):
+        with pytest.raises(Unreadable, match="the plan cannot be read"):
             read_plan(str(tmp_path / name))
     with pytest.raises(UsageError, match="there is no plan"):
         read_plan(str(tmp_path / "absent.parquet"))

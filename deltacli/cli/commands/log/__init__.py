@@ -1,1 +1,1 @@
-"""The commands of the group `log`, which care for `_delta_log` itself: one file per command."""
+"""The commands of the group `log`, which maintain `_delta_log` itself: one file per command."""

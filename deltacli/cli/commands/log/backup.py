@@ -14,7 +14,7 @@ from deltacli.units import plural
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
 
 DestinationArgument = Annotated[
-    str, typer.Argument(metavar="DEST", help="The directory of the backup: a path or URI.", show_default=False)
+    str, typer.Argument(metavar="DEST", help="Directory of the backup: a path or URI.", show_default=False)
 ]
 
 
@@ -23,17 +23,17 @@ def backup(
     table: TableArgument,
     dest: DestinationArgument,
     full: Annotated[
-        bool, typer.Option("--full", help="Compare every file by its digest, not by size and time.")
+        bool, typer.Option("--full", help="Compare every file by digest instead of by size and time.")
     ] = False,
 ) -> None:
     """Copy the log of a table, and keep the copy up to date.
 
     \b
-    Copies everything below _delta_log: commits, checkpoints, sidecars and what
-    nobody here knows. A later run copies what is new or changed; what has gone
-    from the log stays in the backup. Copies are read back, then listed with
+    Copies everything below _delta_log: commits, checkpoints, sidecars and
+    unrecognized files. A later run copies new and changed files; files deleted
+    from the log are kept in the backup. Copies are read back, then listed with
     their SHA-256 and times in DEST/_delta_log_backup.ndjson. Works on tables
-    that can't be opened. Data files are not copied.
+    that cannot be opened. Data files are not copied.
 
     \b
     Examples:
@@ -54,7 +54,7 @@ def backup(
             plan, storage, destination, engine, clock=run.clock, progress=run.progress, journal=journal
         )
     except Interrupted as interruption:
-        interruption.outcome = f"{plural(journal.written, 'file')} copied; the same command goes on from there"
+        interruption.outcome = f"{plural(journal.written, 'file')} copied; run the same command to continue"
         raise
     run.write(backup_result(result))
     run.say_next(f"deltacli log restore {quoted_table(table)} {quoted_table(dest)} --dry-run")

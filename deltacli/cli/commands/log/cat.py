@@ -19,20 +19,20 @@ EXIT_CODES = (0, 2, 3, 7, 70)
 
 
 class FORMATS(StrEnum):
-    """The actions are JSON lines already; there is nothing to choose."""
+    """The only format: the actions are JSON lines already."""
 
     TABLE = "table"
 
 
 VersionArgument = Annotated[
-    int, typer.Argument(metavar="VERSION", help="The version whose actions are written.", show_default=False)
+    int, typer.Argument(metavar="VERSION", help="Version whose actions are written.", show_default=False)
 ]
 ActionsOption = Annotated[
     str | None,
     typer.Option("--actions", metavar="A,B,…", help="Only actions of these kinds.", show_default=False),
 ]
 CheckpointOption = Annotated[
-    bool, typer.Option("--checkpoint", help="The actions of the checkpoint, though there is a commit.")
+    bool, typer.Option("--checkpoint", help="Write the actions of the checkpoint even if there is a commit.")
 ]
 
 
@@ -43,14 +43,14 @@ def cat(
     actions: ActionsOption = None,
     checkpoint: CheckpointOption = False,
 ) -> None:
-    """Write the raw actions of a version, one a line.
+    """Write the raw actions of a version, one per line.
 
     \b
-    What stands in the log as JSON is written byte for byte. Rows of a Parquet
-    checkpoint become one action a line, without fields that are null; its
-    sidecars follow. Where a version has no commit file, its checkpoint is
-    taken. Works on tables that can't be opened. The lines are all there is: no
-    "type", no end line, whatever DELTACLI_FORMAT says.
+    JSON in the log is written byte for byte. Rows of a Parquet checkpoint become
+    one action per line, without fields that are null; its sidecars follow. Where
+    a version has no commit file, its checkpoint is used. Works on tables that
+    cannot be opened. The lines have no "type" and no end line follows; this
+    command ignores DELTACLI_FORMAT.
 
     \b
     Examples:
@@ -66,7 +66,7 @@ def cat(
     kinds = None if actions is None else choose_kinds(actions)
     found = find_actions(run.open(table), version, checkpoint=checkpoint)
     if kinds is not None and (unknown := kinds.unknown):
-        run.note(f"note: {', '.join(unknown)}: no action that deltacli knows; written where it stands in the log")
+        run.note(f"note: {', '.join(unknown)}: not an action that deltacli recognizes; written if the log contains it")
     with run.sink(content=JSON) as sink:
         told = read_raw(found, kinds.all if kinds else None, sink.write, progress=run.progress)
     _say_what_was_left_out(run, told)
@@ -76,9 +76,9 @@ def _say_what_was_left_out(run: Run, told: Told) -> None:
     if told.is_checkpoint and not told.was_asked_for:
         run.note(f"note: version {told.version} has no commit file; these are the actions of its checkpoint")
     if told.is_empty:
-        run.note("note: the commit file is empty: a torn write")
+        run.note("note: the commit file is empty, which indicates an interrupted write")
     if told.unjudged:
-        run.note(f"note: {plural(told.unjudged, 'line')} could not be judged and {_were(told.unjudged)} left out")
+        run.note(f"note: {plural(told.unjudged, 'line')} could not be parsed and {_were(told.unjudged)} left out")
 
 
 def _were(count: int) -> str:

@@ -20,16 +20,16 @@ EXIT_CODES = (0, 2, 3, 4, 7, 70)
 def compact(
     run: Run,
     table: TableArgument,
-    first: Annotated[int, typer.Option("--from", metavar="X", help="The first commit.", show_default=False)],
-    last: Annotated[int, typer.Option("--to", metavar="Y", help="The last commit.", show_default=False)],
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be written, and write nothing.")] = False,
+    first: Annotated[int, typer.Option("--from", metavar="X", help="First commit of the range.", show_default=False)],
+    last: Annotated[int, typer.Option("--to", metavar="Y", help="Last commit of the range.", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written; write nothing.")] = False,
 ) -> None:
-    """Write a log compaction: commits X to Y in one file.
+    """Write a log compaction: one file for the commits X to Y.
 
     \b
-    Readers that know compactions read it in the place of its commits. Every
-    remove and every removed domain is kept, whatever its age, so that it is
-    right beside any checkpoint. It is read back and compared with the commits.
+    Readers that support compactions read it in place of its commits. Every
+    remove and every removed domain is kept, whatever its age, so that the file is
+    correct with any checkpoint. It is read back and compared with the commits.
     An existing file is never replaced.
 
     \b
@@ -48,12 +48,12 @@ def compact(
 
 
 def _sections(uri: str, found: Compaction) -> list[Section]:
-    outcome = "would be written" if found.dry_run else "was there already" if found.skipped else "written"
+    outcome = "would be written" if found.dry_run else "already exists" if found.skipped else "written"
     commits = plural(found.last - found.first + 1, "commit")
     return [
         Section("table", [uri]),
         Section("compaction", [f"{found.path}, {outcome}"]),
-        Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
+        Section("replaces", [f"{commits}, {format_size(found.commit_bytes)}"]),
         Section("size", [format_size(found.size_bytes)]),
         Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(found.actions.items()))]),
     ]

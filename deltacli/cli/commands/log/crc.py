@@ -25,13 +25,13 @@ def crc(
     version: VersionOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare only; write nothing.")] = False,
 ) -> None:
-    """Write the version checksum that is missing, or compare the one there is.
+    """Write a missing version checksum, or compare an existing one.
 
     \b
-    Other engines take protocol and metadata from N.crc, and check their own
-    replay against it. Only fields that follow exactly from the log are written;
-    an existing file is compared with the log and never replaced. All of them
-    are compared by: deltacli validate TABLE --select 'crc.*'.
+    Other engines read protocol and metadata from N.crc, and check their own
+    replay against it. Only fields that can be computed exactly from the log are
+    written; an existing file is compared with the log and never replaced. To
+    compare all of them: deltacli validate TABLE --select 'crc.*'.
 
     \b
     Examples:
@@ -54,9 +54,9 @@ def crc(
 
 
 def _sections(uri: str, report: ChecksumReport) -> list[Section]:
-    words = {"missing": "would be written", "agrees": "is there, and agrees with the log"}
+    words = {"missing": "would be written", "agrees": "exists and matches the log"}
     differences = [
-        f"{name} is {dumps(ours).decode()[:60]}, the log says {dumps(theirs).decode()[:60]}"
+        f"{name} is {dumps(ours).decode()[:60]}, expected from the log: {dumps(theirs).decode()[:60]}"
         for name, ours, theirs in report.differences
     ]
     sections = [

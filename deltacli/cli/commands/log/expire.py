@@ -24,7 +24,7 @@ Retention = Annotated[
     typer.Option(
         "--retention",
         metavar="30d",
-        help="Keep commits of this age.  [default: delta.logRetentionDuration, else 30d]",
+        help="Age up to which commits are kept.  [default: delta.logRetentionDuration, else 30d]",
         show_default=False,
     ),
 ]
@@ -33,7 +33,7 @@ KeepVersions = Annotated[
     typer.Option(
         "--keep-versions",
         metavar="A,B-C,…",
-        help="Versions that must stay, whatever their age.",
+        help="Versions to keep, whatever their age.",
         show_default=False,
     ),
 ]
@@ -42,7 +42,7 @@ AllowBelow = Annotated[
     typer.Option(
         "--allow-retention-below",
         metavar="30d",
-        help="Names the table's own retention, to keep less than that.",
+        help="Allow a shorter retention than the table's; repeat the table's value.",
         show_default=False,
     ),
 ]
@@ -57,15 +57,16 @@ def expire(
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Delete what of the log no kept version needs.
+    """Delete log files that no kept version needs.
 
     \b
-    The kept log begins at the newest checkpoint below the cutoff, which is
-    midnight UTC of now less the retention. Older commits, checkpoints, checksums,
-    compactions and staged commits go, and sidecars that no remaining checkpoint
-    names. Before that it is proven that every kept version comes out as before;
-    files go oldest first, so that a crash leaves a log that begins later. What
-    goes with them: time travel and change feeds below the cut.
+    The kept log begins at the newest checkpoint before the cutoff, which is now
+    minus the retention, rounded down to midnight UTC. Older commits, checkpoints,
+    checksums, compactions and staged commits are deleted, and sidecars that no
+    remaining checkpoint references. Before the first deletion every kept version
+    is verified to be rebuilt unchanged. Files are deleted oldest first, so after
+    a crash the log begins later but has no gap. Time travel to deleted versions
+    and their change feeds end.
 
     \b
     Examples:
@@ -93,7 +94,7 @@ def expire(
     plan = plan_expiry(opened, request)
     for note in plan.notes:
         run.note(f"note: {note}")
-    if dry_run or not yes:  # else it is proven at the last moment
+    if dry_run or not yes:  # otherwise verified right before the deletion
         plan = with_proof(opened, plan)
     if dry_run or not plan.files:
         _show(run, plan, None, dry_run=dry_run)
@@ -109,7 +110,7 @@ def expire(
     try:
         execute_expiry(opened, plan, outcome)
     except Interrupted as interruption:
-        interruption.outcome = f"{plural(outcome.deleted, 'file')} deleted; the same command goes on from there"
+        interruption.outcome = f"{plural(outcome.deleted, 'file')} deleted; run the same command to continue"
         raise
     _show(run, plan, outcome, dry_run=False)
     require_done(outcome, again=again(invocation.arguments))

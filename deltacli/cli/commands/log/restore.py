@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 EXIT_CODES = (0, 2, 3, 4, 6, 7, 70)
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="SRC", help="The directory of the backup: a path or URI.", show_default=False)
+    str, typer.Argument(metavar="SRC", help="Directory of the backup: a path or URI.", show_default=False)
 ]
 
 
@@ -28,19 +28,19 @@ def restore(
     table: TableArgument,
     src: SourceArgument,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Put the backup's files in place of others: torn commits, say.")
+        bool, typer.Option("--replace", help="Replace files that differ from the backup, such as torn commits.")
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Put back what a backup has and the log of a table lacks.
+    """Restore files that a backup has and the log of a table lacks.
 
     \b
-    Adds missing files and leaves every other as it is; with --replace those that
-    differ are replaced, too. The backup is compared with its digests before
-    anything is written. Refused is a backup of another table, and one whose
-    commits are not those of the log. On a local disk files get the times that
-    they had, so versions keep their times.
+    Adds missing files and leaves all others unchanged; with --replace, files that
+    differ are replaced, too. The backup is checked against its digests before
+    anything is written. A backup of another table is refused, and one whose
+    commits differ from those of the log. On a local disk files get their original
+    times, so versions keep their timestamps.
 
     \b
     Examples:
@@ -69,7 +69,7 @@ def restore(
     try:
         execute_restore(plan, storage, source, engine, progress=run.progress, journal=journal)
     except Interrupted as interruption:
-        interruption.outcome = f"{plural(journal.written, 'file')} restored; the same command goes on from there"
+        interruption.outcome = f"{plural(journal.written, 'file')} restored; run the same command to continue"
         raise
     show(as_done=True)
     _say_what_next(run, table, plan, was_done=True)
@@ -88,7 +88,7 @@ def _what(plan: RestorePlan) -> str:
 
 
 def _say_what_next(run: Run, table: str, plan: RestorePlan, *, was_done: bool) -> None:
-    """End with the command that shows whether all is well."""
+    """Name the command that validates the result."""
     if was_done:
         run.say_next(f"deltacli validate {quoted_table(table)}")
     elif plan.writes:

@@ -1,1 +1,1 @@
-"""Saved plans: their files, whether they may still be applied, and their progress."""
+"""Saved plans: their files, checks before they are applied, and their progress."""

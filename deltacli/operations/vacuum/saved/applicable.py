@@ -1,7 +1,7 @@
-"""Whether a plan made earlier may still be executed.
+"""Checks whether an earlier plan may still be executed.
 
-Only commits that came after the plan are read again when it is executed, so what the plan knows must still hold: the
-same table with the same past, a log that shows everything since, and a retention that has not grown.
+The execution reads only commits made after the plan, so the plan's assumptions must still hold: the same table with
+the same history, a log with every commit since, and a retention that has not become longer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AGAIN = "deltacli vacuum {table} --save-plan FILE"
 
 
 def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str | None:
-    """SHA-256 of a commit file; None where there is none. It tells one past of a table from another."""
+    """Return the SHA-256 of a commit file, which identifies a history of the table; None where there is none."""
     file = listing.commits.get(version)
     if file is None:
         return None
@@ -36,16 +36,16 @@ def digest_commit(table: TableHandle, listing: LogListing, version: int) -> str 
 
 
 def with_past(table: TableHandle, plan: VacuumPlan) -> VacuumPlan:
-    """The plan with the digest of the commit that it was made of, to be saved."""
+    """Return the plan with the digest of the commit that it was made from, for saving."""
     version = plan.snapshot_version
     listing = list_log(table.storage, start_version=version, progress=table.progress)
     return replace(plan, snapshot_sha256=digest_commit(table, listing, version))
 
 
 def require_applicable(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot) -> None:
-    """Raise Refused, with nothing changed, where a plan can't be executed on the newest version of a table.
+    """Raise Refused, with nothing changed, where a plan cannot be executed on the newest version of a table.
 
-    Commits after the plan's version may have made some of its candidates live again: who executes it drops these.
+    Commits after the plan's version may have made some of its candidates live again: the execution spares these.
     """
     _require_same_table(plan, snapshot)
     _require_not_newer(plan, snapshot)
@@ -60,7 +60,11 @@ def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
         raise Refused(
             "the plan is of another table",
             code="vacuum.plan-other-table",
-            facts={"planned for": plan.table, "its table id": plan.table_id, "this table's id": snapshot.metadata.id},
+            facts={
+                "planned for": plan.table,
+                "table id of the plan": plan.table_id,
+                "table id of this table": snapshot.metadata.id,
+            },
             hint=_AGAIN,
         )
 
@@ -68,7 +72,7 @@ def _require_same_table(plan: VacuumPlan, snapshot: Snapshot) -> None:
 def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
     if plan.snapshot_version > snapshot.version:
         raise Refused(
-            f"the plan is of version {plan.snapshot_version}, and the newest of the table is {snapshot.version}",
+            f"the plan is of version {plan.snapshot_version}, but the newest of the table is {snapshot.version}",
             code="vacuum.plan-newer",
             facts={"why": "the log was restored from a backup, or the table was replaced", "next": "make a new plan"},
             hint=_AGAIN,
@@ -78,7 +82,7 @@ def _require_not_newer(plan: VacuumPlan, snapshot: Snapshot) -> None:
 def _require_later(plan: VacuumPlan, now_ms: int) -> None:
     if now_ms < plan.now_ms:
         raise Refused(
-            "the clock shows a time before the plan was made",
+            "the clock is before the time of the plan",
             code="vacuum.clock-skew",
             facts={
                 "planned at": format_timestamp(plan.now_ms),
@@ -90,7 +94,7 @@ def _require_later(plan: VacuumPlan, now_ms: int) -> None:
 
 
 def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> None:
-    """A consent to go below the table's own retention holds for the retention that was named, not for a longer one."""
+    """Raise Refused where the table's own retention is longer than the one that the user named to go below it."""
     own_ms = deleted_file_retention_ms(snapshot.properties)
     is_consented = plan.allows_below and own_ms <= plan.own_retention_ms
     if plan.cutoff_ms > now_ms - own_ms and not is_consented:
@@ -108,7 +112,7 @@ def _require_retention(plan: VacuumPlan, snapshot: Snapshot, now_ms: int) -> Non
 
 
 def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot) -> None:
-    """Raise Refused unless every commit since the plan is there, and the plan's own is the one that it saw."""
+    """Raise Refused unless every commit since the plan exists, and that of the plan's version is unchanged."""
     version = plan.snapshot_version
     listing = snapshot.listing
     if listing.start_version > version:
@@ -118,7 +122,7 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
     missing = gaps_in(listing.commits, version + 1 if is_known else version, snapshot.version)
     if missing:
         raise Refused(
-            "commits since the plan are no longer in the log: what they need can't be known",
+            "commits since the plan are no longer in the log, so the files they need are unknown",
             code="vacuum.plan-too-old",
             facts={
                 "planned at": f"version {version}, {format_timestamp(plan.now_ms)}",
@@ -130,8 +134,8 @@ def _require_log_since(table: TableHandle, plan: VacuumPlan, snapshot: Snapshot)
         )
     if plan.snapshot_sha256 not in (None, found):
         raise Refused(
-            f"commit {version} is another than when the plan was made: the table has another past",
+            f"commit {version} has changed since the plan was made: the table has another history",
             code="vacuum.plan-other-past",
-            facts={"why": "the log was restored from a backup and written on", "next": "make a new plan"},
+            facts={"why": "the log was restored from a backup and then changed", "next": "make a new plan"},
             hint=_AGAIN,
         )

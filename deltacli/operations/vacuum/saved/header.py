@@ -1,4 +1,4 @@
-"""What a plan says besides its candidates, as JSON and back."""
+"""The fields of a plan besides its candidates, to JSON and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = TypeVar("Kind")
 
 
 def header_of(plan: VacuumPlan) -> dict[str, Any]:
-    """The header of a plan's file, without the digest."""
+    """Return the header of a plan's file, without the digest."""
     return {
         "formatVersion": FORMAT_VERSION,
         "planId": plan.plan_id,
@@ -51,7 +51,7 @@ def header_of(plan: VacuumPlan) -> dict[str, Any]:
 
 
 def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
-    """The plan of a header and its candidates. Raises ValueError and LookupError where the header is none."""
+    """Return the plan of a header and its candidates. Raises ValueError and LookupError for an invalid header."""
     plan = VacuumPlan(
         table=_get(header, "table", str),
         table_id=_get(header, "tableId", str),
@@ -75,7 +75,7 @@ def plan_of(header: Mapping[str, Any], candidates: pyarrow.Table) -> VacuumPlan:
         protected=tuple(map(_read_protected, _get({"protected": [], **header}, "protected", list))),
     )
     if plan.plan_id != header["planId"]:
-        raise ValueError(f"its id is {header['planId']}, and that of its rows is {plan.plan_id}")
+        raise ValueError(f"its id is {header['planId']}, but that of its rows is {plan.plan_id}")
     return plan
 
 
@@ -151,7 +151,7 @@ def _texts(header: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 def _get(header: Mapping[str, Any], name: str, kind: type[Kind]) -> Kind:
     value = header[name]
-    if type(value) is not kind:  # a bool is no int here
+    if type(value) is not kind:  # a bool is not an int here
         raise ValueError(f"{name} in its metadata is of a wrong type")
     return value
 

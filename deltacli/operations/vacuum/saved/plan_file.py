@@ -1,6 +1,6 @@
-"""Plans of a vacuum in files: Parquet that any tool can read, and that nobody can edit without being noticed.
+"""Saved plans of a vacuum: Parquet files that any tool can read, with a digest that detects changes.
 
-The rows are the candidates; what else the plan says is one JSON text in the file's metadata, with the digest of both.
+The rows are the candidates; the other fields are one JSON text in the file's metadata, with the digest of both.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ METADATA_KEY = b"deltacli.vacuum"
 _DIGEST = "sha256"
 _ROWS_PER_GROUP = 100_000
 _NEVER_OURS = rb"^$|\x00|(?:^|/)(?:\.\.|_delta_log)(?:/|$)"
-"""Paths that no plan holds: files of a log, and what lies outside the table."""
+"""Paths that a plan must not contain: files of a log, and files outside the table."""
 
 
 class _Column(NamedTuple):
@@ -49,7 +49,7 @@ _COLUMNS = (
 
 
 def save_plan(plan: VacuumPlan, path: str) -> None:
-    """Write a plan to a local file, which appears whole, in place of what was there. Raises StorageFailed."""
+    """Write a plan to a local file atomically, replacing an existing one. Raises StorageFailed."""
     import pyarrow.parquet as pq
 
     _require_regular(path)
@@ -74,8 +74,7 @@ def save_plan(plan: VacuumPlan, path: str) -> None:
 def read_plan(path: str) -> VacuumPlan:
     """Read a plan as it was saved.
 
-    Raises UsageError where there is no such file, Unreadable (`vacuum.plan-unreadable`) where it is not what was
-    saved.
+    Raises UsageError where there is no such file, Unreadable (`vacuum.plan-unreadable`) where it was changed.
     """
     import pyarrow as pa
 
@@ -86,10 +85,10 @@ def read_plan(path: str) -> VacuumPlan:
         if header.get("formatVersion") != FORMAT_VERSION:
             raise ValueError(f"its format is {header.get('formatVersion')}; this deltacli reads {FORMAT_VERSION}")
         if digest != _digest(header, rows):
-            raise ValueError("it is not what was saved: its digest is another")
+            raise ValueError("it was changed: its digest does not match")
         _require_sane(rows, header)
         return plan_of(header, _to_candidates(rows))
-    # Whatever decoders make of damaged bytes: none of it is a bug.
+    # Decoders raise various errors for damaged bytes; none of them is a bug.
     except (pa.ArrowException, OSError, ValueError, LookupError, TypeError, MemoryError, RecursionError) as fault:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:300]
@@ -129,15 +128,15 @@ def _to_candidates(rows: pyarrow.Table) -> pyarrow.Table:
 
 
 def _read(path: str) -> tuple[dict[str, Any], pyarrow.Table]:
-    """The header and the rows. Raises whatever decoders raise."""
+    """Return the header and the rows. Raises what decoders raise."""
     with open(path, "rb") as source:
         file = ParquetReader(source, verify_pages=True)
         text = (file.metadata.metadata or {}).get(METADATA_KEY)
         if text is None:
-            raise ValueError("it is no plan: nothing in its metadata says so")
+            raise ValueError("it is not a plan: its metadata has no plan header")
         header = json.loads(text)
         if not isinstance(header, dict):
-            raise ValueError("its metadata is no JSON object")
+            raise ValueError("its metadata is not a JSON object")
         rows = file.read_all()
     if not rows.schema.equals(file_schema()):
         raise ValueError(f"its columns are {', '.join(f'{field.name} {field.type}' for field in rows.schema)}")
@@ -149,12 +148,14 @@ def _digest(header: dict[str, Any], rows: pyarrow.Table) -> str:
 
 
 def _to_text(header: dict[str, Any]) -> bytes:
-    """JSON in one spelling. Names that are no UTF-8 hold half characters, which only the standard library writes."""
+    """Return canonical JSON. Names that are not UTF-8 contain lone surrogates, which only the standard library
+    writes.
+    """
     return json.dumps(header, sort_keys=True, separators=(",", ":")).encode("ascii")
 
 
 def _require_sane(rows: pyarrow.Table, header: dict[str, Any]) -> None:
-    """Raise ValueError for what no vacuum plans, whoever computed the digest."""
+    """Raise ValueError for rows that a vacuum never plans, even if the digest matches."""
     import pyarrow as pa
 
     for column in _COLUMNS:
@@ -164,14 +165,14 @@ def _require_sane(rows: pyarrow.Table, header: dict[str, Any]) -> None:
     for names in (rows.column("path"), directories):
         wrong = pc.filter(names, pc.match_substring_regex(names, _NEVER_OURS))
         if len(wrong):
-            raise ValueError(f"{os.fsdecode(wrong[0].as_py())!r} is nothing that a vacuum deletes")
+            raise ValueError(f"{os.fsdecode(wrong[0].as_py())!r} is not a file that a vacuum deletes")
     reasons = set(pc.unique(rows.column("reason")).to_pylist()) - set(Reason)
     if reasons:
-        raise ValueError(f"it has rows of unknown reasons: {', '.join(sorted(reasons))}")
+        raise ValueError(f"it has rows with unknown reasons: {', '.join(sorted(reasons))}")
 
 
 def _require_regular(path: str) -> None:
-    """Raise StorageFailed where something else than a file has the name: writing would replace it."""
+    """Raise StorageFailed where the name is not that of a regular file, which writing would replace."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -186,10 +187,10 @@ def _require_readable(path: str) -> None:
     try:
         mode = os.stat(path).st_mode
     except PermissionError as fault:
-        raise PermissionRefused(f"{path} can't be read: {(fault.strerror or str(fault)).lower()}") from fault
+        raise PermissionRefused(f"{path} cannot be read: {(fault.strerror or str(fault)).lower()}") from fault
     except (OSError, ValueError) as fault:
         raise UsageError(
-            f"there is no plan {path}",
+            f"plan {path} not found",
             code="usage.plan",
             facts={"reason": (getattr(fault, "strerror", None) or str(fault)).lower()},
             hint="deltacli vacuum {table} --save-plan FILE",
@@ -197,12 +198,12 @@ def _require_readable(path: str) -> None:
     if not stat.S_ISREG(mode):
         raise _unreadable(path, "it is no regular file")
     if not os.access(path, os.R_OK):
-        raise PermissionRefused(f"{path} can't be read: permission denied")
+        raise PermissionRefused(f"{path} cannot be read: permission denied")
 
 
 def _unreadable(path: str, reason: str) -> Unreadable:
     return Unreadable(
-        "the plan can't be read",
+        "the plan cannot be read",
         code="vacuum.plan-unreadable",
         facts={"file": path, "reason": reason},
         hint="deltacli vacuum {table} --save-plan FILE",

@@ -1,10 +1,10 @@
-"""How far the execution of a saved plan got: lines of JSON beside the plan, each on the disk before the next batch.
+"""The progress record of a saved plan: lines of JSON next to the plan, each synced before the next batch.
 
-`begin` names the plan and the table that it is executed on, `resume` begins one more run, `done` says that every row
-before `upTo` was decided, with the counts so far and the rows that failed since the last line, `end` that the run came
-to its end. A line that a crash cut is as if it had never been written: its batch is done again, which is harmless.
+`begin` names the plan and its table, `resume` begins another run, `done` records that every row before `upTo` was
+decided, with the counts so far and the rows that failed since the last line, and `end` that the run has ended. A line
+truncated by a crash is ignored: its batch is repeated, which is harmless.
 
-Rows that failed are not decided: the next run tries them again, before it goes on.
+Rows that failed are not decided: the next run retries them before it continues.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL}
 
 
 def record_path(plan_path: str) -> str:
-    """Where the record of a plan in a file lies."""
+    """Return the path of the record of a plan's file."""
     return f"{plan_path}.progress"
 
 
 class ProgressRecord:
     """The record of one plan on the table at a URI, open for one run; `with` closes it. Two runs at a time are refused.
 
-    Raises Refused (`vacuum.plan-progress`) where the file is another plan's, unless that one was completed, or another
-    table's, a copy say, or is no record at all; StorageFailed where it can't be written.
+    Raises Refused (`vacuum.plan-progress`) where the file is of another, uncompleted plan, of another table such as a
+    copy, or not a record; StorageFailed where it cannot be written.
     """
 
     def __init__(self, plan_path: str, plan: VacuumPlan, *, table: str | None = None) -> None:
@@ -48,7 +48,7 @@ class ProgressRecord:
         try:
             self._lock()
             self._begin(plan)
-        except BaseException:  # a signal as well: without an object nobody closes the file, and it stays locked
+        except BaseException:  # also on a signal: otherwise the file is not closed and remains locked
             self.close()
             raise
 
@@ -59,15 +59,17 @@ class ProgressRecord:
             if state.plan_id == plan.plan_id:
                 state.require_rows(plan.files)
         except (ValueError, LookupError, TypeError, RecursionError) as fault:
-            raise self._refused("the record of the plan can't be read", {"reason": str(fault)[:200]}) from fault
+            raise self._refused("the record of the plan cannot be read", {"reason": str(fault)[:200]}) from fault
         if state.plan_id not in (None, plan.plan_id):
             if not state.is_completed:
                 facts = {"begun with plan": str(state.plan_id), "this plan": plan.plan_id}
-                raise self._refused("the record beside the plan is another plan's, which was not completed", facts)
+                raise self._refused("the record next to the plan is of another plan, which was not completed", facts)
             state, self._end = RecordState(), 0
         if state.table not in (None, self._table):
             facts = {"executed on": str(state.table), "this table": self._table}
-            raise self._refused("the record beside the plan is of another table, on which it was executed", facts)
+            raise self._refused(
+                "the record next to the plan is of another table, on which the plan was executed", facts
+            )
         self._start = state
         self._outcome = state.outcome()
         self._up_to = 0
@@ -88,12 +90,12 @@ class ProgressRecord:
 
     @property
     def is_completed(self) -> bool:
-        """True if an earlier run decided everything: there is nothing to do."""
+        """Return True if earlier runs decided everything, so that nothing is left to do."""
         return self._start.is_completed
 
     @property
     def resume_at(self) -> int:
-        """Every row before this one was tried by earlier runs."""
+        """Every row before this index was tried by earlier runs."""
         return self._start.resume_at
 
     @property
@@ -103,7 +105,7 @@ class ProgressRecord:
 
     @property
     def pending(self) -> tuple[range, ...]:
-        """The rows of the plan that this run has to decide, in the order in which it must: ascending."""
+        """Return the rows of the plan that this run has to decide, ascending."""
         rest = range(self.resume_at, self._plan.files)
         return (*self.retry, *([rest] if rest else []))
 
@@ -114,16 +116,16 @@ class ProgressRecord:
 
     @property
     def counts(self) -> VacuumOutcome:
-        """What earlier runs are done with, for the outcome of this run to go on from. What failed is not in it: this
-        run tries it again.
+        """The counts of earlier runs, to which the outcome of this run is added. They do not include failures, which
+        this run retries.
         """
         return self._start.outcome()
 
     def advance(self, up_to: int, outcome: VacuumOutcome) -> None:
-        """Note, durably, that every pending row before `up_to` was decided.
+        """Record durably that every pending row before `up_to` was decided.
 
-        `outcome` began as `counts` and counts everything since. Raises StorageFailed, and ValueError for a row that is
-        before the last one.
+        `outcome` began as `counts` and counts everything since. Raises StorageFailed, and ValueError for a row before
+        the last one.
         """
         if not self._up_to <= up_to <= self._plan.files:
             raise ValueError(f"row {up_to} does not follow row {self._up_to} of {self._plan.files}")
@@ -132,17 +134,19 @@ class ProgressRecord:
         self._append({"type": "done", "upTo": up_to, **counts_as_json(outcome), "failed": failed, "failures": failures})
         self._up_to = up_to
         self._has_failed = self._has_failed or bool(failed)
-        self._outcome = replace(outcome, failed=list(outcome.failed))  # the caller goes on counting in its own
+        self._outcome = replace(outcome, failed=list(outcome.failed))  # the caller continues to count in its own object
 
     def finish(self, outcome: VacuumOutcome, *, completed: bool) -> None:
-        """Note that the run came to its end: completed only where no row is left to decide."""
+        """Record the end of the run; it is complete only where no row is left to decide."""
         last = self.pending[-1].stop if self.pending else 0
         is_whole = completed and self._up_to >= last and not self._has_failed
         status = "COMPLETED" if is_whole else "FAILED"
         self._append({"type": "end", "status": status, **counts_as_json(outcome)})
 
     def _failed_rows(self, up_to: int, paths: Sequence[str], count: int) -> list[tuple[int, int]]:
-        """The rows that failed since the last line; every row that was tried, where there are more than were named."""
+        """Return the rows that failed since the last line; all tried rows where there are more failures than were
+        named.
+        """
         if count == 0:
             return []
         tried = [
@@ -162,7 +166,7 @@ class ProgressRecord:
         return paths
 
     def close(self) -> None:
-        """Let another run have it."""
+        """Release the lock."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -173,20 +177,20 @@ class ProgressRecord:
         except OSError as fault:
             raise unwritable(self.path, fault) from fault
         except ValueError as fault:
-            raise UsageError(f"{self.path!r} is no name of a file", code="usage.plan") from fault
+            raise UsageError(f"{self.path!r} is not a file name", code="usage.plan") from fault
 
     def _lock(self) -> None:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as fault:
             raise Refused(
-                "another run executes this plan",
+                "another run is executing this plan",
                 code="vacuum.plan-progress",
                 facts={"record": self.path},
                 hint="wait for it to end",
             ) from fault
         except OSError as fault:
-            if fault.errno not in _NO_LOCKS:  # without locks two runs do no harm: their counts are wrong
+            if fault.errno not in _NO_LOCKS:  # without locks two runs only make the counts wrong
                 raise unwritable(self.path, fault) from fault
 
     def _read(self) -> bytes:
@@ -198,14 +202,14 @@ class ProgressRecord:
             raise unwritable(self.path, fault) from fault
 
     def _cut(self) -> None:
-        """Drop a torn line, and what was written for another plan."""
+        """Drop a torn line, and the lines of another plan."""
         try:
             os.ftruncate(self._descriptor, self._end)
         except OSError as fault:
             raise unwritable(self.path, fault) from fault
 
     def _append(self, line: dict[str, Any]) -> None:
-        # Names that are no UTF-8 hold half characters, which only the standard library writes.
+        # Names that are not UTF-8 contain lone surrogates, which only the standard library writes.
         data = json.dumps(line, separators=(",", ":")).encode("ascii") + b"\n"
         try:
             rest = memoryview(data)
@@ -213,7 +217,7 @@ class ProgressRecord:
                 rest = rest[os.write(self._descriptor, rest) :]
             os.fsync(self._descriptor)
         except OSError as fault:
-            with suppress(OSError):  # half a line would be glued to the next one
+            with suppress(OSError):  # a partial line would be joined with the next one
                 os.ftruncate(self._descriptor, self._end)
             raise unwritable(self.path, fault) from fault
         self._end += len(data)
@@ -222,15 +226,15 @@ class ProgressRecord:
         return Refused(
             message,
             code="vacuum.plan-progress",
-            facts={"record": self.path, **facts, "next": "delete the record to begin with the first file"},
+            facts={"record": self.path, **facts, "next": "delete the record to start with the first file"},
             hint=f"rm {shlex.quote(self.path)}",
         )
 
 
 def describe(record: ProgressRecord) -> str:
-    """Where a run begins, for people."""
+    """Return a description of where a run begins."""
     if record.is_completed:
-        return "this plan was executed already: nothing to do"
+        return "this plan was already executed; there is nothing to do"
     again = sum(map(len, record.retry))
-    text = f"goes on after {plural(record.resume_at, 'file')}"
-    return f"{text}, {plural(again, 'file')} that failed tried again" if again else text
+    text = f"resuming after {plural(record.resume_at, 'file')}"
+    return f"{text}, retrying {plural(again, 'failed file')}" if again else text

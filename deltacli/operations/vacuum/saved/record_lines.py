@@ -1,4 +1,4 @@
-"""What the lines of a progress record say together."""
+"""Evaluation of the lines of a progress record."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COUNTS = ("deleted", "deletedBytes", "missing", "spared", "directoriesRemoved")
 
 @dataclass(slots=True)
 class RecordState:
-    """Where the next run begins; `plan_id` is None of a record that holds nothing yet, `table` also of an old one."""
+    """Where the next run begins; `plan_id` is None for an empty record, `table` also for an old one."""
 
     plan_id: str | None = None
     table: str | None = None
@@ -28,24 +28,24 @@ class RecordState:
     failed_now: tuple[range, ...] = ()
     """Rows that failed in the last run, ascending."""
     failed_earlier: tuple[range, ...] = ()
-    """Rows that failed before it, and that it did not try again; all after those of `failed_now`, if there are any."""
+    """Rows that failed before it and that it did not retry; all after those of `failed_now`, if there are any."""
     failures_now: tuple[tuple[str, str], ...] = ()
     """Path and reason of the first thousand of `failed_now`."""
     failures_earlier: tuple[tuple[str, str], ...] = ()
-    """The same of what had failed before the last run, until that has tried all of it again."""
+    """The same for rows that failed before the last run, until that has retried all of them."""
 
     @property
     def failures(self) -> tuple[tuple[str, str], ...]:
-        """Path and reason of what failed, up to a thousand."""
+        """Return path and reason of the failed rows, up to a thousand."""
         return (*self.failures_now, *self.failures_earlier)[:KEPT_FAILURES]
 
     @property
     def failed_rows(self) -> tuple[range, ...]:
-        """Every row that failed and was not tried again, ascending."""
+        """Return every row that failed and was not retried, ascending."""
         return tuple(sorted((*self.failed_now, *self.failed_earlier), key=lambda rows: rows.start))
 
     def outcome(self) -> VacuumOutcome:
-        """The counts of what is decided; nothing has failed yet in the run that goes on from here."""
+        """Return the counts of decided rows, without failures, for the next run."""
         found = self.counts or {}
         counts = {name: found.get(name) or 0 for name in _COUNTS}
         end_version = found.get("endVersion") if self.is_completed else None
@@ -61,15 +61,15 @@ class RecordState:
         )
 
     def require_rows(self, files: int) -> None:
-        """Raise ValueError where it speaks of rows that the plan has not."""
+        """Raise ValueError where it refers to rows that the plan does not have."""
         if self.files != files or self.resume_at > files:
-            raise ValueError(f"it is of {self.files} files, and the plan has {files}")
+            raise ValueError(f"it is of {self.files} files, but the plan has {files}")
 
     def take(self, line: Mapping[str, Any]) -> None:  # Any: JSON values
-        """Add a line. Raises ValueError, LookupError or TypeError for one that is none."""
+        """Add a line. Raises ValueError, LookupError or TypeError for an invalid one."""
         kind = line["type"]
         if (kind == "begin") != (self.plan_id is None):
-            raise ValueError(f"a line {kind!r} where it can't stand")
+            raise ValueError(f"an unexpected line {kind!r}")
         match kind:
             case "begin":
                 self._begin(line)
@@ -89,9 +89,9 @@ class RecordState:
         if line["formatVersion"] != FORMAT_VERSION:
             raise ValueError(f"its format is {line['formatVersion']}; this deltacli reads {FORMAT_VERSION}")
         if not isinstance(line["planId"], str):
-            raise TypeError("its plan id is no text")
+            raise TypeError("its plan id is not a string")
         if not isinstance(line.get("table"), str | None):
-            raise TypeError("its table is no text")
+            raise TypeError("its table is not a string")
         self.plan_id, self.table, self.files = line["planId"], line.get("table"), _count(line["files"])
 
     def _advance(self, line: Mapping[str, Any]) -> None:
@@ -99,7 +99,7 @@ class RecordState:
         counts = _read_counts(line)
         failed = tuple(range(_count(first), _count(last) + 1) for first, last in line["failed"])
         if any(not rows or rows.stop > up_to for rows in failed):
-            raise ValueError("rows failed that were not tried")
+            raise ValueError("failed rows that were not tried")
         failures = tuple((str(path), str(reason)) for path, reason in line["failures"])
         left = (range(max(rows.start, up_to), rows.stop) for rows in self.failed_earlier)
         self.failed_earlier = tuple(rows for rows in left if rows)
@@ -112,7 +112,7 @@ class RecordState:
 
 
 def counts_as_json(outcome: VacuumOutcome) -> dict[str, int | None]:
-    """What a line counts: everything decided by all runs, and what failed in this one."""
+    """Return the counts of a line: everything decided by all runs, and the failures of this one."""
     return {
         "deleted": outcome.deleted.files,
         "deletedBytes": outcome.deleted.size_bytes,
@@ -126,10 +126,10 @@ def counts_as_json(outcome: VacuumOutcome) -> dict[str, int | None]:
 
 
 def read_record(data: bytes) -> tuple[RecordState, int]:
-    """What a record says, and how many of its bytes are whole lines.
+    """Return the content of a record, and the number of its bytes in complete lines.
 
-    A last line that was cut, or whose bytes never came to the disk, is passed over. Raises ValueError, LookupError or
-    TypeError where anything else is no record.
+    A truncated last line, or one whose bytes were not written, is ignored. Raises ValueError, LookupError or TypeError
+    for any other invalid content.
     """
     state, end = RecordState(), 0
     *lines, torn = data.split(b"\n")
@@ -139,12 +139,12 @@ def read_record(data: bytes) -> tuple[RecordState, int]:
         except ValueError as fault:
             if number == len(lines) and not torn.strip(b"\0"):
                 break
-            raise ValueError(f"line {number} is no JSON") from fault
+            raise ValueError(f"line {number} is not JSON") from fault
         state.take(line)
         end += len(text) + 1
     beginning = data.rstrip(b"\0")[: len(_BEGINNING)]
     if state.plan_id is None and beginning != _BEGINNING[: len(beginning)]:
-        raise ValueError("it does not begin as a record does")  # nobody's file is overwritten for its name
+        raise ValueError("it does not begin like a record")  # a file that is not a record must not be overwritten
     return state, end
 
 
@@ -157,5 +157,5 @@ def _read_counts(line: Mapping[str, Any]) -> dict[str, int | None]:
 
 def _count(value: Any) -> int:  # Any: a JSON value
     if type(value) is not int or value < 0:
-        raise ValueError(f"{str(value)[:40]!r} is no count")
+        raise ValueError(f"{str(value)[:40]!r} is not a count")
     return value

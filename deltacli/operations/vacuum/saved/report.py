@@ -1,4 +1,4 @@
-"""The report of an executed plan: the document `deltacli.vacuum`, in a file beside the plan."""
+"""The report of an executed plan: the document `deltacli.vacuum`, in a file next to the plan."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ KIND = "deltacli.vacuum"
 
 
 def report_path(plan_path: str) -> str:
-    """Where the report of a plan in a file lies."""
+    """Return the path of the report of a plan's file."""
     return f"{plan_path}.report.json"
 
 
 def report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict[str, Any]:
-    """The document. It is complete where every file of the plan is gone, or is needed again."""
+    """Return the document. It is complete where every file of the plan is deleted or needed again."""
     decided = outcome.deleted.files + outcome.missing + outcome.spared
     return {
         **envelope(KIND, plan.table, complete=decided >= plan.files and not outcome.failures),
@@ -31,7 +31,7 @@ def report_of(plan: VacuumPlan, outcome: VacuumOutcome, *, now_ms: int) -> dict[
 
 
 def write_report(plan: VacuumPlan, outcome: VacuumOutcome, plan_path: str, *, now_ms: int) -> str:
-    """Write the report beside the plan's file, in place of an older one, and return its path. Raises StorageFailed."""
+    """Write the report next to the plan's file, replacing an older one, and return its path. Raises StorageFailed."""
     path = report_path(plan_path)
     with replacement(path) as sink:
         sink.write(dumps(report_of(plan, outcome, now_ms=now_ms), indent=True) + b"\n")

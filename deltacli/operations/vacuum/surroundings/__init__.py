@@ -1,1 +1,1 @@
-"""What lies in and around a table: listings, links, other tables."""
+"""The contents and the surroundings of a table directory: listings, links, other tables."""

@@ -1,4 +1,4 @@
-"""A listing that the store made, in place of our own."""
+"""A listing made by the store, used instead of listing the table."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class InventoryListing:
-    """The files of an inventory that lie below a table.
+    """The files of an inventory below a table.
 
-    `made_ms` is when it was begun, or, where it does not say, when it was written: what came later is not in it.
+    `made_ms` is when the inventory was started, or, where unknown, written: it lacks later files.
     """
 
     def __init__(self, table: TableHandle, place: str) -> None:
@@ -41,9 +41,9 @@ class InventoryListing:
             yield ListedFiles(*(pc.filter(column, is_wanted) for column in batch[:3]))
 
     def notes(self) -> Iterator[str]:
-        """What is to be said after the files were read."""
-        yield f"the inventory is of {format_timestamp(self.made_ms)}: what was written since stays"
+        """Return the notes, once the files were read."""
+        yield f"the inventory was made at {format_timestamp(self.made_ms)}; files written since are kept"
         if self._outside:
-            yield f"{plural(self._outside, 'row')} of the inventory lie outside of the table"
+            yield f"{plural(self._outside, 'row')} of the inventory are outside the table"
         if self._without_time:
-            yield f"{plural(self._without_time, 'row')} of the inventory tell no time or size: these files stay"
+            yield f"{plural(self._without_time, 'row')} of the inventory have no time or size; these files are kept"

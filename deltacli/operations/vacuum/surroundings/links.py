@@ -1,6 +1,6 @@
-"""Files that a link inside the table leads to: what the log names by way of the link is needed all the same.
+"""Targets of links inside the table, which are needed if the log names them through the link.
 
-No link is followed, so a listing shows such a file only by its other name. Spec: Add File and Remove File.
+Links are not followed, so a listing contains such a file only by its other name. Spec: Add File and Remove File.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 _LONGEST = 1 << 20
-"""Of a path: pyarrow 26.0.1 can't cut up to an end that is not named."""
+"""Maximum length of a path, because pyarrow 26.0.1 cannot slice without an end."""
 
 _MOST_LINKS = 8
-"""On the way to one file: more are not gone through."""
+"""Maximum number of links in the path of one file."""
 
 _MOST_NAMES = 4_000_000
-"""Of files by way of links, which may lead in circles: where there are more, these files stay."""
+"""Maximum number of names of files through links, which may form cycles; with more names the files are kept."""
 
 
 def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hidden: bool) -> pyarrow.Table:
-    """Return the old files without those that the log needs by another name; the judge is told of these.
+    """Return the old files without those that the log needs by another name, which are passed to the judge.
 
-    `walk` has been over the whole table, None if nothing has; with `names_hidden` the log names files in hidden
+    `walk` has listed the whole table, None if nothing has; with `names_hidden` the log names files in hidden
     directories, so that links in these count, too.
     """
     old, storage = judge.old_files(), judge.storage
@@ -58,7 +58,7 @@ def spare_linked(judge: CandidateClassifier, walk: TableWalk | None, *, names_hi
 def is_live_by_links(
     rows: pyarrow.Table, storage: Storage, directories: Iterable[str], is_live: Callable[[pyarrow.Array], pyarrow.Array]
 ) -> pyarrow.Array:
-    """Which files are live by another name, because a link is on the way to one of these directories of live files."""
+    """Return which files are live by another name, because the path of one of these directories contains a link."""
     names = [name for name in directories if "\0" not in name]
     found = link_targets(storage, names)
     ways = [(_encoded(target), _encoded(name)) for target, name in found if target != name]
@@ -77,7 +77,7 @@ def _links_below(storage: Storage, directories: Iterable[str]) -> list[str]:
 def _has_needed_name(
     old: pyarrow.Table, ways: Sequence[tuple[bytes, bytes]], is_wanted: Callable[[pyarrow.Array], pyarrow.Array]
 ) -> pyarrow.Array:
-    """Which files have a name by these ways (where a link leads, link) that is wanted."""
+    """Return which files have a wanted name through these links (target, link)."""
     import pyarrow as pa
 
     numbers = rows = pa.array(range(old.num_rows), pa.int64())
@@ -96,7 +96,7 @@ def _has_needed_name(
 def _by_other_names(
     rows: pyarrow.Array, names: pyarrow.Array, ways: Sequence[tuple[bytes, bytes]]
 ) -> tuple[pyarrow.Array, pyarrow.Array]:
-    """The names that files have by way of one link more, with the numbers of their rows."""
+    """Return the names of files through one more link, with the indices of their rows."""
     import pyarrow as pa
 
     found_rows, found_names = [pa.array([], pa.int64())], [pa.array([], pa.binary())]

@@ -1,4 +1,4 @@
-"""Other tables below a table, where no listing shows all that lies there, and around it."""
+"""Detection of other tables below a table, without a complete listing, and around it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from deltacli.storage import Storage
 
 TELLING = ("metadata", "schema", "snapshot", "manifest")
-"""Directories whose files tell of a table; others do by their name alone."""
+"""Directories whose files indicate a table; other directories do so by their name."""
 
 
 def kind_at(storage: Storage, directory: str) -> str | None:
-    """The format of the table that lies in a directory, None for none; the root's own log says nothing.
+    """Return the format of the table in a directory, None without one; the root's own log is ignored.
 
     Raises FileMissing where there is no such directory.
     """
@@ -39,8 +39,8 @@ def kind_at(storage: Storage, directory: str) -> str | None:
 
 
 def tables_above(table: TableHandle, paths: pyarrow.Array) -> dict[str, str]:
-    """The directories above some files (binary array), the root among them, that are tables of their own: directory ->
-    format. Each directory on the way is looked at once.
+    """Return the directories above files (binary array), including the root, that are tables of their own: directory ->
+    format. Each directory is checked once.
     """
     above = {""}
     for parent in pc.unique(pc.replace_substring_regex(paths, "/?[^/]*$", "")).to_pylist():
@@ -60,7 +60,9 @@ def _kind_if_there(storage: Storage, directory: str) -> str | None:
 
 
 def tables_around(table: TableHandle) -> Iterator[str]:
-    """The URIs of the Delta tables that a table lies in, the nearest first; what nobody may look at is passed over."""
+    """Yield the URIs of the Delta tables that contain a table, the nearest first; inaccessible directories are
+    skipped.
+    """
     for root in dict.fromkeys((table.uri, *table.storage.aliases)):
         scheme, separator, path = root.partition("://")
         place = path.rstrip("/")

@@ -1,4 +1,6 @@
-"""Other tables whose files stay: clones may name files of a table by absolute paths. Spec: Add File and Remove File."""
+"""Protection of files that other tables need: clones may name files of a table by absolute paths. Spec: Add File and
+Remove File.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def open_protected(table: TableHandle, uri: str) -> Snapshot:
-    """The newest version of another table. Raises also Refused where the protocol keeps deltacli from knowing all that
-    it needs.
+    """Return the newest version of another table. Also raises Refused where its protocol prevents deltacli from finding
+    all files that it needs.
     """
     storage = table.open_other(uri)
     other = TableHandle(
@@ -34,16 +36,16 @@ def open_protected(table: TableHandle, uri: str) -> Snapshot:
 
 
 def protected_table(snapshot: Snapshot) -> ProtectedTable:
-    """What a plan remembers of it."""
+    """Return what a plan stores about it."""
     return ProtectedTable(snapshot.table.uri, snapshot.metadata.id, snapshot.version)
 
 
 def open_kept(table: TableHandle, kept: ProtectedTable) -> TableHandle:
-    """The table that a plan spared the files of. Raises as `open_protected`, and Refused where it is another one."""
+    """Return the protected table of a plan. Raises as `open_protected`, and Refused where it is another one."""
     snapshot = open_protected(table, kept.uri)
     if snapshot.metadata.id != kept.table_id or snapshot.version < kept.version:
         raise Refused(
-            "the protected table was replaced after the plan was made: which files it needs can't be told",
+            "the protected table was replaced after the plan was made, so the files it needs are unknown",
             code="vacuum.plan-other-table",
             facts={"protected table": kept.uri, "plan": f"{kept.table_id}, version {kept.version}"},
             hint="deltacli vacuum {table} --dry-run",
@@ -53,7 +55,7 @@ def open_kept(table: TableHandle, kept: ProtectedTable) -> TableHandle:
 
 @contextmanager
 def of_protected(uri: str) -> Iterator[None]:
-    """Let faults name the other table, not the one that is vacuumed."""
+    """Make errors name the other table instead of the vacuumed one."""
     try:
         yield
     except DeltacliError as fault:
@@ -65,7 +67,7 @@ def of_protected(uri: str) -> Iterator[None]:
 
 
 def made_absolute(paths: Any, uri: str) -> Any:  # Any: string arrays
-    """Paths as the log of another table has them, so that they mean the same everywhere."""
+    """Return paths from the log of another table as absolute paths."""
     root = f"{canonical(uri).rstrip('/')}/"
     is_relative = pc.invert(pc.match_substring_regex(paths, r"^([A-Za-z][A-Za-z0-9+.-]*:|/)"))
     return pc.if_else(is_relative, pc.binary_join_element_wise(root.replace("%", "%25"), paths, ""), paths)

@@ -1,4 +1,4 @@
-"""Listing a table for a vacuum: directory by directory, past what is hidden or another table."""
+"""Listing a table for a vacuum: directory by directory, without hidden ones and other tables."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _FILES_A_BATCH = 131_072
 
 @dataclass
 class TableWalk:
-    """Walks over the files of a table once, noting what is met on the way."""
+    """Walks over the files of a table once and records other entries."""
 
     storage: Storage
     names: HiddenNames
-    """Those that are known when the walk begins: a directory `key=value` is entered, whatever they say of it."""
+    """The rules known when the walk begins; a directory `key=value` is entered in any case."""
     directory: str = ""
     tables: dict[str, str] = field(default_factory=dict)
-    """Directories that are tables of their own, '' where the root is another one as well -> the format."""
+    """Directories that are tables of their own, '' where the root is also another one -> the format."""
     links: list[str] = field(default_factory=list)
-    """Whatever is neither a file nor a directory, by its path: links, and a few rarities."""
+    """Entries that are neither files nor directories, by path: links, and rarely others."""
     hidden_directories: list[str] = field(default_factory=list)
-    """Those that were not entered."""
+    """Hidden directories that were not entered."""
     empty_directories: list[tuple[str, int]] = field(default_factory=list)
-    """With their times in epoch milliseconds."""
+    """Empty directories with their times in epoch milliseconds."""
 
     def files(self) -> Iterator[ListedFiles]:
-        """Yield the files. Raises UsageError where the directory to begin with is no part of the table."""
+        """Yield the files. Raises UsageError where the start directory is not part of the table."""
         if self.directory:
             self.require_part()
         held = _Held()
@@ -58,15 +58,15 @@ class TableWalk:
         return visible
 
     def _note_table(self, directory: str, names: Sequence[str]) -> bool:
-        """Note a table that lies in a directory, if what is in it has such a name."""
+        """Record that a directory is a table if an entry has a name that indicates one."""
         kind = kind_of_directories([name for name in names if directory or name != LOG_DIRECTORY])
         if kind is not None:
             self.tables[directory] = kind
         return kind is not None
 
     def require_part(self) -> None:
-        """The directory to begin with is there, and neither hidden nor inside another table; of the root it is noted
-        what else it is.
+        """Check that the start directory exists and is neither hidden nor inside another table; for the root record
+        whether it is another table.
         """
         shared = kind_at(self.storage, "")
         if shared is not None:
@@ -76,7 +76,7 @@ class TableWalk:
             above = "/".join(parts[:length])
             if self.names.hides_directory(above):
                 raise UsageError(
-                    f"--prefix {self.directory}: {parts[length - 1]} is hidden, vacuum does not look there"
+                    f"--prefix {self.directory}: {parts[length - 1]} is hidden, and vacuum skips hidden directories"
                 )
             if self._is_link(above):
                 raise UsageError(f"--prefix {self.directory}: {above} is a link, and vacuum does not follow links")
@@ -99,13 +99,13 @@ class TableWalk:
 
 
 def links_in(walked: WalkEntry) -> list[str]:
-    """Whatever is neither a file nor a directory in a directory, by its path: links, and a few rarities."""
+    """Return entries of a directory that are neither files nor directories, by path: links, and rarely others."""
     below = f"{walked.directory}/" if walked.directory else ""
     return [below + name for name in walked.odd if name and not name.endswith("/")]
 
 
 class _Held:
-    """Files of several directories on their way into columns."""
+    """Collects files of several directories into columns."""
 
     def __init__(self) -> None:
         self._paths: list[str] = []
