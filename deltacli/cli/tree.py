@@ -37,12 +37,12 @@ _LOG = """Maintain the log of a table.
 
 \b
 Examples:
-  deltacli log cat ./tbl 12                    print the actions of version 12
-  deltacli log backup ./tbl ./safe             copy the log, or update the copy
+  deltacli log cat ./tbl 12                    print actions of version 12
+  deltacli log backup ./tbl ./safe             copy the log, or update it
   deltacli log restore ./tbl ./safe            restore lost log files
-  deltacli log expire ./tbl --dry-run          list log files that can be deleted
-  deltacli log crc ./tbl                       write or compare its checksum
-  deltacli log compact ./tbl --from 1 --to 9   compact commits into one file
+  deltacli log expire ./tbl --dry-run          list files to delete
+  deltacli log crc ./tbl                       write or check a checksum
+  deltacli log compact ./tbl --from 1 --to 9   merge commits into a file
 """
 
 GROUPS: Mapping[str, str] = {"log": _LOG}

@@ -1,4 +1,4 @@
-"""What files of change data are, read to judge them. Spec: Change Data Files."""
+"""Facts about files of change data, read for checks. Spec: Change Data Files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = ("insert", "update_preimage", "update_postimage", "delete")
 
 
 class ChangeFacts(NamedTuple):
-    """What became of one file: without a footer nothing is known. `types` are None where rows were not read."""
+    """The result for one file; without a footer nothing is known. `types` are None where rows were not read."""
 
     footer: Footer | None
     fault: FileFault | None
@@ -40,7 +40,7 @@ class ChangeFiles:
     with_rows: bool
 
     def read(self, paths: Sequence[str]) -> list[ChangeFacts]:
-        """Read some files as the log names them; a file that is not there has neither footer nor fault."""
+        """Read files as the log names them; a missing file has neither footer nor fault."""
         read = self.footers.read(paths)
         return [self._rows(path, footer, fault) for path, (footer, fault) in zip(paths, read, strict=True)]
 
@@ -58,7 +58,7 @@ class ChangeFiles:
 
 
 def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
-    """Count the kinds of changes in a file; None where it does not tell them. Raises DataUnreadable."""
+    """Count the types of changes in a file; None where it has none. Raises DataUnreadable."""
     column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
     schema = arrow_schema((column,))
     wanted = ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))

@@ -1,4 +1,4 @@
-"""What the bytes of data files tell: footers by themselves, or footers and rows of files that are opened once."""
+"""Facts about data files: footers only, or footers and rows of files that are opened once."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class FooterFiles:
             storage, inner, size = found
             return read_footer(storage, inner, size, reader)
         except FileMissing:
-            return None, FileFault("data.file-missing", f"{path} is not there", "no such file")
+            return None, FileFault("data.file-missing", f"{path} not found", "no such file")
         except PathExternal as refusal:
             return None, self.refused(path, refusal)
         except (StorageFailed, UsageError) as fault:
@@ -132,7 +132,7 @@ class FooterFiles:
         return self._files.is_refused(path)
 
     def refused(self, path: str, refusal: PathExternal) -> FileFault:
-        """What becomes of a file that may not be opened."""
+        """Return the result for a file that may not be opened."""
         return refused(self._files, path, refusal)
 
     def place(self, path: str) -> tuple[Storage, str, int] | None:
@@ -152,7 +152,7 @@ class FooterFiles:
         return storage, other[1], self._sizes[other[1]]
 
 
-REFUSED = FileFault(PathExternal.code, "it lies outside the table")
+REFUSED = FileFault(PathExternal.code, "it is outside the table")
 """What becomes of a file that may not be opened, where nobody asks which."""
 
 
@@ -198,7 +198,7 @@ def _measure(tail: bytes, size: int) -> tuple[FileFault | None, int]:
     if magic == _ENCRYPTED:
         return FileFault("data.encrypted", "its footer is encrypted", "PARE"), 0
     if magic != _MAGIC or size < _AROUND:
-        return FileFault("data.not-parquet", "it does not end as a Parquet file does", _shown(magic)), 0
+        return FileFault("data.not-parquet", "it does not end like a Parquet file", _shown(magic)), 0
     length = int.from_bytes(tail[-8:-4], "little")
     if not 0 < length <= min(size - _AROUND, _MOST_FOOTER):
         return FileFault("data.not-parquet", f"its footer cannot have {length:,} bytes", f"{length:,} bytes"), 0

@@ -1,4 +1,4 @@
-"""What deletion vectors are, read to judge them. Spec: Deletion Vectors.
+"""Facts about deletion vectors, read for checks. Spec: Deletion Vectors.
 
 One file has the vectors of many data files: it is opened once for all of them that lie close together.
 """
@@ -86,7 +86,7 @@ class VectorReader:
         for row, descriptor in vectors:
             text = descriptor.get("pathOrInlineDv")
             if descriptor.get("storageType") == "p" and isinstance(text, str) and self._files.is_refused(text):
-                found.append(VectorRead(VectorFacts(row, None, "its file lies outside the table", None, None), None))
+                found.append(VectorRead(VectorFacts(row, None, "its file is outside the table", None, None), None))
                 continue
             try:
                 place = find_vector(self._files, descriptor)
@@ -111,7 +111,7 @@ class VectorReader:
         whole = len(inline_data({**descriptor, "sizeInBytes": None}))
         if read.facts.code is not None or (isinstance(size, int) and 0 <= whole - size <= _PADDING):
             return read
-        reason = f"its text holds {whole} bytes, and the log says {size}"
+        reason = f"its text has {whole} bytes, but {size} by the log"
         facts = read.facts._replace(code="dv.size-mismatch", reason=reason, seen=str(size), expected=str(whole))
         return VectorRead(facts, read.rows)
 
@@ -122,11 +122,11 @@ class VectorReader:
         try:
             size = self._sizes.get(path) if is_own else storage.stat(path).size_bytes
             if size is None:
-                return _unread(vectors, None, "its file is not there")
+                return _unread(vectors, None, "its file is missing")
             version, found = self._read_file(vectors, size)
         except FileMissing:
             was_told = not is_own and self._was_told(vectors[0][1].shown)
-            return _unread(vectors, None if was_told else "dv.file-missing", "its file is not there")
+            return _unread(vectors, None if was_told else "dv.file-missing", "its file is missing")
         except PathExternal as refusal:
             self._files.refuse(vectors[0][1].shown)
             return _unread(vectors, None, refusal.message)

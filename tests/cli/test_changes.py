@@ -65,7 +65,7 @@ def test_an_end_is_a_version_or_a_moment(sample: Path, first: str, last: str | N
     assert (0, expected) == (done.code, (done.document["fromVersion"], done.document["toVersion"]))
     validate(done.document, "deltacli.changes")
     if expected[0] > expected[1]:
-        words = f"no version is in the range it begins with {expected[0]} and ends with {expected[1]}"
+        words = f"no version is in the range from {expected[0]} to {expected[1]}"
         assert ([], True, words) == (done.document["items"], done.document["complete"], done.error["message"])
 
 

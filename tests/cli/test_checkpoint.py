@@ -196,7 +196,7 @@ USAGE: tuple[tuple[tuple[str, ...], str], ...] = (
     (("--verify", "--parts", "3", "--rows-per-file", "2"), "--parts, --rows-per-file"),
     (("--version", "-1"), "--version -1 is negative"),
     (("--if-behind", "-1"), "--if-behind -1 is negative"),
-    (("--parts", "2"), "--parts belongs to"),
+    (("--parts", "2"), "--parts requires"),
     (("--layout", "odd"), "odd"),
 )
 

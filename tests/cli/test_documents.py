@@ -203,4 +203,4 @@ def test_history_has_a_column_for_every_key_of_commit_info(
     done = deltacli("history", table, "--format", "csv", "--columns", columns)
 
     assert (exit_code, expected) == (done.code, done.out)
-    assert ("no commit shown here has the key absent" in done.err) is ("absent" in columns)
+    assert ("no commit shown has the key absent" in done.err) is ("absent" in columns)

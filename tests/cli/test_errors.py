@@ -51,7 +51,7 @@ def test_a_directory_without_a_log_names_the_tables_below(table: Path) -> None:
     assert_error(
         deltacli("snapshot", table.parent),
         3,
-        "holds no _delta_log",
+        "has no _delta_log",
         "tables below  trips",
         f"deltacli snapshot {table.parent}/trips",
     )
@@ -142,7 +142,7 @@ def test_a_corrupt_checkpoint_is_worked_around_until_nothing_older_helps(table: 
 
     assert ["checkpoint.unreadable"] == around.document["logSegment"]["problems"]
     assert 21 == around.document["files"]["count"]
-    assert_error(stuck, 3, "00000000000000000010.checkpoint.parquet can't be read")
+    assert_error(stuck, 3, "00000000000000000010.checkpoint.parquet cannot be read")
 
 
 @pytest.mark.parametrize(

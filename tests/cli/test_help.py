@@ -100,4 +100,4 @@ def test_the_root_explains_the_global_options_that_commands_only_name() -> None:
 
     assert "--retry-budget DURATION" in root
     assert "--retry-budget DURATION" in command
-    assert ("is repeated" in root, "is repeated" in command) == (True, False)
+    assert ("retries of a request" in root, "retries of a request" in command) == (True, False)

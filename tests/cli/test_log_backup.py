@@ -178,15 +178,15 @@ def test_ctrl_c_at_the_prompt_changes_nothing(table: Path, backup: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("log", "backup", "trips", "trips/backup"), 2, "can't lie in each other"),
-        (("log", "backup", "trips", "."), 2, "can't lie in each other"),
+        (("log", "backup", "trips", "trips/backup"), 2, "cannot contain each other"),
+        (("log", "backup", "trips", "."), 2, "cannot contain each other"),
         (("log", "backup", "none", "safe"), 3, "no such file or directory"),
         (("log", "backup", "trips", "other"), 4, "it may be a table"),
         (("log", "backup", "trips", "memory://safe"), 4, "read-only"),
         (("log", "restore", "trips", "other"), 3, "no backup of a log found"),
         (("log", "restore", "trips", "none"), 3, "no backup of a log found"),
         (("log", "restore", "memory://t", "safe"), 4, "read-only"),
-        (("log", "backup", "trips", "linked"), 2, "can't lie in each other"),
+        (("log", "backup", "trips", "linked"), 2, "cannot contain each other"),
     ],
 )
 def test_bad_input(arguments: tuple[str, ...], code: int, words: str, table: Path, backup: Path) -> None:

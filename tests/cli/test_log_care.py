@@ -87,13 +87,13 @@ def test_a_compaction_equals_its_commits(home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ("log compact tbl --from 9 --to 9", 2, "two commits or more"),
+        ("log compact tbl --from 9 --to 9", 2, "at least two commits"),
         ("log compact tbl --from 9 --to 99", 3, "version 99 does not exist"),
         ("log crc tbl --version 99", 3, "version 99 does not exist"),
         ("log expire tbl --retention 1h --yes", 4, "--allow-retention-below 30d"),
         ("log expire tbl --retention soon", 2, "is not a duration"),
-        ("log expire tbl --keep-versions 3-1", 2, "is no version"),
-        ("log expire tbl --keep-versions 99 --yes", 3, "version 99 can't be kept"),
+        ("log expire tbl --keep-versions 3-1", 2, "is not a version"),
+        ("log expire tbl --keep-versions 99 --yes", 3, "version 99 cannot be kept"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code: int, said: str, home: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_compaction_that_is_not_its_commits_is_never_replaced(home: Path) -> N
 
     result = deltacli("log", "compact", "tbl", "--from", "2", "--to", "9", cwd=home)
 
-    assert (4, True) == (result.code, "is not what its commits come to" in result.err)
+    assert (4, True) == (result.code, "exists and differs from its commits" in result.err)
     assert "ghost" in path.read_text()
 
 

@@ -75,7 +75,7 @@ def test_lines_are_selected_by_kind_and_what_nobody_can_judge_is_counted(odd: Pa
     assert (0, lines[1] + b"\n" + lines[3] + b"\n", said) == adds
     assert (0, lines[4] + b"\n", said) == removes
     assert lines[3] + b"\n" == future[1]
-    assert "future: no action that deltacli knows" in future[2]
+    assert "future: not an action that deltacli recognizes" in future[2]
 
 
 def test_a_line_that_nobody_could_hold_is_passed_on_but_not_judged(

@@ -233,7 +233,7 @@ def test_half_a_parquet_file_in_a_pipe_is_none() -> None:
 def test_a_type_that_parquet_has_not_is_named() -> None:
     empty = pa.record_batch([pa.array([{}], pa.struct([]))], names=["nothing"])
 
-    with pytest.raises(UsageError, match="can't be written as Parquet") as caught:
+    with pytest.raises(UsageError, match="cannot be written as Parquet") as caught:
         write("parquet", empty)
 
     assert "nothing" in caught.value.facts["reason"]

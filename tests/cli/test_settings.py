@@ -139,20 +139,20 @@ def test_nothing_changes_without_a_yes_and_the_plan_is_shown(arguments: str, wor
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ("properties tbl set", 2, "no property is named"),
+        ("properties tbl set", 2, "missing argument KEY"),
         ("properties tbl set owner", 2, "is no property with its value"),
         ("properties tbl change owner=me", 2, "change"),
-        ("properties tbl --yes", 2, "go with set or unset"),
-        ("properties tbl unset owner --force", 2, "--force goes with set"),
+        ("properties tbl --yes", 2, "require set or unset"),
+        ("properties tbl unset owner --force", 2, "--force requires set"),
         ("properties tbl set delta.checkpointInterval=0 --yes", 2, "expected  an integer from 1"),
         ("properties tbl set delta.chekpointInterval=5 --yes", 4, "did you mean delta.checkpointInterval?"),
         ("properties tbl set delta.enableDeletionVectors=true --yes", 4, "deltacli features tbl add deletionVectors"),
         ("properties tbl set delta.enableDeletionVectors=true --dry-run", 4, "needs the feature"),
-        ("features tbl add", 2, "no feature is named"),
-        ("features tbl --dry-run", 2, "go with add"),
+        ("features tbl add", 2, "missing argument FEATURE"),
+        ("features tbl --dry-run", 2, "require add"),
         ("features tbl add deletionvectors --yes", 2, "did you mean deletionVectors?"),
         ("features tbl add clustering --yes", 4, "CLUSTER BY"),
-        ("features nowhere", 3, "nothing at this path"),
+        ("features nowhere", 3, "no such file or directory"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_changes(arguments: str, code: int, said: str, home: Path) -> None:

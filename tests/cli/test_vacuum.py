@@ -153,7 +153,7 @@ def test_nothing_is_deleted_before_somebody_said_yes(core: Core, vacuum: Vacuum)
 
     assert (4, []) == (done.code, core.executed)
     assert "delete       6 files" in done.out
-    assert "would delete 6 files (3.0 GiB) of file:///lake/trips" in done.err
+    assert "confirmation is required to delete 6 files (3.0 GiB) of file:///lake/trips" in done.err
     assert "hint: deltacli vacuum trips --retention 14d --yes" in done.err
 
 
@@ -279,18 +279,18 @@ def test_every_option_reaches_the_plan(core: Core, vacuum: Vacuum) -> None:
         ("--mode lite --inventory a", "lists nothing"),
         ("--mode lite --include-foreign", "lists nothing"),
         ("--mode quick", "'quick' is not one of"),
-        ("--prefix ../other", "is no directory below the table"),
-        ("--prefix a/../../b", "is no directory below the table"),
-        ("--prefix=", "is no directory below the table"),
-        ("--prefix /a", "is no directory below the table"),
-        ("--prefix s3://a/b", "is no directory below the table"),
+        ("--prefix ../other", "is not a directory below the table"),
+        ("--prefix a/../../b", "is not a directory below the table"),
+        ("--prefix=", "is not a directory below the table"),
+        ("--prefix /a", "is not a directory below the table"),
+        ("--prefix s3://a/b", "is not a directory below the table"),
         ("--prefix ./_delta_log/x", "is the log"),
-        ("--rate 500", "is no rate"),
-        ("--rate 0/s", "is no rate"),
+        ("--rate 500", "is not a rate"),
+        ("--rate 0/s", "is not a rate"),
         ("--threads 0", "is not in the range"),
-        ("--keep-version 3-1", "--keep-version 3-1: '3-1' is no version"),
-        ("--keep-version x", "'x' is no version"),
-        ("--max-delete 120%", "is no share"),
+        ("--keep-version 3-1", "--keep-version 3-1: '3-1' is not a version"),
+        ("--keep-version x", "'x' is not a version"),
+        ("--max-delete 120%", "is not a share"),
         ("--retention soon", "is not a duration"),
         ("--protect-from=", "--protect-from is empty"),
         ("--save-plan=", "--save-plan is empty"),
@@ -402,7 +402,7 @@ def test_a_saved_plan_is_executed_once_and_reported(core: Core, vacuum: Vacuum, 
     report = json.loads(Path(f"{saved}.report.json").read_text())
 
     assert (4, 0, 1, []) == (asked.code, done.code, len(core.executed), core.requests)
-    assert "would delete 6 files (3.0 GiB)" in asked.err
+    assert "confirmation is required to delete 6 files (3.0 GiB)" in asked.err
     assert f"note: the report is {saved}.report.json\n" == done.err
     assert [] == faults(report, "deltacli.vacuum")
     assert core.executed[0][1].resume_at == 0

@@ -107,6 +107,6 @@ def test_an_interrupted_plan_is_gone_on_with(home: Path) -> None:
     again = deltacli("vacuum", "tbl", "--apply", "plan", "--yes", "--json", cwd=home)
     assert 0 == again.code, again.err
     assert (REMOVED, 0) == (again.document["deleted"]["files"], again.document["deleted"]["missing"])
-    assert "goes on after 6 files" in again.err
+    assert "resuming after 6 files" in again.err
     assert ("VACUUM END", "COMPLETED") == operations(home)[-1]
     assert COMMITS - REMOVED == left(home)

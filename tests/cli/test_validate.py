@@ -290,7 +290,7 @@ def test_a_path_inside_a_table_names_the_table(lake: Path, validate: Run) -> Non
 
     assert (3, 3) == (partition.code, log.code)
     assert "hint: deltacli validate lake/bad" == log.err.splitlines()[-1]
-    assert "this lies inside a table" in partition.err
+    assert "this path is inside a table" in partition.err
 
 
 def test_a_file_beside_tables_is_passed_over_with_a_note_and_alone_it_is_an_error(lake: Path, validate: Run) -> None:

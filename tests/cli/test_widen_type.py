@@ -132,7 +132,10 @@ def test_without_a_yes_the_plan_is_shown_and_nothing_is_written(home: Path) -> N
 
     assert (4, before) == (done.code, content(home))
     assert "commit    version 15, would be committed" in done.out
-    assert f"would widen 1 column of file://{home}/tbl: ride.fare from decimal(8,2) to decimal(10,2)" in done.err
+    assert (
+        f"confirmation is required to widen 1 column of file://{home}/tbl: ride.fare from decimal(8,2) to decimal(10,2)"
+        in done.err
+    )
     assert "hint: deltacli widen-type tbl ride.fare 'decimal(10,2)' --enable --upgrade-protocol --yes" in done.err
 
 

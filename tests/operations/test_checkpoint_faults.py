@@ -125,7 +125,7 @@ def test_a_creation_without_an_answer_is_looked_at(form: Form, fault: Fault, scr
         if fault is Fault.LOST:
             assert builder.newest == write_checkpoint(plan).hint_version
         else:
-            with pytest.raises(StorageFailed, match="can't be written") as caught:
+            with pytest.raises(StorageFailed, match="cannot be written") as caught:
                 write_checkpoint(plan)
             assert {"why": "nobody answered", "next": "run the same command again"} == caught.value.facts
 

@@ -79,7 +79,7 @@ def test_changes_are_chosen_by_datetimes(table: Table) -> None:
 
     assert (13, 13) == (found.from_version, found.to_version)
     assert 0 == empty.to_arrow().num_rows
-    assert ("no version is in the range it begins with 14 and ends with 13",) == empty.notes
+    assert ("no version is in the range from 14 to 13",) == empty.notes
 
 
 WRONG: list[Callable[[Table], object]] = [

@@ -57,7 +57,7 @@ def test_a_file_that_cannot_be_read_is_a_finding(
 
     told = [finding for finding in found.findings if finding.rule.id == UNREAD]
     assert [named] == [finding.place.key for finding in told]
-    assert told[0].message.endswith(f"can't be read: {fault.message}")
+    assert told[0].message.endswith(f"cannot be read: {fault.message}")
     assert found.not_checked
     assert judge(CheckedTable("t", found, found.findings, {}, 0, fails=True)).is_readable is None
 

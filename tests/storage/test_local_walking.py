@@ -228,7 +228,7 @@ def test_a_file_that_cannot_be_asked_about_is_named(store: LocalStorage, monkeyp
 
     monkeypatch.setattr(os, "lstat", refuse)
 
-    with pytest.raises(PermissionRefused, match=r"d/file can't be read"):
+    with pytest.raises(PermissionRefused, match=r"d/file cannot be read"):
         store.stat_many(["d/file"])
 
 

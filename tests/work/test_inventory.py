@@ -304,7 +304,7 @@ def test_half_a_file_is_an_error(tmp_path: Path, kind: str, cut: int) -> None:
 
 @pytest.mark.parametrize("name", ["none.parquet", "none/none.json"])
 def test_an_inventory_that_is_not_there_is_an_error(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Unreadable, match="there is no inventory at"):
+    with pytest.raises(Unreadable, match="no inventory found at"):
         open_inventory(f"{tmp_path}/{name}", open_storage, [ROOT])
 
 

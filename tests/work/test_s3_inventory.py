@@ -165,7 +165,7 @@ def test_a_file_without_a_checksum_is_believed(tmp_path: Path) -> None:
 def test_a_file_that_is_missing_is_an_error_with_the_places_tried(tmp_path: Path) -> None:
     inventory = delivered(tmp_path, gzip.compress(LINES), place="elsewhere.gz")
 
-    with pytest.raises(Unreadable, match="is not there") as caught:
+    with pytest.raises(Unreadable, match="names a missing file") as caught:
         read(inventory)
 
     assert 3 == len(caught.value.facts["tried"].split(", "))
@@ -195,7 +195,7 @@ def test_an_inventory_without_times_names_its_columns(tmp_path: Path) -> None:
 def test_what_is_no_manifest_is_an_error(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "manifest.json").write_bytes(content)
 
-    with pytest.raises(Unreadable, match="is no manifest") as caught:
+    with pytest.raises(Unreadable, match="is not a manifest") as caught:
         open_inventory(f"{tmp_path}/manifest.json", open_storage, ["s3://lake/tbl"])
 
     assert "vacuum.inventory" == caught.value.code

@@ -1,8 +1,8 @@
-"""Before Arrow reads a row group of a checkpoint: whether its footer is sound, and how many rows fit into memory.
+"""Checks before Arrow reads a row group of a checkpoint: a valid footer, and the number of rows that fit into memory.
 
-A file from a stranger may claim pages of 2 GB, or repeat one string of 100 MB a million times. Files of a local disk
-are measured page header by page header (a million adds: 8 ms); on a remote store that would cost a request a page, so
-there the footer is believed.
+An untrusted file may declare pages of 2 GB, or repeat one string of 100 MB a million times. Local files are measured
+by their page headers (a million adds: 8 ms). On a remote store that would take a request per page, so the footer is
+trusted there.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_PAGE_BYTES = 128 << 20
 """Writers make pages of about 1 MiB; one that unpacks to more than this is refused."""
 
 MAX_FOOTER_BYTES = 64 << 20
-"""Of a larger footer nothing is believed but what Arrow needs."""
+"""Maximum bytes of a footer that is parsed here."""
 
 MAX_COLUMN_BYTES = 16 << 20
 """What one column of a batch may take; rows are read fewer at a time where values are long."""

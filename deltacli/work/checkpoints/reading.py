@@ -82,7 +82,7 @@ class CheckpointContents:
 
 @contextmanager
 def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iterator[None]:
-    """Turn every fault of a checkpoint file's bytes into CheckpointUnreadable, naming the file."""
+    """Raise every fault of a checkpoint file's bytes as CheckpointUnreadable, naming the file."""
     import pyarrow
 
     try:
@@ -118,7 +118,7 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
         if needed not in kinds:
             first = f"{LOG_DIRECTORY}/{instance.files[0].name}"
-            raise CheckpointUnreadable(f"{first} holds no {needed} action", code=rule, facts={"file": first})
+            raise CheckpointUnreadable(f"{first} has no {needed} action", code=rule, facts={"file": first})
     return replace(
         contents, sidecars=tuple(sidecar_location(action) for kind, action in contents.small if kind == "sidecar")
     )
@@ -169,7 +169,7 @@ class OpenParquet(NamedTuple):
                 f"{self.path} cannot be read as a checkpoint",
                 facts={
                     "file": self.path,
-                    "reason": f"row group {group} has {expected} rows, and its pages hold {found}",
+                    "reason": f"row group {group} has {expected} rows, but its pages have {found}",
                 },
             )
 
@@ -185,7 +185,7 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
         tag = storage.tag(path, source)
         if piece is not None and piece.tag != tag:
             raise CheckpointUnreadable(
-                f"{path} was written again while it was read",
+                f"{path} was changed while it was read",
                 facts={"file": path, "next": "run the same command again"},
                 hint="deltacli snapshot {table}",
             )

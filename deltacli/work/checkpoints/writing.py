@@ -1,4 +1,4 @@
-"""Encoding the Parquet files of checkpoints row group by row group, and proving what was encoded by reading it back."""
+"""Encoding the Parquet files of checkpoints row group by row group, and verifying them by reading them back."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Encoding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EncodedFile:
-    """What a file was written to hold: rows of each kind, and the digest of every row group."""
+    """The expected content of a file: rows of each kind, and the digest of every row group."""
 
     size_bytes: int
     actions: Mapping[str, int]
@@ -259,7 +259,7 @@ def _disk_faults(place: str, name: str) -> Iterator[None]:
 
 
 def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
-    """Say where a local file is another than was encoded; None where it is the same in every byte and every value.
+    """Return where a local file differs from what was encoded; None where all bytes and values are equal.
 
     The bytes tell a disk or a memory that fails; the values, an encoder that does.
     """
@@ -268,10 +268,10 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
         while block := file.read(_BLOCK_BYTES):
             checksum = zlib.crc32(block, checksum)
     if checksum != encoded.checksum:
-        return "it holds other bytes than were written"
+        return "its bytes differ from what was written"
     for group, (found, wanted) in enumerate(zip_longest(digests, encoded.digests)):
         if found != wanted:
-            return f"row group {group} holds other values than were meant"
+            return f"row group {group} differs from the encoded values"
     return None
 
 
@@ -346,4 +346,4 @@ def require_lines(place: str, data: bytes) -> None:
     """Raise StorageFailed unless a local file holds these bytes."""
     with _read_back(place), open(place, "rb") as file:
         if file.read() != data:
-            raise StorageFailed("it holds other bytes than were written")
+            raise StorageFailed("its bytes differ from what was written")

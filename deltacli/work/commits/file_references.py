@@ -1,4 +1,4 @@
-"""Which files commits name: adds, removes, change data and their deletion vectors, in columns.
+"""Files named by commits: adds, removes, change data and their deletion vectors, in columns.
 
 Spec: Add File and Remove File; Add CDC File; Deletion Vectors.
 """
@@ -61,7 +61,7 @@ class NamedFiles:
                 continue
             path, vector = action.get("path"), action.get("deletionVector")
             if not isinstance(path, str):
-                raise _unnamed(file, f"{kind}.path is missing or no text", "action.missing-required")
+                raise _unnamed(file, f"{kind}.path is missing or not a string", "action.missing-required")
             if vector is not None and (fault := fault_of(vector)):
                 raise _unnamed(file, f"{kind}: {fault.text}", fault.code)
             self._rows[kind].append(

@@ -1,4 +1,4 @@
-"""Reading files of the log to judge them: whole commits as bytes, whole checkpoints in columns, once."""
+"""Reading files of the log for checks: whole commits as bytes, whole checkpoints in columns, once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class CheckpointAdds(NamedTuple):
 
 @dataclass
 class OpenedCheckpoint:
-    """All of a checkpoint but its file actions, which went to those who asked for them."""
+    """All of a checkpoint except its file actions, which are passed to callbacks."""
 
     instance: CheckpointInstance
     small: list[tuple[str, Action, str]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class OpenedCheckpoint:
 
 
 class JudgingFailedError(Exception):
-    """Those who got the rows of a checkpoint failed on them: no fault of the file's bytes."""
+    """An error in a callback for the rows of a checkpoint, which is not a fault of the file."""
 
 
 class CheckpointReader:
@@ -106,7 +106,7 @@ class CheckpointReader:
             if kind == "sidecar" and isinstance(action.get("path"), str):
                 self._read_sidecar(sidecar_location(action))
         for path, count in self._multiple.items():
-            message = f"{count} rows of the checkpoint hold no action, or several; each row is one action"
+            message = f"{count} rows of the checkpoint have no action or several; each row is one action"
             found.findings.append(rules.MULTI_ACTION_ROW.at(self._place(path), message, seen=count, expected=0))
         return found
 
@@ -160,7 +160,7 @@ class CheckpointReader:
 
     @contextmanager
     def _faults_reported(self, path: str) -> Iterator[None]:
-        """Turn what keeps a file from being read into a finding."""
+        """Report a fault that prevents reading a file as a finding."""
         found = self.found
         try:
             yield

@@ -1,4 +1,4 @@
-"""Reading who committed what: the commitInfo of a commit, without its file actions.
+"""Reading the provenance of a commit: its commitInfo, without its file actions.
 
 Spec: Commit Provenance Information.
 """
@@ -32,9 +32,7 @@ _BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 class Provenance(NamedTuple):
-    """What a commit says about itself. `problem` is a rule id where a line that was looked at cannot be
-    read.
-    """
+    """The provenance of a commit. `problem` is a rule id where an examined line cannot be read."""
 
     commit_info: Action | None = None
     is_first: bool = False

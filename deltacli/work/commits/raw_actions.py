@@ -1,4 +1,4 @@
-"""Reading the actions of a log file as they stand: lines of JSON byte for byte, rows of Parquet as lines of JSON."""
+"""Reading the raw actions of a log file: lines of JSON byte for byte, rows of Parquet as lines of JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Kinds = frozenset[str] | None
 
 @dataclass(slots=True)
 class Unjudged:
-    """How many lines were left out because nobody can tell what they hold."""
+    """Number of lines left out because they cannot be parsed."""
 
     lines: int = 0
 

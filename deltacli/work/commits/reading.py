@@ -27,10 +27,10 @@ def is_large(file: LogFile) -> bool:
 
 
 def require_bytes(file: LogFile) -> None:
-    """Raise CommitCorrupt for a commit of zero bytes: a torn write, and skipping it would revive or lose rows."""
+    """Raise CommitCorrupt for an empty commit: skipping it would lose rows or restore deleted ones."""
     if file.size_bytes == 0:
         raise CommitCorrupt(
-            f"{file.name} is empty: a commit of zero bytes is a torn write, and skipping it would revive or lose rows",
+            f"{file.name} is empty (an interrupted write); skipping it would lose rows or restore deleted ones",
             code="commit.empty",
             facts={"file": commit_location(file), "size": "0 bytes", "version": str(file.version)},
             hint=f"deltacli snapshot {{table}} --version {file.version - 1}"
@@ -40,10 +40,10 @@ def require_bytes(file: LogFile) -> None:
 
 
 def require_whole(file: LogFile, found: int, expected: int) -> None:
-    """Raise CommitCorrupt where a commit gave fewer bytes than were listed: what is left may look whole."""
+    """Raise CommitCorrupt where a commit has fewer bytes than listed, because the rest may look complete."""
     if found < expected:
         raise CommitCorrupt(
-            f"{file.name} became shorter while it was read",
+            f"{file.name} was truncated while it was read",
             code="commit.shrank",
             facts={"file": commit_location(file), "listed with": f"{file.size_bytes} bytes"},
             hint="deltacli history {table}",

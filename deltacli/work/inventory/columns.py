@@ -54,7 +54,7 @@ class InventoryColumns(NamedTuple):
         def find(*spellings: str) -> str | None:
             found = next((known[spelling] for spelling in spellings if spelling in known), [])
             if len(found) > 1:
-                raise _columns_at_fault(place, f"columns {' and '.join(found)} may both be the {spellings[0]}", names)
+                raise _columns_at_fault(place, f"columns {' and '.join(found)} could both be the {spellings[0]}", names)
             return found[0] if found else None
 
         def need(what: str, *spellings: str) -> str:
@@ -140,7 +140,7 @@ def milliseconds(name: str, values: Any) -> Any:  # Any: an array, an int64 arra
     elif _is_text(kind):
         found = _from_texts(pc.cast(values, pa.binary()))
     else:
-        raise _type_at_fault(name, kind, "a timestamp, a text or a number")
+        raise _type_at_fault(name, kind, "a timestamp, a string or a number")
     is_time = pc.and_(pc.greater(found, 0), pc.less(found, _MILLISECONDS_BELOW))
     return pc.if_else(is_time, found, pa.scalar(None, pa.int64()))
 
@@ -238,7 +238,7 @@ def _binary(name: str, values: Any) -> Any:
 
     values = _plain(values)
     if not _is_text(values.type):
-        raise _type_at_fault(name, values.type, "a text")
+        raise _type_at_fault(name, values.type, "a string")
     return pc.cast(values, pa.binary())
 
 

@@ -29,7 +29,7 @@ def inventory_faults(place: str) -> Iterator[None]:
     try:
         yield
     except FileMissing as fault:
-        raise Unreadable(f"there is no inventory at {place}", code=CODE, facts={"file": place}) from fault
+        raise Unreadable(f"no inventory found at {place}", code=CODE, facts={"file": place}) from fault
     except (pyarrow.ArrowException, OSError, KeyError, ValueError, OverflowError, MemoryError) as fault:
         stop_if_exhausted(fault)
         reason = " ".join(str(fault).split())[:200]

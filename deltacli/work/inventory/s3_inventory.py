@@ -50,10 +50,10 @@ class S3Manifest:
                 return storage, name
             tried.append(f"{directory}/{name}")
         raise Unreadable(
-            f"{self.place} names a file that is not there",
+            f"{self.place} names a missing file",
             code=CODE,
             facts={"file": file.key, "tried": ", ".join(tried)},
-            hint="copy the files of the inventory to the directory data beside the manifest's own, as S3 has them",
+            hint="copy the files of the inventory to the directory data next to that of the manifest, as on S3",
         )
 
     def check(self, file: ManifestFile, storage: Storage, name: str) -> None:
@@ -86,10 +86,10 @@ class S3Manifest:
 
     def _differs(self, file: ManifestFile, expected: str, found: str) -> Unreadable:
         return Unreadable(
-            f"a file of the inventory is not what {self.place} says",
+            f"a file of the inventory does not match {self.place}",
             code=CODE,
             facts={"file": file.key, "expected": expected, "found": found},
-            hint="copy it again, or take the next inventory",
+            hint="copy it again, or use the next inventory",
         )
 
 
@@ -109,7 +109,7 @@ def read_manifest(data: bytes, place: str) -> S3Manifest:
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as fault:
         raise Unreadable(
-            f"{place} is no manifest of an S3 Inventory",
+            f"{place} is not a manifest of an S3 Inventory",
             code=CODE,
             facts={
                 "reason": f"{type(fault).__name__}: {fault}"[:200],

@@ -90,12 +90,12 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
         raise VectorFaultError("dv.bad-descriptor", f"its storage type is {kind[:20]}")
     path = vector_file(text) if kind == "u" else text
     if path is None:
-        raise VectorFaultError("dv.bad-z85", "its file cannot be told from the text")
+        raise VectorFaultError("dv.bad-z85", "its text does not identify a file")
     storage, inner = files.below_root(path) if kind == "u" else files.locate(path)
     size, offset = descriptor.get("sizeInBytes"), descriptor.get("offset")
     offset = _FIRST if offset is None else offset
     if not isinstance(size, int) or size < 0 or not isinstance(offset, int) or offset < 0:
-        raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is no such number")
+        raise VectorFaultError("dv.bad-descriptor", "sizeInBytes or offset is not a valid number")
     return VectorPlace(storage, inner, path, offset, size)
 
 
@@ -105,7 +105,7 @@ def inline_data(descriptor: Descriptor) -> bytes:
     """
     data, size = decode_padded_z85(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
     if data is None:
-        raise VectorFaultError("dv.bad-z85", "its text is no Z85")
+        raise VectorFaultError("dv.bad-z85", "its text is not Z85")
     return data[:size] if isinstance(size, int) and 0 < size <= len(data) else data
 
 
@@ -118,11 +118,11 @@ def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None
         raise VectorFaultError("dv.file-too-short", reason, seen=file_bytes, expected=f"at least {place.end}")
     found = int.from_bytes(stored[:4], "big")
     if found != place.size:
-        reason = f"the file says {found} bytes, and the log {place.size}"
+        reason = f"it has {found} bytes by its file, but {place.size} by the log"
         raise VectorFaultError("dv.size-mismatch", reason, seen=place.size, expected=found)
     data, checksum = stored[4 : 4 + place.size], int.from_bytes(stored[4 + place.size :], "big")
     if (computed := zlib.crc32(data)) != checksum:
-        reason = "its checksum does not fit its bytes"
+        reason = "its checksum does not match its bytes"
         raise VectorFaultError("dv.crc-mismatch", reason, seen=f"{checksum:08x}", expected=f"{computed:08x}")
     return data
 
@@ -149,5 +149,5 @@ def parse_rows(data: bytes) -> DeletedRows:
 def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
     """The fault of a vector whose rows are not as many as its descriptor says."""
     told = descriptor.get("cardinality")
-    reason = f"it deletes {rows.count} rows, and the log says {told}"
+    reason = f"it deletes {rows.count} rows, but {told} by the log"
     return VectorFaultError("dv.cardinality-mismatch", reason, seen=told, expected=rows.count)

@@ -105,7 +105,7 @@ def handed_over(values: Any) -> Any:  # Any: Arrow arrays
         # Parquet files hold what a writer took for UTF-8.
         values.validate(full=True)
     except pa.ArrowInvalid:
-        raise NotEvaluated("a string is no UTF-8") from None
+        raise NotEvaluated("a string is not UTF-8") from None
     return values
 
 
@@ -113,7 +113,7 @@ def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
     limits = pc.min_max(numbers)
     least, most = limits["min"].as_py(), limits["max"].as_py()
     if least is not None and (least < first or most >= end * unit):
-        raise NotEvaluated("a date is beyond the years 1 to 9999")
+        raise NotEvaluated("a date is outside the years 1 to 9999")
 
 
 def _session() -> Any:  # Any: a connection

@@ -66,7 +66,7 @@ class StoredConditions:
 
     def _compile(self, stored: StoredSql, schema: StructType) -> None:
         if stored.text is None:
-            self.not_evaluated[stored] = "it is no text"
+            self.not_evaluated[stored] = "it is not a string"
             return
         names = [column.name for column in schema.fields]
         found: Condition | Expression | Unchecked

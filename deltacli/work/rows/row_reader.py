@@ -94,7 +94,7 @@ class _Reader:
             vector = read_vector(self._files, descriptor) if descriptor is not None and known is None else known
             if vector is not None and vector.last >= rows:
                 raise DataUnreadable(
-                    f"its deletion vector deletes row {vector.last}, and it has {rows} rows",
+                    f"its deletion vector deletes row {vector.last}, but it has {rows} rows",
                     code="dv.row-out-of-range",
                 )
             found.append(vector)
@@ -166,7 +166,7 @@ class _Reader:
         kept = whole if mask is None or mask.true_count == len(mask) else pc.filter(whole, mask)
         if (column := column_with_null(kept)) is not None:
             raise DataUnreadable(
-                f"column {column} is NOT NULL, and holds a null", code="notnull.violated", facts={"column": column}
+                f"column {column} is NOT NULL but contains a null", code="notnull.violated", facts={"column": column}
             )
         return kept
 
@@ -214,7 +214,7 @@ class _Columns:
         if found != rows:  # Arrow stops where the pages end, and says nothing
             names = ", ".join(self.schema.names[:5])
             raise DataUnreadable(
-                f"row group {group} has {rows} rows, and its pages hold {'more' if found > rows else found}",
+                f"row group {group} has {rows} rows, but its pages have {'more' if found > rows else found}",
                 facts={"row group": str(group), "columns": names},
             )
 

@@ -1,4 +1,4 @@
-"""Where the files that a log names lie: below the table, or elsewhere below a prefix that the user allowed.
+"""Location of the files that a log names: below the table, or below a prefix that the user allowed.
 
 Spec: Add File and Remove File.
 """
@@ -118,7 +118,7 @@ class TableFiles:
         """Yield a sentence about the files that were refused."""
         if self._refused:
             files, first = plural(len(self._refused), "file"), without_secrets(self._first_refused)[:200]
-            yield f"{files} outside the table, the first {first}: not opened without --allow-external PREFIX"
+            yield f"{files} outside the table, first {first}, not opened without --allow-external PREFIX"
 
     def _elsewhere(self, path: str, place: str) -> tuple[Storage, str]:
         """The store of a place outside the table's root. Raises PathExternal."""

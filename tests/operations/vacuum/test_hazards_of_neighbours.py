@@ -309,7 +309,7 @@ def test_why_a_file_of_a_version_to_be_kept_stays(tmp_path: Path) -> None:
     table = table_of("a.parquet", "b.parquet").commit(remove("b.parquet", deleted_ms=OLD_MS))
     found = explain_file(open_at(written(table, tmp_path / "t")), VacuumRequest(keep_versions=(0,)), "b.parquet")
 
-    assert ("kept", True) == (found.verdict, "a version to be kept" in found.why)
+    assert ("kept", True) == (found.verdict, "a version of --keep-version" in found.why)
 
 
 def test_a_prefix_that_is_a_link_is_refused(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_run_goes_on_where_the_last_one_stopped(tmp_path: Path) -> None:
     with ProgressRecord(place(tmp_path), PLAN) as record:
         assert (8, (range(8, FILES),)) == (record.resume_at, record.pending)
         assert VacuumOutcome(deleted=Amount(8, 80), resumed_after=8) == record.counts
-        assert "goes on after 8 files" == describe(record)
+        assert "resuming after 8 files" == describe(record)
     done = run(tmp_path)
 
     assert (Amount(FILES, 200), 8, 1) == (done.deleted, done.resumed_after, done.directories_removed)
@@ -119,7 +119,7 @@ def test_files_that_failed_are_tried_again_first_and_only_they(tmp_path: Path) -
             record.failed_before
         )
         assert (FILES - 4, 0, []) == (record.counts.deleted.files, record.counts.failures, record.counts.failed)
-        assert "goes on after 20 files, 4 files" == describe(record)
+        assert "resuming after 20 files, retrying 4 failed files" == describe(record)
     run(tmp_path, batch=1, failing=[3], stop_after=2)
 
     found = seen(tmp_path)
@@ -320,5 +320,5 @@ def test_of_more_failures_than_are_named_every_row_is_tried_again(tmp_path: Path
 def test_a_record_that_can_not_be_written_stops_the_run_before_it_begins(tmp_path: Path) -> None:
     record_file(tmp_path).mkdir()
 
-    with pytest.raises(StorageFailed, match="can't be written: is a directory"):
+    with pytest.raises(StorageFailed, match="cannot be written: is a directory"):
         ProgressRecord(place(tmp_path), PLAN)

@@ -128,7 +128,7 @@ def test_no_digest_makes_a_log_or_another_place_part_of_a_plan(tmp_path: Path, n
     path = str(tmp_path / "plan.parquet")
 
     save_plan(plan_of_paths(b"a.parquet", name), path)
-    with pytest.raises(Unreadable, match="can't be read") as of_file:
+    with pytest.raises(Unreadable, match="cannot be read") as of_file:
         read_plan(path)
     save_plan(plan_of_paths(b"a.parquet", directories=("b", os.fsdecode(name))), path)
     with pytest.raises(Unreadable) as of_directory:
@@ -168,7 +168,7 @@ def test_other_files_are_no_plans(tmp_path: Path) -> None:
     for name in ("other.parquet", "pipe", "."):
         with pytest.raises(Unreadable, match="the plan cannot be read"):
             read_plan(str(tmp_path / name))
-    with pytest.raises(UsageError, match="there is no plan"):
+    with pytest.raises(UsageError, match="not found"):
         read_plan(str(tmp_path / "absent.parquet"))
 
 
@@ -200,7 +200,7 @@ def test_nothing_but_a_file_is_replaced_by_a_plan(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for name in ("pipe", ".", "absent/plan.parquet", "nul\0"):
-        with pytest.raises(StorageFailed, match="can't be written"):
+        with pytest.raises(StorageFailed, match="cannot be written"):
             save_plan(a_plan(), str(tmp_path / name))
 
     assert ["pipe"] == os.listdir(tmp_path)

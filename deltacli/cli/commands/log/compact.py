@@ -53,7 +53,7 @@ def _sections(uri: str, found: Compaction) -> list[Section]:
     return [
         Section("table", [uri]),
         Section("compaction", [f"{found.path}, {outcome}"]),
-        Section("replaces", [f"{commits}, {format_size(found.commit_bytes)}"]),
+        Section("stands for", [f"{commits}, {format_size(found.commit_bytes)}"]),
         Section("size", [format_size(found.size_bytes)]),
         Section("actions", [", ".join(f"{format_count(n)} {kind}" for kind, n in sorted(found.actions.items()))]),
     ]
