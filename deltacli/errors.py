@@ -3,13 +3,13 @@
 # ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
 # │   ├── NotATable                    nothing there, a file, or a directory without a usable log
 # │   ├── LogIncomplete                a gap, or a log without its beginning
-# │   ├── CommitCorrupt                a commit file that can't be parsed: file, line, byte
-# │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that can't be opened or lacks what it must hold
+# │ ├── CommitCorrupt a commit file that cannot be parsed: file, line, byte
+# │ ├── CheckpointUnreadable a checkpoint, part or sidecar that cannot be opened or lacks what it must hold
 # │   ├── DataUnreadable               a data file or deletion vector that is not what the log says
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
-# │   ├── NoAtomicCreate               the store can't create a file for one of many writers: it is read-only
+# │ ├── NoAtomicCreate the store cannot create a file for one of many writers: it is read-only
 # │   └── PathExternal                 a file outside the table, below no prefix that was allowed
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
@@ -83,7 +83,7 @@ class UsageError(DeltacliError):
 
 
 class Unreadable(DeltacliError):
-    """A path, table or version is absent or can't be read."""
+    """A path, table or version is absent or cannot be read."""
 
     exit_code = 3
     code = "table.unreadable"
@@ -102,13 +102,13 @@ class LogIncomplete(Unreadable):
 
 
 class CommitCorrupt(Unreadable):
-    """A commit file that can't be parsed."""
+    """A commit file that cannot be parsed."""
 
     code = "commit.bad-json"
 
 
 class CheckpointUnreadable(Unreadable):
-    """A checkpoint, part or sidecar that can't be opened, or lacks an action it must hold."""
+    """A checkpoint, part or sidecar that cannot be opened, or lacks an action it must hold."""
 
     code = "checkpoint.unreadable"
 
@@ -139,14 +139,14 @@ class Refused(DeltacliError):
 
 
 class NoAtomicCreate(Refused):
-    """The store can't promise that of two writers of one file one is refused."""
+    """The store cannot promise that of two writers of one file one is refused."""
 
     code = "storage.no-atomic-create"
 
 
 class PathExternal(Refused):
-    """A file that lies outside the table's own root and store, and below no prefix that the user allowed. `prefix` is
-    the one to allow, if the table is trusted.
+    """A file that is outside the table's own root and store, and below no prefix that the user allowed. `prefix` is the
+    one to allow, if the table is trusted.
     """
 
     code = "path.external"
@@ -205,8 +205,8 @@ class NoSpace(StorageFailed):
 
 
 class MemoryExhausted(DeltacliError):
-    """Memory was refused. It says nothing about the bytes that were being read, so it is no StorageFailed and never a
-    reason to take other bytes instead.
+    """Memory was refused. It says nothing about the bytes that were being read, so it is not a StorageFailed and never
+    a reason to take other bytes instead.
     """
 
     exit_code = 7

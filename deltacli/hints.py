@@ -21,7 +21,7 @@ def quoted(word: str) -> str:
 
 
 def quoted_table(table: str) -> str:
-    """A table as an argument: a path that begins with a dash is no option."""
+    """A table as an argument: a path that begins with a dash is not an option."""
     return quoted(f"./{table}" if table.startswith("-") else table)
 
 

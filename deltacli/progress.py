@@ -21,7 +21,7 @@ class Step(Protocol):
 
 
 class Progress(Protocol):
-    """Whoever is told. Steps may lie within each other; a step ends with its `with`, also by an error."""
+    """Whoever is told. Steps may be within each other; a step ends with its `with`, also by an error."""
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
         """Begin a step: `reading the log`, in `commits`, of `total` where that is known; of 0 nothing need be said."""

@@ -94,7 +94,7 @@ def parse_share(text: str) -> float:
     """A share of something, `5%` or `0.5%`, as a number above 0 and up to 1. Raises ValueError."""
     match = re.fullmatch(r"([0-9]+(?:[.][0-9]+)?) ?%", text.strip())
     if match is None or not 0 < float(match[1]) <= 100:
-        raise ValueError(f"{text!r} is no share such as 5%")
+        raise ValueError(f"{text!r} is not a share such as 5%")
     return float(match[1]) / 100
 
 

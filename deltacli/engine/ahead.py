@@ -32,7 +32,7 @@ class ReadAhead(Generic[Item]):
         self._thread = Thread(target=self._run, name="deltacli-ahead", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # an interruption: the thread may run all the same, and nobody will close it
+        except BaseException:  # an interruption: the thread may run anyway, and nobody will close it
             self._stopped.set()
             raise
 

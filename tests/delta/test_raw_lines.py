@@ -117,11 +117,11 @@ def test_lines_that_are_no_json_together_are_told_one_by_one(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ({}, "the line holds no actions, expected one"),
-        ({"add": None}, "the line holds no actions, expected one"),
-        ({"commitInfo": {}, "txn": {"appId": "a", "version": 1}}, "the line holds 2 actions, expected one"),
-        ({"commitInfo": {}, "txn": {"appId": "a", "version": 1}, "x": {}}, "the line holds 2 actions, expected one"),
-        ({"x": None, "y": None}, "the line holds no actions, expected one"),
+        ({}, "the line has no actions, expected one"),
+        ({"add": None}, "the line has no actions, expected one"),
+        ({"commitInfo": {}, "txn": {"appId": "a", "version": 1}}, "the line has 2 actions, expected one"),
+        ({"commitInfo": {}, "txn": {"appId": "a", "version": 1}, "x": {}}, "the line has 2 actions, expected one"),
+        ({"x": None, "y": None}, "the line has no actions, expected one"),
     ],
 )
 def test_a_line_holds_one_action(line: Action, message: str) -> None:
@@ -168,8 +168,8 @@ def test_fields_nobody_knows_are_counted_by_kind_and_name() -> None:
     found = scan(add_of(), odd, odd, {"txn": {"appId": "a", "version": 1, "x": 1}}, odd)
 
     assert [
-        ("commit.unknown-field", 2, "add.x is no field that the protocol names in 3 actions; readers ignore it"),
-        ("commit.unknown-field", 4, "txn.x is no field that the protocol names; readers ignore it"),
+        ("commit.unknown-field", 2, "add.x is not defined by the protocol in 3 actions; readers ignore it"),
+        ("commit.unknown-field", 4, "txn.x is not defined by the protocol; readers ignore it"),
     ] == told(found)
 
 

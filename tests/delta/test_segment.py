@@ -163,7 +163,7 @@ def test_a_gap_is_an_error_that_names_the_missing_commit() -> None:
         choose_segment(listing("0-16", "18-20", "10.checkpoint.parquet"))
 
     assert "log.gap" == raised.value.code
-    assert "version 20 can't be rebuilt: commit 17 is missing" == raised.value.message
+    assert "version 20 cannot be rebuilt: commit 17 is missing" == raised.value.message
     assert "00000000000000000017.json" == raised.value.facts["needed"]
     assert "0-16" == raised.value.facts["readable versions"]
 

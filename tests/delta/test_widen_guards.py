@@ -90,7 +90,7 @@ def test_the_refusal_names_the_column_the_types_and_the_way_out() -> None:
         FIELDS, ("ID", "bigint"), configuration=ENABLED | {"delta.constraints.Positive": "id   > 0"}
     ).all_refusals
 
-    assert "id can't become long: the CHECK constraint Positive refers to it, id > 0" == refusal.message
+    assert "id cannot become long: the CHECK constraint Positive refers to it, id > 0" == refusal.message
     assert "ALTER TABLE … DROP CONSTRAINT Positive, widen, add it again" == refusal.way_out
 
 
@@ -314,9 +314,9 @@ def test_a_field_with_the_name_of_a_partition_column_is_none() -> None:
 @pytest.mark.parametrize(
     ("count", "shown"),
     [
-        (9, "9 partition values can't be read as that: x0, x1, x2, …"),
-        (3, "3 partition values can't be read as that: x0, x1, x2"),
-        (1, "1 partition value can't be read as that: x0"),
+        (9, "9 partition values cannot be read as that: x0, x1, x2, …"),
+        (3, "3 partition values cannot be read as that: x0, x1, x2"),
+        (1, "1 partition value cannot be read as that: x0"),
     ],
 )
 def test_wrong_values_are_counted_and_few_shown(count: int, shown: str) -> None:
@@ -327,7 +327,7 @@ def test_wrong_values_are_counted_and_few_shown(count: int, shown: str) -> None:
         partition_values=lambda _: [f"x{number}" for number in range(count)],
     ).all_refusals
 
-    assert f"p can't become long: {shown}" == refusal.message
+    assert f"p cannot become long: {shown}" == refusal.message
 
 
 @pytest.mark.parametrize(
@@ -393,7 +393,7 @@ def test_a_change_that_is_not_allowed_names_those_that_are(from_type: str, to_ty
     (refusal,) = planned([field("a", from_type)], ("a", to_type)).all_refusals
 
     assert ("widen.not-allowed", way_out) == (refusal.code, refusal.way_out)
-    assert refusal.message.startswith(f"a can't become {to_type}: ")
+    assert refusal.message.startswith(f"a cannot become {to_type}: ")
 
 
 def test_a_broken_history_is_not_continued() -> None:

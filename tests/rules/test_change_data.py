@@ -40,6 +40,6 @@ def test_copied_rows_without_change_data_are_told(operation: str, metrics: Any, 
 
     found = list(change_data_is_missing(a_commit(others=[info], adds=file, removes=file, before=config, after=config)))
 
-    assert [f"version 3 copies {words} into new files and has no change data"] * (words is not None) == [
+    assert [f"version 3 copies {words} into new files but has no change data"] * (words is not None) == [
         finding.message for finding in found
     ]

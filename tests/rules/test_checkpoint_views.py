@@ -158,7 +158,7 @@ def test_what_a_domain_is_not_is_said() -> None:
 
     assert [
         ["the checkpoint of version 2 lacks the domain a"],
-        ["the checkpoint of version 2 holds another configuration of the domain a"],
+        ["the checkpoint of version 2 has a different configuration of the domain a than the commits"],
     ] == [[finding.message for finding in found_in(view)] for view in views]
 
 
@@ -256,7 +256,7 @@ def test_sidecars_hold_files_alone() -> None:
     inside = txn("a", 7, file=SIDECAR)
 
     assert [("non-file-action", "txn", "add and remove only")] == told(opened(about(), inside, inside, config=V2))
-    assert ["a sidecar of the checkpoint of version 2 holds 2 txn actions"] == [
+    assert ["a sidecar of the checkpoint of version 2 has 2 txn actions"] == [
         finding.message for finding in found_in(opened(about(), inside, inside, config=V2))
     ]
 

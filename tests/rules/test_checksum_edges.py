@@ -219,7 +219,7 @@ def test_all_files_are_the_live_ones_by_path_and_vector() -> None:
     assert [("crc.all-files", "[1]", "2 files")] == told({"allFiles": [1]}, files)
     for vector in (None, VECTOR | {"storageType": "x"}, VECTOR | {"offset": 1}):
         other = [rows[0], rows[1] | {"deletionVector": vector}]
-        assert [("crc.all-files", "not there", "live"), ("crc.all-files", "there", "not live")] == told(
+        assert [("crc.all-files", "missing", "live"), ("crc.all-files", "there", "not live")] == told(
             {"allFiles": other}, files
         )
 

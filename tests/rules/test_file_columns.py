@@ -206,7 +206,7 @@ def test_a_column_nobody_knows_is_counted_by_its_fullest_statistic() -> None:
     both = '{"numRecords":1,"minValues":{"x":1},"nullCount":{"x":0}}'
     fewer = '{"numRecords":1,"minValues":{"x":1},"maxValues":{"x":1}}'
 
-    for texts, tail in (([fewer, both, both], "in 3 files"), ([both], "does not have")):
+    for texts, tail in (([fewer, both, both], "in 3 files"), ([both], "not in the schema")):
         found = findings(statistics.AREA, view_of(texts))
 
         assert [True] == [one.message.endswith(tail) for one in found]

@@ -110,8 +110,8 @@ def length_beyond_the_page() -> bytes:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (bytes_that_are_no_text, "can't be read: column name holds a value that is no string"),
-        (length_beyond_the_page, "is no Parquet file: column name can't be read"),
+        (bytes_that_are_no_text, "cannot be read: column name holds a value that is not a string"),
+        (length_beyond_the_page, "is not a Parquet file: column name can't be read"),
     ],
 )
 def test_a_column_that_cant_be_read_is_named(make: Callable[[], bytes], message: str, tmp_path: Path) -> None:

@@ -228,8 +228,8 @@ def test_other_row_ids_are_told_with_what_happened_to_the_file(tmp_path: Path) -
     (added,) = found_by("rowtracking.base-row-id-changed", change_of("add"), tmp_path / "add")
     (removed,) = found_by("rowtracking.base-row-id-changed", change_of("remove"), tmp_path / "remove")
 
-    assert f"{added.place.key} is added again with the baseRowId 25; it had 30" == added.message
-    assert f"{removed.place.key} is removed with the baseRowId 5; it had 0" == removed.message
+    assert f"{added.place.key} is added again with the baseRowId 25, but had 30" == added.message
+    assert f"{removed.place.key} is removed with the baseRowId 5, but had 0" == removed.message
 
 
 def double_encoded(version: int) -> Make:

@@ -76,7 +76,7 @@ def test_the_greatest_version_has_63_bits() -> None:
 
 
 def test_a_jump_is_told_with_the_commit_that_comes_after_it() -> None:
-    message = "is 1000001 versions after version 3: no writer has counted so far"
+    message = "is 1000001 versions after version 3, which no writer reaches by counting"
     name = commit_name(1_000_004)
 
     assert [("log.version-too-large", f"{name} {message}")] == words(

@@ -44,11 +44,11 @@ def directories(partitions: int, files: int) -> list[str]:
     [
         (MANY_FILES, 1, []),
         (MANY_FILES + 1, SMALL_BYTES, []),
-        (MANY_FILES + 1, None, ["the 1,001 files of the partitioned table have 0 B each on average"]),
+        (MANY_FILES + 1, None, ["the 1,001 files of the partitioned table have an average size of 0 B"]),
         (
             MANY_FILES + 1,
             SMALL_BYTES - 1,
-            ["the 1,001 files of the partitioned table have 976.6 KiB each on average"],
+            ["the 1,001 files of the partitioned table have an average size of 976.6 KiB"],
         ),
     ],
 )
@@ -65,7 +65,7 @@ def test_more_than_a_thousand_files_of_less_than_a_megabyte_are_too_small(
         (MANY_PARTITIONS, MANY_PARTITIONS + 1, SMALL_BYTES, []),
         (MANY_PARTITIONS + 1, MANY_PARTITIONS + 1, SMALL_BYTES, ["the table has 100,001 partitions"]),
         (MANY_PARTITIONS + 1, MANY_PARTITIONS + 1, 1, ["the table has 100,001 partitions"]),
-        (2, MANY_PARTITIONS + 1, 1, ["the 100,001 files of the partitioned table have 1 B each on average"]),
+        (2, MANY_PARTITIONS + 1, 1, ["the 100,001 files of the partitioned table have an average size of 1 B"]),
     ],
 )
 def test_more_than_a_hundred_thousand_directories_are_too_many(
@@ -87,9 +87,9 @@ def keyed(paths: Sequence[str]) -> StateView:
         (["a"], []),
         (["a", "a"], []),
         (["a", "b"], []),
-        (["a", "A"], ["the path differs from a in case alone"]),
-        (["A", "é", "a", "É"], ["the path differs from A in case alone", "the path differs from é in case alone"]),
-        (["a", "A", "a", "A"], ["the path differs from a in case alone"]),
+        (["a", "A"], ["the path differs from a only in case"]),
+        (["A", "é", "a", "É"], ["the path differs from A only in case", "the path differs from é only in case"]),
+        (["a", "A", "a", "A"], ["the path differs from a only in case"]),
     ],
 )
 def test_paths_that_differ_in_case_alone_are_told_once(paths: Sequence[str], expected: list[str]) -> None:

@@ -276,7 +276,7 @@ def test_a_protocol_that_gives_something_up_is_told_with_it(
     storage = open_storage(str(table.write(tmp_path / "t")))
     found = validate_table(storage, EmbeddedEngine(), select=["protocol.downgrade"], now_ms=NOW_MS).findings
 
-    text = "version {} gives up {}, and older versions that may need it can still be read"
+    text = "version {} drops {}, but older versions that may need it can still be read"
     assert ([(expected[0], text.format(version, expected[1]), 2)] if expected else []) == [
         (finding.severity.value, finding.message, finding.place.line) for finding in found
     ]
@@ -293,13 +293,13 @@ def test_a_protocol_that_gives_something_up_is_told_with_it(
         (
             protocol(1, 7, writerFeatures=["new", "new"]),
             [
-                "writerFeatures has new and new: one feature, listed more than once",
+                "writerFeatures has new and new, one feature listed more than once",
                 "writerFeatures has the unknown feature new",
             ],
         ),
         (
             protocol(3, 7, readerFeatures=[], writerFeatures=["columnMapping"]),
-            ["readers must know columnMapping, and reader version 3 doesn't tell them"],
+            ["columnMapping is a reader feature, but reader version 3 does not require it"],
         ),
     ],
 )
@@ -333,8 +333,8 @@ def test_old_engines_may_write_and_may_not_vacuum(
 @pytest.mark.parametrize(
     ("features", "told"),
     [
-        (("columnMapping",), "columnMapping, and no visible version uses it"),
-        (("columnMapping", "deletionVectors"), "columnMapping, deletionVectors, and no visible version uses them"),
+        (("columnMapping",), "columnMapping, but no visible version uses it"),
+        (("columnMapping", "deletionVectors"), "columnMapping, deletionVectors, but no visible version uses them"),
     ],
 )
 def test_features_that_nothing_uses_are_told_together(features: tuple[str, ...], told: str, tmp_path: Path) -> None:

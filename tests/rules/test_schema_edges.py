@@ -104,7 +104,7 @@ def test_all_that_is_void_is_told_of_the_struct_or_of_the_table(tmp_path: Path) 
         "schema.void-in-complex", lambda: with_columns(column("s", struct(column("a", "void")))), tmp_path / "struct"
     )
 
-    said = "every column of {} is void, so that nothing can be written"
+    said = "every column of {} is void, so nothing can be written"
     assert [said.format("the table")] == [finding.message for finding in of_table]
     assert [said.format("the struct s")] == [finding.message for finding in of_struct]
 
@@ -158,37 +158,37 @@ def test_a_walk_ends_where_types_are_too_deep() -> None:
         (
             ARRAY_OF_MAPS,
             change("decimal(6,2)", "decimal(10,4)", "element.key"),
-            "has the fieldPath element.key, which leads to a string",
+            "has the fieldPath element.key, which points to a string",
             "element.value",
         ),
         (
             ARRAY_OF_MAPS,
             change("decimal(6,2)", "decimal(10,4)"),
-            "has no fieldPath, and the column is no primitive one",
+            "has no fieldPath, but the column is not primitive",
             "element.value",
         ),
         (
             ARRAY_OF_MAPS,
             change("decimal(6,2)", "decimal(10,4)", "element"),
-            "has the fieldPath element, which does not lead to a primitive type",
+            "has the fieldPath element, which does not point to a primitive type",
             "element.value",
         ),
         (
             ARRAY_OF_MAPS,
             change("decimal(6,2)", "decimal(8,3)", "element.key"),
-            "has the fieldPath element.key, which leads to a string",
+            "has the fieldPath element.key, which points to a string",
             None,
         ),
         (
             map_of("long", array_of("long")),
             change("integer", "long", "value"),
-            "has the fieldPath value, which does not lead to a primitive type",
+            "has the fieldPath value, which does not point to a primitive type",
             None,
         ),
         (
             "long",
             change("integer", "long", "element"),
-            "has the fieldPath element, which leads to nothing in that column",
+            "has the fieldPath element, which does not exist in that column",
             "no fieldPath",
         ),
     ],

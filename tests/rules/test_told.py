@@ -52,7 +52,7 @@ def with_sidecars(count: int) -> TableBuilder:
 
 @told(
     "commit.checkpoint-only-action",
-    message="the commit holds sidecar, an action for checkpoints alone; readers ignore it",
+    message="the commit has sidecar, an action allowed only in checkpoints; readers ignore it",
 )
 def commit_with_a_sidecar() -> TableBuilder:
     return with_sidecars(1)
@@ -60,7 +60,7 @@ def commit_with_a_sidecar() -> TableBuilder:
 
 @told(
     "commit.checkpoint-only-action",
-    message="the commit holds sidecar (2 times), an action for checkpoints alone; readers ignore it",
+    message="the commit has sidecar (2 times), an action allowed only in checkpoints; readers ignore it",
 )
 def commit_with_two_sidecars() -> TableBuilder:
     return with_sidecars(2)
@@ -68,7 +68,7 @@ def commit_with_two_sidecars() -> TableBuilder:
 
 @told(
     "commit.unknown-field",
-    message="add.rowGroups is no field that the protocol names; readers ignore it",
+    message="add.rowGroups is not defined by the protocol; readers ignore it",
 )
 def one_add_with_a_strange_field() -> TableBuilder:
     table = TableBuilder()
@@ -78,7 +78,7 @@ def one_add_with_a_strange_field() -> TableBuilder:
 
 @told(
     "commit.unknown-field",
-    message="add.rowGroups is no field that the protocol names in 2 actions; readers ignore it",
+    message="add.rowGroups is not defined by the protocol in 2 actions; readers ignore it",
 )
 def two_adds_with_a_strange_field() -> TableBuilder:
     table = TableBuilder().derive(checkpoint=False)
@@ -121,12 +121,12 @@ def unpublished(*versions: int) -> TableBuilder:
     return table
 
 
-@told("catalog.publish-order", message="version 2 is not published, though version 3 is")
+@told("catalog.publish-order", message="version 2 is not published, although version 3 is")
 def one_version_is_not_published() -> TableBuilder:
     return unpublished(2)
 
 
-@told("catalog.publish-order", message="versions 1 to 2 are not published, though version 3 is")
+@told("catalog.publish-order", message="versions 1 to 2 are not published, although version 3 is")
 def two_versions_are_not_published() -> TableBuilder:
     return unpublished(1, 2)
 
@@ -135,7 +135,7 @@ def two_versions_are_not_published() -> TableBuilder:
 
 told(
     "clustering.bad-config",
-    message="the clustering column id is named as users see it; files know it by its physical name",
+    message="the clustering column id has its logical name, but files use its physical name",
     expected="the physical name of the column",
 )(clustering.logical_name_under_mapping)
 
@@ -166,7 +166,7 @@ def compaction_without_an_add_and_the_transaction() -> TableBuilder:
 
 @told(
     "compaction.missing-remove",
-    message="1 remove of the commits is not in the compaction",
+    message="the compaction lacks 1 remove of the commits",
 )
 def compaction_without_one_remove() -> TableBuilder:
     return compactions.compact(compactions.healthy(), 1, 4, compactions.without("remove"))
@@ -174,7 +174,7 @@ def compaction_without_one_remove() -> TableBuilder:
 
 @told(
     "compaction.missing-remove",
-    message="2 removes of the commits are not in the compaction",
+    message="the compaction lacks 2 removes of the commits",
 )
 def compaction_without_two_removes() -> TableBuilder:
     def edit(actions: compactions.Actions) -> None:
@@ -206,8 +206,8 @@ def vector_at_the_offset_of_the_version() -> TableBuilder:
     return vectors.change(offset=0)
 
 
-told("dv.bad-z85", message="the inline deletion vector is no z85 text")(vectors.inline_text_with_a_blank)
-told("dv.bad-z85", message="the name of the deletion vector's file is no UUID in z85")(
+told("dv.bad-z85", message="the inline deletion vector is not z85 text")(vectors.inline_text_with_a_blank)
+told("dv.bad-z85", message="the name of the deletion vector's file is not a UUID in z85")(
     vectors.name_of_nineteen_characters
 )
 
@@ -267,7 +267,7 @@ def invariant_that_is_json_of_another_kind() -> TableBuilder:
 
 @told(
     "action.datachange-mixed",
-    message="1 of 3 file actions have dataChange=true, the others false",
+    message="1 of 3 file actions have dataChange=true, the others have dataChange=false",
     seen="1 of 3",
 )
 def one_of_three_actions_changes_data() -> TableBuilder:
@@ -286,24 +286,24 @@ def made_at(time: int) -> TableBuilder:
 ADDED = "p=b/part-00004-c000.snappy.parquet"
 
 
-@told("action.bad-modification-time", message=f"{ADDED} has modificationTime 0, which is no time")
+@told("action.bad-modification-time", message=f"{ADDED} has the invalid modificationTime 0")
 def file_made_at_no_time() -> TableBuilder:
     return made_at(0)
 
 
-@told("action.bad-modification-time", message=f"{ADDED} was made at 1970-01-01T00:00:00.001Z")
+@told("action.bad-modification-time", message=f"{ADDED} has modificationTime 1970-01-01T00:00:00.001Z")
 def file_made_at_the_first_millisecond() -> TableBuilder:
     return made_at(1)
 
 
-@told("action.bad-modification-time", message=f"{ADDED} was made at 1970-01-02T03:46:39.999Z")
+@told("action.bad-modification-time", message=f"{ADDED} has modificationTime 1970-01-02T03:46:39.999Z")
 def file_made_too_long_ago_in_seconds_too() -> TableBuilder:
     return made_at(OLDEST_MS // 1000 - 1)
 
 
 @told(
     "action.bad-modification-time",
-    message=f"{ADDED} was made at 1970-01-02T03:46:40.000Z; in seconds it would be 1973-03-03T09:46:40.000Z",
+    message=f"{ADDED} has modificationTime 1970-01-02T03:46:40.000Z; read as seconds it would be 1973-03-03T09:46:40.000Z",
 )
 def file_made_at_the_oldest_time_in_seconds() -> TableBuilder:
     return made_at(OLDEST_MS // 1000)
@@ -359,17 +359,17 @@ def without(*versions: int) -> TableBuilder:
     return table
 
 
-@told("log.gap", message="commit 2 is missing: version 3 can't be rebuilt", seen="commits 0-1, 3", expected="2")
+@told("log.gap", message="commit 2 is missing, so version 3 cannot be rebuilt", seen="commits 0-1, 3", expected="2")
 def one_commit_is_missing() -> TableBuilder:
     return without(2)
 
 
-@told("log.gap", message="commits 1 to 2 are missing: version 3 can't be rebuilt", expected="1-2")
+@told("log.gap", message="commits 1 to 2 are missing, so version 3 cannot be rebuilt", expected="1-2")
 def two_commits_are_missing() -> TableBuilder:
     return without(1, 2)
 
 
-ALONE = "the checkpoint of version {0} has no commit {0} beside it"
+ALONE = "the checkpoint of version {0} has no commit {0}"
 
 
 @told("log.checkpoint-commit-missing", message=ALONE.format(2))
@@ -381,7 +381,7 @@ def checkpoint_without_its_commit_below_another() -> TableBuilder:
 
 @told(
     "log.checkpoint-commit-missing",
-    message=f"{ALONE.format(3)}; Delta-Spark can't open the table until there is a newer commit",
+    message=f"{ALONE.format(3)}; Delta-Spark cannot open the table until there is a newer commit",
 )
 def newest_checkpoint_without_its_commit() -> TableBuilder:
     table = TableBuilder().derive(checksums=False)
@@ -397,7 +397,7 @@ def old_table(checkpoint: int) -> TableBuilder:
     return table
 
 
-REPLACED = "older than the log's retention, and the checkpoint of version {} replaces them"
+REPLACED = "older than the log retention, and the checkpoint of version {} replaces them"
 
 
 @told("log.cleanup-overdue", message=f"commit 0 is {REPLACED.format(1)}")
@@ -417,7 +417,7 @@ def as_old_as_before(*versions: int) -> TableBuilder:
     return table
 
 
-LATER = "not newer than the one before, version 1 the first: time travel adjusts their times"
+LATER = "not newer than the previous one, first at version 1; time travel adjusts their times"
 
 
 @told("log.mtime-order", message=f"1 commit file is {LATER}")
@@ -433,40 +433,47 @@ def two_commit_files_are_as_old_as_the_one_before() -> TableBuilder:
 # -- column mapping --------------------------------------------------------------------------------------------------
 
 
-@told("mapping.stray-annotations", message="the field id carries column mapping, which is off", seen="1")
+@told(
+    "mapping.stray-annotations",
+    message="the field id has an id or a physical name although column mapping is off",
+    seen="1",
+)
 def one_field_with_an_id() -> TableBuilder:
     return TableBuilder(schema=struct(mapping.mapped("id", "long", 1), *DEFAULT_SCHEMA["fields"][1:]))
 
 
 told(
     "mapping.stray-annotations",
-    message="3 fields carry column mapping, which is off; the first is id",
+    message="3 fields have ids or physical names although column mapping is off; the first is id",
     seen="3",
 )(mapping.ids_without_a_mode)
 
 told(
     "mapping.compat-physical-name",
-    message="the physical name of the field extra is not made of its id",
+    message="the physical name of the field extra is not derived from its id",
     seen="extra",
     expected="col-4",
 )(mapping.physical_name_that_is_not_made_of_the_id)
 
 told(
     "mapping.stats-key-logical",
-    message="the statistics of name are kept under its logical name",
+    message="the statistics of name have its logical name instead of the physical one",
     seen="name",
     expected="col-2",
 )(mapping.statistics_under_the_logical_name)
 
 told(
     "mapping.stats-key-logical",
-    message="the statistics of s.a are kept under its logical name",
+    message="the statistics of s.a have its logical name instead of the physical one",
     seen="col-4.a",
     expected="col-5",
 )(mapping.statistics_of_a_nested_field_under_the_logical_name)
 
 
-@told("mapping.stats-key-logical", message="the statistics of name are kept under its logical name in 2 files")
+@told(
+    "mapping.stats-key-logical",
+    message="the statistics of name have its logical name instead of the physical one in 2 files",
+)
 def statistics_of_two_files_under_the_logical_name() -> TableBuilder:
     table = mapping.MappedTable()
     for number in (0, 1):

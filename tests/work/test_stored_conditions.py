@@ -193,7 +193,7 @@ UNCHECKED = (
     ("s rlike '(?i)a'", "the regular expression '(?i)a' is in it, with (?i)"),
     ("s rlike 'a\\\\b'", "the regular expression 'a\\b' is in it, with \\b"),
     ("round(d) > 1", "round takes a value of type double, or digits before the point"),
-    ("nowhere > 1", "nowhere is no column, or may be several"),
+    ("nowhere > 1", "nowhere is not a column, or may be several"),
     ("\"s\" = 'a'", '"s" is a string in Spark and a column elsewhere'),
     ("exists(ar, v -> v > 1)", "EXISTS is in it"),
     ("i", "a value of type integer stands for a condition"),
@@ -212,7 +212,7 @@ def test_names_that_collide_are_unchecked_and_odd_ones_are_not() -> None:
         {"Id": "integer", "id": "integer", 'select "x"; --': "integer", "c1": "integer", "c0": "integer"}
     )
 
-    assert Unchecked("ID is no column, or may be several") == compile_condition("ID + 1 > 1", schema)
+    assert Unchecked("ID is not a column, or may be several") == compile_condition("ID + 1 > 1", schema)
     found = condition('`select "x"; --` + c1 > c0 + 1', schema)
     batch = batch_of([{'select "x"; --': 1, "c1": 2, "c0": 1}, {'select "x"; --': 1, "c1": 0, "c0": 1}], schema)
     assert [False, True] == found.violations(batch).to_pylist()

@@ -276,7 +276,7 @@ def _is_number(value: object) -> bool:
 
 def _are_one_moment(one: str, other: str) -> bool:
     """True for times less than a second apart, for a date and its midnight, and where zones may explain what differs:
-    writers cut and round what their types can't hold.
+    writers cut and round what their types cannot hold.
     """
     ours, theirs = parse_moment(one), parse_moment(other)
     if ours is None or theirs is None:

@@ -15,7 +15,7 @@ class Hint(NamedTuple):
 
 
 class BadHint(NamedTuple):
-    """A hint that can't be believed, and the rule it breaks. Costs a listing from the start, never an error."""
+    """A hint that cannot be believed, and the rule it breaks. Costs a listing from the start, never an error."""
 
     rule: str
 
@@ -44,7 +44,7 @@ def parse_hint(data: bytes) -> dict[str, Any] | str:  # Any: JSON values
         return f"it names the key {fault} twice"
     except ValueError:
         return "it is not one JSON value"
-    return value if isinstance(value, dict) else "it is no object"
+    return value if isinstance(value, dict) else "it is not an object"
 
 
 def read_hint(data: bytes) -> Hint | BadHint:

@@ -58,7 +58,7 @@ def partition_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct t
 def parse_partition_values(
     maps: Any, config: TableConfiguration, kind: Any
 ) -> Any:  # Any: Arrow arrays and a struct type
-    """The `partitionValues` of adds, typed; a text that is no value of its type is null."""
+    """The `partitionValues` of adds, typed; a text that is not a value of its type is null."""
     import pyarrow as pa
 
     columns = []
@@ -114,7 +114,7 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
 # -- statistics -------------------------------------------------------------------------------------------------------
 
 
-def stats_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None where the schema can't be read
+def stats_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None where the schema cannot be read
     """The type of `stats_parsed`: the columns that the table keeps statistics of, by physical name. Columns nested too
     deeply for Parquet are left out.
     """
@@ -189,7 +189,7 @@ def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
 def parse_statistics(
     texts: Any, config: TableConfiguration, kind: Any
 ) -> Any:  # Any: a string array; a struct type; an array
-    """The statistics of adds as a struct; null where the text is none, or can't be read."""
+    """The statistics of adds as a struct; null where the text is none, or cannot be read."""
     return _Collected(parse_stats(texts, config), texts).struct(kind)
 
 

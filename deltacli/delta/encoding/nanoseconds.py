@@ -11,7 +11,7 @@ _FIRST = -(1 << 63) + 1_000
 
 
 def to_microseconds(numbers: Any) -> Any:  # Any: Arrow arrays of int64
-    """Return nanoseconds as the microseconds they lie in, also before 1970, where a cast would return the next one."""
+    """Return nanoseconds as the microseconds they are in, also before 1970, where a cast would return the next one."""
     import pyarrow as pa
 
     least = pc.min_max(numbers).as_py()["min"]

@@ -15,7 +15,7 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def has_bytes(text: str) -> bool:
-    """False for a text with half a surrogate pair: UTF-8, and so Arrow, can't hold it."""
+    """False for a text with half a surrogate pair: UTF-8, and so Arrow, cannot hold it."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -91,7 +91,7 @@ def _offset_seconds(zone: str | None) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Days since the epoch in the calendar that goes on for ever; None where the month has no such day."""
+    """Days since the epoch in the calendar that goes on forever; None where the month has no such day."""
     if not 1 <= month <= 12:
         return None
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

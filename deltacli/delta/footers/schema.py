@@ -38,7 +38,7 @@ class FileLeaf(NamedTuple):
 
 
 class FileNode(NamedTuple):
-    """A group or a column as it stands in the footer. `is_annotated`: as a list or a map. Columns have no children."""
+    """A group or a column as it is in the footer. `is_annotated`: as a list or a map. Columns have no children."""
 
     name: str
     is_repeated: bool

@@ -230,7 +230,7 @@ class Learner(PartReader):
             self._skip(inner, depth + 1)
 
     def _literal(self) -> None:
-        """Everything up to here that was not written down stands in the shape as it is."""
+        """Everything up to here that was not written down is in the shape as it is."""
         self._text += re.escape(self.reader.data[self._written : self.reader.position])
         self._written = self.reader.position
 

@@ -303,7 +303,7 @@ def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
 
 
 def _parameter(value: object) -> object:
-    """A parameter of an operation as the reference implementation writes it: what is no scalar as a text of JSON."""
+    """A parameter of an operation as the reference implementation writes it: what is not a scalar as a text of JSON."""
     return value if value is None or isinstance(value, str | bool | int) else _json(value).decode()
 
 

@@ -151,7 +151,7 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
 
 
 def kinds_of(line: bytes) -> Collection[str] | None:
-    """Return the kinds of action that one line holds, none for a blank one; None for what is no object of JSON."""
+    """Return the kinds of action that one line holds, none for a blank one; None for what is not an object of JSON."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:

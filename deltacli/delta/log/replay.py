@@ -138,7 +138,7 @@ class TouchedFiles:
         encoded = [key.encode("utf-8", "surrogateescape") for key in seen]
         mark = _VECTOR_MARK.encode()
         paths = {key.partition(mark)[0] for key in encoded}
-        # Canonicalising never changes a file name, so rows whose last bytes match no touched name can't be touched.
+        # Canonicalising never changes a file name, so rows whose last bytes match no touched name cannot be touched.
         # As many bytes as
         # the shortest touched name has, up to 64, tell names apart that end alike.
         self._tail = min([64, *(len(path.rpartition(b"/")[2]) for path in paths)])

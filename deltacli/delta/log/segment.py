@@ -67,7 +67,7 @@ class LogListing:
     checkpoints: tuple[CheckpointInstance, ...]
     start_version: int = 0
     problems: tuple[tuple[int, str], ...] = field(default=())
-    """(version, rule id) of checkpoints that can't be used."""
+    "(version, rule id) of checkpoints that cannot be used."
     checksums: tuple[int, ...] = ()
     """The versions that have a checksum file, ascending."""
 
@@ -209,15 +209,15 @@ def _absent(listing: LogListing, version: int) -> VersionAbsent:
     if not 0 <= version <= listing.newest_version:
         message = f"version {version} does not exist: the newest is {listing.newest_version}"
     else:
-        message = f"version {version} can't be rebuilt any more: its log files are gone"
+        message = f"version {version} cannot be rebuilt any more: its log files are gone"
     return VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
 
 
 def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
     first = min(listing.commits)
     return LogIncomplete(
-        f"version {wanted} can't be rebuilt: the log starts at commit {first}, "
-        "and no complete checkpoint covers what was before",
+        f"version {wanted} cannot be rebuilt: the log starts at commit {first}, and no complete checkpoint covers "
+        "what was before",
         code="log.start-missing",
         facts={
             "found": f"commits {format_ranges(listing.commits)}",
@@ -231,7 +231,7 @@ def _start_missing(listing: LogListing, wanted: int) -> LogIncomplete:
 
 def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
     return LogIncomplete(
-        f"version {wanted} can't be rebuilt: commit {missing} is missing",
+        f"version {wanted} cannot be rebuilt: commit {missing} is missing",
         facts={
             "found": f"commits {format_ranges(listing.commits)}"
             + (f", checkpoints {format_ranges(c.version for c in listing.checkpoints)}" if listing.checkpoints else ""),

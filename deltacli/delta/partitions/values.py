@@ -139,7 +139,7 @@ def _texts(texts: Sequence[str]) -> Any:
 
 def _unparsable(actions: Any, field: Any, texts: Any, row: int) -> DataUnreadable:
     return DataUnreadable(
-        f"a value of partition column {field.name} is no {field.type}: {texts[row].as_py()[:80]}",
+        f"a value of partition column {field.name} is not a {field.type}: {texts[row].as_py()[:80]}",
         code="partition.unparsable",
         facts={"file": actions.column("path")[row].as_py(), "value": texts[row].as_py()[:200]},
         hint="deltacli validate {table} --select 'partition.*'",

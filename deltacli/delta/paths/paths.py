@@ -30,7 +30,7 @@ _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 
 
 def decode(path: str) -> str:
-    """Percent-decode exactly once; `+` stays `+`, a malformed escape stays as it is, bytes that are no UTF-8 are
+    """Percent-decode exactly once; `+` stays `+`, a malformed escape stays as it is, bytes that are not UTF-8 are
     escaped as surrogates.
     """
     if "%" not in path:

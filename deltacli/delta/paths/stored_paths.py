@@ -23,9 +23,9 @@ _HIDDEN = re.compile(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
 
 
 class Located(NamedTuple):
-    """Where paths of the log point. `keys`: path relative to the table, decoded, as bytes; null where it lies outside,
-    or where other rules object to it (empty, leaving the table by `..`, inside the log). `outside`: rows of absolute
-    paths that lie elsewhere.
+    """Where paths of the log point. `keys`: path relative to the table, decoded, as bytes; null where it is outside, or
+    where other rules object to it (empty, leaving the table by `..`, inside the log). `outside`: rows of absolute paths
+    that are elsewhere.
     """
 
     keys: pyarrow.Array

@@ -85,7 +85,7 @@ class ColumnFinder:
         return column
 
     def require_comparable(self, column: Column, position: int) -> None:
-        """Raise UsageError for a column whose values can't be compared here."""
+        """Raise UsageError for a column whose values cannot be compared here."""
         if column.path in self._collated:
             reason = f"{column.name} has a collation; only IS [NOT] NULL can be asked of it"
             raise refuse(self._text, position, reason)

@@ -41,7 +41,7 @@ class Limit(Protocol):
 
     @property
     def member(self) -> Any:  # Any: an Arrow scalar
-        """The limit as a value of the column; None where the column can't hold it, or knows more than one spelling."""
+        """The limit as a value of the column; None where the column cannot hold it, or knows more than one spelling."""
 
     def compare(self, order: Order, values: Any) -> Any:  # Any: Arrow arrays
         """Which values are less, less or equal, or equal; null where the value is."""
@@ -51,7 +51,7 @@ class Limit(Protocol):
 
 
 def limit_of(column: Column, literal: Literal) -> Limit:
-    """A literal as a limit of a column's values. Raises NoValueError where they can't be compared."""
+    """A literal as a limit of a column's values. Raises NoValueError where they cannot be compared."""
     kind = column.kind
     if literal.kind is Kind.TEXT and kind is not Kind.TEXT:
         if kind is Kind.BINARY:
@@ -70,7 +70,7 @@ def limit_of(column: Column, literal: Literal) -> Limit:
     if kind is literal.kind and kind in (Kind.TEXT, Kind.BINARY):
         return BytesLimit(literal.value, is_text=kind is Kind.TEXT)
     hint = "; write it as a string: '…'" if kind is Kind.TEXT else ""
-    raise NoValueError(f"{column.name} is of type {column.type_name} and can't be compared with {literal.shown}{hint}")
+    raise NoValueError(f"{column.name} is of type {column.type_name} and cannot be compared with {literal.shown}{hint}")
 
 
 def _scaled(number: Fraction | float, factor: int) -> Fraction | float:

@@ -53,7 +53,7 @@ class Literal(NamedTuple):
 
 
 class NoValueError(ValueError):
-    """A text that is no value of a type; the message finishes a sentence."""
+    """A text that is not a value of a type; the message finishes a sentence."""
 
 
 def literal_of(text: str, node: Node) -> Literal | None:
@@ -103,7 +103,7 @@ def _signed(text: str, node: Node) -> Literal | None:
 def _hexadecimal(node: Node) -> Literal:
     digits = node.parts[0].value
     if not re.fullmatch("[0-9a-fA-F]*", digits):
-        raise NoValueError(f"X'{digits}' is no hexadecimal number")
+        raise NoValueError(f"X'{digits}' is not a hexadecimal number")
     return Literal(Kind.BINARY, bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"), node)
 
 
@@ -116,7 +116,7 @@ def _number(text: str) -> Fraction | float:
     if name in ("float", "double"):
         return _floating(exact_number(bare), name, text)
     if name in WHOLE_BITS and not bare.isdigit():
-        raise NoValueError(f"{text} is no {name}")
+        raise NoValueError(f"{text} is not a {name}")
     return exact_number(bare)
 
 
@@ -124,7 +124,7 @@ def exact_number(text: str) -> Fraction:
     """A number without a suffix. Raises NoValueError."""
     match = _EXACT.fullmatch(text)
     if match is None:
-        raise NoValueError(f"{_cut(text)} is no number")
+        raise NoValueError(f"{_cut(text)} is not a number")
     if len(text) > _MAX_DIGITS or abs(int(match[1] or 0)) > _MAX_DIGITS:
         raise NoValueError(f"{_cut(text)} has too many digits")
     return Fraction(text)
@@ -172,7 +172,7 @@ def from_text(text: str, type_name: str, node: Node) -> Literal:
         case "date":
             days = parse_date(bare)
             if days is None:
-                raise NoValueError(f"'{_cut(text)}' is no date (yyyy-mm-dd)")
+                raise NoValueError(f"'{_cut(text)}' is not a date (yyyy-mm-dd)")
             return Literal(Kind.DATE, days, node)
         case "timestamp" | "timestamp_ntz":
             return _moment(bare, type_name, node)
@@ -180,7 +180,7 @@ def from_text(text: str, type_name: str, node: Node) -> Literal:
             return Literal(Kind.DECIMAL, _floating_text(bare, type_name), node)
     if type_name in WHOLE_BITS:
         if not re.fullmatch(r"[+-]?[0-9]{1,400}", bare):
-            raise NoValueError(f"'{_cut(text)}' is no integer")
+            raise NoValueError(f"'{_cut(text)}' is not an integer")
         return Literal(Kind.DECIMAL, Fraction(int(bare)), node)
     return Literal(Kind.DECIMAL, exact_number(bare), node)
 
@@ -194,7 +194,7 @@ def _boolean(text: str) -> bool:
 def _moment(text: str, type_name: str, node: Node) -> Literal:
     moment = parse_moment(text)
     if moment is None:
-        raise NoValueError(f"'{_cut(text)}' is no timestamp (yyyy-mm-dd hh:mm:ss)")
+        raise NoValueError(f"'{_cut(text)}' is not a timestamp (yyyy-mm-dd hh:mm:ss)")
     if moment.has_zone and names_a_place(text):
         raise NoValueError(f"'{_cut(text)}' names a time zone; write its offset, as in +02:00")
     if moment.has_zone and type_name == "timestamp_ntz":
@@ -210,7 +210,7 @@ def names_a_place(text: str) -> bool:
 
 def _floating_text(text: str, type_name: str) -> Fraction | float:
     if text == "" or spelling_of(type_name, text) is Spelling.UNPARSABLE:
-        raise NoValueError(f"'{_cut(text)}' is no number")
+        raise NoValueError(f"'{_cut(text)}' is not a number")
     bare = text.rstrip("fFdD") if text[-1:] in "fFdD" and text[-2:-1].isdigit() else text
     if bare.lower().lstrip("+-") in ("nan", "inf", "infinity"):
         return float(bare)
@@ -260,7 +260,7 @@ def _converted(inner: Literal, type_name: str, node: Node) -> Literal:
         return inner._replace(node=node)
     if inner.kind in (Kind.DATE, Kind.TIMESTAMP, Kind.NTZ) and type_name in ("date", "timestamp", "timestamp_ntz"):
         return _other_time(inner, type_name, node)
-    raise NoValueError(f"{inner.shown} can't be cast to {type_name} here")
+    raise NoValueError(f"{inner.shown} cannot be cast to {type_name} here")
 
 
 def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
@@ -269,7 +269,7 @@ def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
     if type_name in ("float", "double"):
         return Literal(Kind.DECIMAL, _floating(number, type_name, "the number"), node)
     if isinstance(number, float):
-        raise NoValueError(f"{number} is no {type_name}")
+        raise NoValueError(f"{number} is not a {type_name}")
     if type_name in WHOLE_BITS:
         limit = 1 << (WHOLE_BITS[type_name] - 1)
         whole = math.trunc(number)

@@ -284,7 +284,7 @@ class _Binder:
         if isinstance(left, Column) and isinstance(right, Column):
             if _group(left.kind) != _group(right.kind):
                 reason = f"{left.name} is of type {left.type_name} and {right.name} of type {right.type_name}"
-                raise self._refuse(node, f"{reason}: they can't be compared")
+                raise self._refuse(node, f"{reason}: they cannot be compared")
             return CompareColumns(left, order, right)
         assert isinstance(left, Literal)
         assert isinstance(right, Literal)
@@ -312,7 +312,7 @@ class _Binder:
 
     def _fold(self, order: Order, left: Literal, right: Literal, node: Node) -> bool:
         if _group(left.kind) != _group(right.kind):
-            raise self._refuse(node, f"{left.shown} can't be compared with {right.shown}")
+            raise self._refuse(node, f"{left.shown} cannot be compared with {right.shown}")
         one, other = _sortable(left), _sortable(right)
         match order:
             case Order.LESS:
@@ -357,7 +357,7 @@ def _sortable(literal: Literal) -> Any:  # Any: something to compare
 
 
 def _impossible(node: Node) -> str:
-    """What can't stand in a predicate, in words."""
+    """What cannot be in a predicate, in words."""
     match node.form, node.name:
         case Form.CALL, name:
             return f"functions are not possible, and {name}(…) is one"
@@ -374,7 +374,7 @@ def _impossible(node: Node) -> str:
         case Form.VALUE, "interval":
             return "intervals are not possible"
         case Form.VALUE, name if name in ("-", "+") and len(node.parts) == 1:
-            return f"arithmetic is not possible, and {name} stands before something that is no number"
+            return f"arithmetic is not possible, and {name} stands before something that is not a number"
         case Form.VALUE, name if len(node.parts) == 2:
             return f"arithmetic is not possible, and {name} is some"
     return f"{node.name or 'this'} is not possible"

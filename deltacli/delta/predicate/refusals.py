@@ -1,4 +1,4 @@
-"""What a predicate can't say, as errors that show where."""
+"""What a predicate cannot say, as errors that show where."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOWN_TEXT = 60
 def refuse(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
     """The error for a part of a predicate that is not possible here."""
     return UsageError(
-        f"the predicate can't be used: {reason}",
+        f"the predicate cannot be used: {reason}",
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), "possible": POSSIBLE},
         hint=hint,
@@ -27,9 +27,9 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
 
 
 def refuse_value(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
-    """The error for a literal that can't be what it should be."""
+    """The error for a literal that cannot be what it should be."""
     return UsageError(
-        f"the predicate can't be used: {reason}",
+        f"the predicate cannot be used: {reason}",
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position)},
         hint=hint,
@@ -37,15 +37,15 @@ def refuse_value(text: str, position: int, reason: str, *, hint: str | None = No
 
 
 def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -> UsageError:
-    """The error for a name that is no column, with the names that are."""
+    """The error for a name that is not a column, with the names that are."""
     found = list(names)
     listed = ", ".join(name if name.isidentifier() else quoted(name) for name in found[:_SHOWN_NAMES])
     more = f" and {len(found) - _SHOWN_NAMES} more" if len(found) > _SHOWN_NAMES else ""
     return UsageError(
-        f"the predicate can't be used: {reason}",
+        f"the predicate cannot be used: {reason}",
         code=CODE,
         facts={"where": _shown(text), "at": _place(text, position), "columns": f"{listed}{more}" or "none"},
-        hint="names with blanks or dots stand in backticks: `a.b`",
+        hint="names with blanks or dots are in backticks: `a.b`",
     )
 
 

@@ -140,7 +140,7 @@ def _ends(column: Column, kind: str, arrow: Any, found: LeafStatistics) -> tuple
 
 
 def _value(column: Column, kind: str, arrow: Any, data: bytes | None, *, is_low: bool) -> Any:
-    """A bound out of its bytes, in the column's type; None for what this can't be."""
+    """A bound out of its bytes, in the column's type; None for what this cannot be."""
     import pyarrow as pa
 
     if data is None:

@@ -159,7 +159,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
         reason, way_out = (text.format(stable=stable_name(name)) for text in feature.obstacle)
         is_command = way_out.startswith("deltacli ")
         raise Refused(
-            f"the feature {name} can't be added by itself: {reason}",
+            f"the feature {name} cannot be added by itself: {reason}",
             code="features.not-alone",
             facts={} if is_command else {"way out": way_out},
             hint=way_out if is_command else None,

@@ -78,7 +78,7 @@ def pairs_of(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
-            raise _bad(f"{text!r} is no property with its value", "key=value")
+            raise _bad(f"{text!r} is not a property with its value", "key=value")
         if found.get(key, value) != value:
             raise _bad(f"{key} is given two values: {found[key]!r} and {value!r}", "one value a property")
         _require_text(key)
@@ -131,7 +131,7 @@ def _require_key(key: str, *, force: bool) -> None:
         raise Refused(
             f"no engine is known to know the property {key}" + (f"; did you mean {nearest[0]}?" if nearest else ""),
             code="properties.unknown-key",
-            facts={"to set it all the same": "--force"},
+            facts={"to set it anyway": "--force"},
             hint=f"deltacli properties {{table}} set {nearest[0]}=…" if nearest else None,
         )
 
@@ -147,7 +147,7 @@ def _require_spelling(key: str) -> None:
 def _normal(config: TableConfiguration, key: str, value: str) -> str:
     found = normal_form(key, value)
     if found is None:
-        raise _bad(f"{key} can't be {value[:200]!r}", expected_of(key))
+        raise _bad(f"{key} cannot be {value[:200]!r}", expected_of(key))
     if key == "delta.dataSkippingStatsColumns":
         _require_columns(config, key, value)
     return found
@@ -193,7 +193,7 @@ def _shown(config: TableConfiguration) -> str:
 
 def _require_text(text: str) -> None:
     if not has_bytes(text):
-        raise _bad(f"{text!r} is no text", "UTF-8")
+        raise _bad(f"{text!r} is not text", "UTF-8")
 
 
 def _bad(message: str, expected: str) -> UsageError:

@@ -116,7 +116,7 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
         why = "the files that are there were written for the other mode"
         way = "a new table"
     raise Refused(
-        f"{_MAPPING_MODE} can't go from {now} to {then}: {why}",
+        f"{_MAPPING_MODE} cannot go from {now} to {then}: {why}",
         code="properties.column-mapping",
         facts={"way out": way},
     )
@@ -200,7 +200,7 @@ def cautions_of(after: TableConfiguration, due: Mapping[str, str | None]) -> Ite
     if {json, struct} & due.keys() and is_false(after.properties, json) and is_false(after.properties, struct):
         yield "checkpoints will hold no statistics: after one no query can skip a file"
     if LOG_CLEANUP in due and is_false(after.properties, LOG_CLEANUP):
-        yield "engines no longer clean the log up: it grows for ever"
+        yield "engines no longer clean the log up: it grows forever"
     if due.get(IN_COMMIT_TIMESTAMPS) == "true":
         yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which say since when"
     if due.get("appendOnly") is not None:

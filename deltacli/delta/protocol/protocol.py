@@ -73,7 +73,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
     if unknown:
         listed = f"{'features' if len(unknown) > 1 else 'feature'} {', '.join(unknown)}"
         raise ProtocolUnsupported(
-            f"version {version} needs the reader {listed}, which deltacli can't read",
+            f"version {version} needs the reader {listed}, which deltacli cannot read",
             code="protocol.unknown-feature",
             facts={"readerFeatures": ", ".join(protocol.reader_features or ())},
             hint="deltacli history {table}",

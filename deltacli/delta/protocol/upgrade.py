@@ -53,7 +53,7 @@ def _require_legal(reader: int, writer: int) -> None:
     facts = {"protocol": f"reader {reader}, writer {writer}"}
     if not (1 <= reader <= NEWEST_READER_VERSION and 1 <= writer <= WRITER_FEATURES_VERSION):
         raise Refused(
-            f"the protocol can't be upgraded: deltacli knows readers 1 to {NEWEST_READER_VERSION} and writers 1 to "
+            f"the protocol cannot be upgraded: deltacli knows readers 1 to {NEWEST_READER_VERSION} and writers 1 to "
             f"{WRITER_FEATURES_VERSION}",
             code="protocol.version-out-of-range",
             facts=facts,
@@ -61,8 +61,8 @@ def _require_legal(reader: int, writer: int) -> None:
         )
     if reader == READER_FEATURES_VERSION and writer < WRITER_FEATURES_VERSION:
         raise Refused(
-            f"the protocol can't be upgraded: reader version {reader} needs writer version {WRITER_FEATURES_VERSION}, "
-            f"and the table has {writer}",
+            f"the protocol cannot be upgraded: reader version {reader} needs writer version "
+            f"{WRITER_FEATURES_VERSION}, and the table has {writer}",
             code="protocol.reader3-needs-writer7",
             facts=facts,
             hint="deltacli validate {table} --select 'protocol.*'",

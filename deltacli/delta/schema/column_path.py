@@ -156,10 +156,10 @@ def _names_of(text: str) -> Iterator[tuple[str, bool]]:
         match = _STEP.match(text, position)
         if match is None:
             raise UsageError(
-                f"the column {text!r} can't be used: a name is missing, or a backtick is not closed",
+                f"the column {text!r} cannot be used: a name is missing, or a backtick is not closed",
                 code=CODE,
                 facts={"at": f"character {position + 1}"},
-                hint="names with points stand in backticks, a backtick is doubled: `a.b`.c",
+                hint="names with points are in backticks, a backtick is doubled: `a.b`.c",
             )
         is_quoted = match["quoted"] is not None
         yield (match["quoted"].replace("``", "`") if is_quoted else match["plain"]), is_quoted
@@ -200,7 +200,7 @@ def _no_field(place: ColumnPlace, name: str) -> str:
 def _refused(text: str, reason: str, names: Sequence[str]) -> UsageError:
     more = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
     return UsageError(
-        f"the column {text} can't be used: {reason}",
+        f"the column {text} cannot be used: {reason}",
         code=CODE,
         facts={"possible": ", ".join(names[:_SHOWN_NAMES]) + more or "nothing: it has no parts"},
         hint="deltacli snapshot {table} --schema",

@@ -44,7 +44,7 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
 
 
 def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
-    """Return the error for a type in a file that is no form of the type in the table."""
+    """Return the error for a type in a file that is not a form of the type in the table."""
     return DataUnreadable(
         f"column {path} is {str(found)[:120]} in the file, and {str(wanted)[:120]} in the table",
         code="data.type-mismatch",
@@ -115,7 +115,7 @@ def _checked(wanted: Any, path: str) -> Convert:
             raise
         except pa.ArrowException as fault:
             raise DataUnreadable(
-                f"column {path} holds a value that is no {wanted}",
+                f"column {path} holds a value that is not a {wanted}",
                 code="data.type-mismatch",
                 facts={"column": path, "in the file": str(values.type)[:200], "reason": str(fault)[:200]},
             ) from fault

@@ -21,7 +21,7 @@ def read_exactly(text: str) -> Any:  # Any: JSON values
         return json.loads(text, parse_float=Verbatim, parse_int=Verbatim)
     except (ValueError, RecursionError) as fault:
         raise Unreadable(
-            f"the schema can't be read: {str(fault)[:200]}",
+            f"the schema cannot be read: {str(fault)[:200]}",
             code="schema.bad-json",
             hint="deltacli snapshot {table} --json",
         ) from None
@@ -36,7 +36,7 @@ def write_exactly(value: Any) -> str:  # Any: JSON values
         text = _written(value, json.JSONEncoder(ensure_ascii=False).encode)
         return text if has_bytes(text) else _written(value, json.JSONEncoder().encode)
     except RecursionError:
-        raise Unreadable("the schema can't be written: it is nested too deeply", code="schema.bad-json") from None
+        raise Unreadable("the schema cannot be written: it is nested too deeply", code="schema.bad-json") from None
 
 
 def _written(value: Any, quote: Any) -> str:  # Any: JSON values, and what writes a text

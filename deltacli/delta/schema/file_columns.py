@@ -122,7 +122,7 @@ class FileColumns:
         alike = fields.names.places_of(self._physical_name(column))
         if len(alike) > 1:
             raise DataUnreadable(
-                f"column {path} can't be told from others of the same name in the file",
+                f"column {path} cannot be told from others of the same name in the file",
                 code="data.case-mismatch",
                 facts={"column": path, "in the file": ", ".join(fields.fields[place].name for place in alike)},
             )
@@ -238,7 +238,7 @@ def _same(kind: Any, wanted: Any) -> bool:
 
 
 def absent(rows: int, present: int, field: Any, path: str) -> Any:  # Any: an Arrow field, an Arrow array
-    """A column that came after a file was written: null in all rows. Raises where it can't be, and `present` rows are
+    """A column that came after a file was written: null in all rows. Raises where it cannot be, and `present` rows are
     there to show it.
     """
     import pyarrow as pa

@@ -12,7 +12,7 @@ FIXED_TEXTS = ("char(", "varchar(")
 
 
 class Kind(StrEnum):
-    """How values compare: by their number, by their bytes, as doubles; OTHER values don't."""
+    """How values compare: by their number, by their bytes, as doubles; OTHER values do not."""
 
     WHOLE = "integer"
     DECIMAL = "decimal"

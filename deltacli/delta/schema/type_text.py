@@ -32,21 +32,21 @@ def parse_type(text: str) -> str:
     name = canonical_name(text)
     if name in _NAMES or decimal_of(name) is not None:
         return name
-    reason = "it is no type that a column can be widened to"
+    reason = "it is not a type that a column can be widened to"
     if _LOOKS_DECIMAL.match(text):
         reason = f"a decimal has 1 to {MAX_DECIMAL_PRECISION} digits, and no more of them behind the point"
     elif name in _INSTANTS:
         reason = "it is a time with a zone; a date can become timestamp_ntz"
     raise UsageError(
-        f"the type {text!r} can't be used: {reason}",
+        f"the type {text!r} cannot be used: {reason}",
         code=CODE,
         facts={"possible": POSSIBLE},
-        hint="a type with blanks stands in quotes: 'decimal(20, 2)'",
+        hint="a type with blanks is in quotes: 'decimal(20, 2)'",
     )
 
 
 def possible_targets(from_type: str) -> str:
-    """What a type can become by widening, in words; empty where it can't become anything."""
+    """What a type can become by widening, in words; empty where it cannot become anything."""
     name = canonical_name(from_type)
     found = sorted(WIDER.get(name, ()), key=_ORDER.index)
     digits = INTEGER_DIGITS.get(name)

@@ -161,7 +161,7 @@ def simple_name(data_type: DataType) -> str:
 
 
 def type_json(data_type: DataType) -> Any:  # Any: JSON values
-    """A type as it stands in a schemaString: `"long"`, `{"type":"array",…}`."""
+    """A type as it is in a schemaString: `"long"`, `{"type":"array",…}`."""
     match data_type:
         case PrimitiveType(name):
             return name

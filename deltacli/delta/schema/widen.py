@@ -66,7 +66,7 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
     entries = (metadata.get(TYPE_CHANGES_KEY) or []) if isinstance(metadata, dict) else None
     if not isinstance(entries, list):
         raise Unreadable(
-            f"the history of {change.place.text} can't be continued: its metadata is not what the protocol says",
+            f"the history of {change.place.text} cannot be continued: its metadata is not what the protocol says",
             code="typewidening.bad-entry",
             hint="deltacli validate {table} --select 'typewidening.*'",
         )
@@ -98,7 +98,7 @@ def history_of(place: ColumnPlace) -> History:
 
 
 def meant_path(field: StructField, entry: TypeChange) -> str | None:
-    """The fieldPath that an entry should have: its own, or where that can't be right the only one that can."""
+    """The fieldPath that an entry should have: its own, or where that cannot be right the only one that can."""
     target = type_at(field.data_type, entry.field_path)
     if isinstance(target, PrimitiveType) and can_be(entry.to_type, target.name):
         return entry.field_path

@@ -83,14 +83,14 @@ def decimal_of(type_name: str) -> Decimal | None:
 
 
 def is_primitive_name(type_name: str) -> bool:
-    """True if a text names a primitive type, one that can't be widened among them."""
+    """True if a text names a primitive type, one that cannot be widened among them."""
     name = canonical_name(type_name)
     return name in _PLAIN or decimal_of(name) is not None or _PARAMETRIC.fullmatch(name) is not None
 
 
 def is_allowed_change(from_type: str, to_type: str) -> bool:
-    """True if a column of one primitive type may become one of the other by type widening. The same type is no change,
-    and not allowed; void becomes anything without this feature.
+    """True if a column of one primitive type may become one of the other by type widening. The same type is not a
+    change, and not allowed; void becomes anything without this feature.
     """
     from_name, to_name = canonical_name(from_type), canonical_name(to_type)
     if to_name in WIDER.get(from_name, ()):

@@ -127,16 +127,16 @@ def _type_refusals(change: Widened) -> Iterator[WideningRefusal]:
     charred = [field for field in change.place.fields if CHAR_VARCHAR_KEY in field.metadata]
     if charred or change.from_type.startswith(("char", "varchar")):
         place = charred[0].name if charred else name
-        message = f"{name} can't become {change.to_type}: {place} keeps the types of a char or varchar column as text"
+        message = f"{name} cannot become {change.to_type}: {place} keeps the types of a char or varchar column as text"
         yield WideningRefusal(
             "widen.char-varchar", message, f"ALTER TABLE … ALTER COLUMN {place} TYPE with STRING, then again"
         )
         return
     if is_allowed_change(change.from_type, change.to_type):
         return
-    message = f"{name} can't become {change.to_type}: no file of type {change.from_type} can be read as that"
+    message = f"{name} cannot become {change.to_type}: no file of type {change.from_type} can be read as that"
     if change.from_type == "void":
-        message = f"{name} can't become {change.to_type}: a void column has no values that could be widened"
+        message = f"{name} cannot become {change.to_type}: a void column has no values that could be widened"
         yield WideningRefusal("widen.not-allowed", message, f"ALTER TABLE … ALTER COLUMN {name} TYPE {change.to_type}")
         return
     targets = possible_targets(change.from_type)
@@ -151,7 +151,7 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
             continue
         is_too_small = feature == "icebergWriterCompatV1" and change.to_type == "short"
         if is_too_small or not is_iceberg_change(change.from_type, change.to_type):
-            message = f"{change.place.text} can't become {change.to_type}: {feature} does not know this change"
+            message = f"{change.place.text} cannot become {change.to_type}: {feature} does not know this change"
             yield WideningRefusal("widen.iceberg-compat", message, _iceberg_way_out(change))
             return
 
@@ -160,7 +160,7 @@ def _uniform(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
     formats = uniform_formats(ground.config)
     if formats and not is_iceberg_change(change.from_type, change.to_type):
         shown = ", ".join(formats)
-        message = f"{change.place.text} can't become {change.to_type}: the table is also kept as {shown}"
+        message = f"{change.place.text} cannot become {change.to_type}: the table is also kept as {shown}"
         yield WideningRefusal("widen.uniform", message, _iceberg_way_out(change))
 
 
@@ -194,7 +194,7 @@ def _expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
         reference = refers_to(stored.text, ground.schema, change.place)
         if reference is not Reference.NO:
             code, way_out = _DEPENDENT[stored.kind]
-            message = f"{change.place.text} can't become {change.to_type}: {_verdict(stored, reference)}"
+            message = f"{change.place.text} cannot become {change.to_type}: {_verdict(stored, reference)}"
             yield WideningRefusal(code, message, way_out.format(name=stored.name))
 
 
@@ -210,14 +210,14 @@ def _own_expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusa
     for field in change.place.fields:
         name = change.place.text
         if is_generated and field.metadata.get(GENERATION_KEY) is not None:
-            message = f"{name} can't become {change.to_type}: {field.name} is generated, and its expression has a type"
+            message = f"{name} cannot become {change.to_type}: {field.name} is generated, and its expression has a type"
             yield WideningRefusal("widen.generation-expression", message, "write the table anew without the expression")
         if field.metadata.get(INVARIANT_KEY) is not None:
-            message = f"{name} can't become {change.to_type}: {field.name} has an invariant"
+            message = f"{name} cannot become {change.to_type}: {field.name} has an invariant"
             way_out = f"commit a metaData without delta.invariants of {field.name}, widen, add it again"
             yield WideningRefusal("widen.invariant", message, way_out)
         if has_identity and any(key.startswith(IDENTITY_PREFIX) for key in field.metadata):
-            message = f"{name} can't become {change.to_type}: {field.name} is an identity column, which is a long"
+            message = f"{name} cannot become {change.to_type}: {field.name} is an identity column, which is a long"
             yield WideningRefusal("widen.identity", message, f"ALTER TABLE … ALTER COLUMN {field.name} DROP IDENTITY")
 
 
@@ -233,7 +233,9 @@ def _default(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
         is_own = field is change.place.nearest and change.place.field_path is None
         if root is None or not _fits(root, change.to_type if is_own else None):
             shown = " ".join(str(text).split())[:120]
-            message = f"{change.place.text} can't become {change.to_type}: it is not sure that the default {shown} fits"
+            message = (
+                f"{change.place.text} cannot become {change.to_type}: it is not sure that the default {shown} fits"
+            )
             way_out = f"ALTER TABLE … ALTER COLUMN {field.name} DROP DEFAULT, widen, set the default again"
             yield WideningRefusal("widen.default", message, way_out)
 
@@ -267,7 +269,7 @@ def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefus
         return
     name, way_out = change.place.text, "deltacli validate {table} --select 'partition.*'"
     if ground.partition_values is None:
-        message = f"{name} can't become {change.to_type}: the partition values are not known"
+        message = f"{name} cannot become {change.to_type}: the partition values are not known"
         yield WideningRefusal("widen.partition-value", message, way_out)
         return
     texts = ground.partition_values(ground.config.physical_name(change.place.column))
@@ -275,7 +277,7 @@ def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefus
     if wrong:
         shown = ", ".join(text[:40] for text in sorted(wrong)[:_SHOWN_TEXTS])
         message = (
-            f"{name} can't become {change.to_type}: {plural(len(wrong), 'partition value')} can't be read as that: "
+            f"{name} cannot become {change.to_type}: {plural(len(wrong), 'partition value')} cannot be read as that: "
             f"{shown}{', …' if len(wrong) > _SHOWN_TEXTS else ''}"
         )
         yield WideningRefusal("widen.partition-value", message, way_out)
@@ -295,7 +297,7 @@ def parses(type_name: str, text: str) -> bool:
 def _history(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
     fault = history_of(change.place).fault
     if fault is not None:
-        message = f"{change.place.text} can't become {change.to_type}: its history is broken, {fault}"
+        message = f"{change.place.text} cannot become {change.to_type}: its history is broken, {fault}"
         yield WideningRefusal("widen.history-broken", message, "deltacli validate {table} --select 'typewidening.*'")
 
 

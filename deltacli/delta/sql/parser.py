@@ -81,13 +81,13 @@ class _Parser:
         return found
 
     def expect(self, text: str) -> None:
-        """Take an operator that must be here; brackets are known to pair, so anything else is a word we don't know."""
+        """Take an operator that must be here; brackets are known to pair, so anything else is a word we do not know."""
         if not self.is_operator(text):
             self.unexpected()
         self.take()
 
     def unexpected(self) -> None:
-        """Raise for a token after an operand: a fault where it surely can't stand there."""
+        """Raise for a token after an operand: a fault where it surely cannot stand there."""
         if self.token.kind is TokenKind.NUMBER:
             raise SqlFault(f"{self.token.text} follows a value without an operator")
         raise NotUnderstood

@@ -116,7 +116,7 @@ def _node_refers(node: Node, schema: StructType, place: ColumnPlace) -> Referenc
 
 
 def _path_refers(path: tuple[str, ...], schema: StructType, place: ColumnPlace) -> Reference:
-    """A first name that is no column may be that of the table."""
+    """A first name that is not a column may be that of the table."""
     for start in range(len(path)):
         known = path[start:]
         if _leads_somewhere(known, schema):

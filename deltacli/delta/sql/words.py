@@ -13,7 +13,7 @@ CONDITION_WORDS = frozenset({"is", "in", "between", "like", "ilike", "rlike", "r
 ENDING_WORDS = frozenset({"then", "when", "else", "end", "as", "from", "for", "escape", "and", "or"})
 """Words after an operand that belong to what is around it."""
 BINARY_ONLY = frozenset({"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "/", "%", "|", "&", "^", "||", "<<", ">>"})
-"""Operators that can't begin an operand."""
+"Operators that cannot begin an operand."
 
 NILADIC = frozenset(
     {

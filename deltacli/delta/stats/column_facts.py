@@ -22,7 +22,7 @@ _SECONDS_A_DAY = 86_400
 
 class ColumnFacts(NamedTuple):
     """One column of one file: bounds in the form of `comparable_type`, None where there is no value; of text only where
-    a value lies beyond a claimed bound. NaN is in no bounds. `nulls_above` are those of structs around it.
+    a value is beyond a claimed bound. NaN is in no bounds. `nulls_above` are those of structs around it.
     """
 
     low: Any  # Any: a value of the column

@@ -226,7 +226,7 @@ def safe_lines(texts: Any) -> bytes | None:  # Any: a string array
 
 
 def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array in, a table or None out
-    """Read texts that all begin and end with a brace; None where Arrow can't take one of them."""
+    """Read texts that all begin and end with a brace; None where Arrow cannot take one of them."""
     lines = safe_lines(texts)
     if lines is None:
         return None

@@ -39,7 +39,7 @@ def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
         digits = pc.cast(pc.binary_slice(tail, 0, width.as_py()), pyarrow.string(), safe=False)
         chosen = pc.fill_null(pc.and_(pc.and_(plain, pc.equal(end, width)), pc.ascii_is_decimal(digits)), false)
         if width.as_py() > 1:
-            chosen = pc.and_not(chosen, pc.starts_with(digits, "0"))  # 007 is no JSON number
+            chosen = pc.and_not(chosen, pc.starts_with(digits, "0"))  # 007 is not a JSON number
         found = pc.cast(pc.if_else(chosen, digits, digit), pyarrow.int64())
         records = found if records is None else pc.if_else(chosen, found, records)
         solved = chosen if solved is None else pc.or_(solved, chosen)
@@ -82,7 +82,7 @@ def _parse(stats: pyarrow.Array) -> pyarrow.Array:
 
 
 def parse_num_records(text: str) -> int | None:
-    """`numRecords` of one text; None where it is absent, no integer, or the text is no JSON object."""
+    """`numRecords` of one text; None where it is absent, no integer, or the text is not a JSON object."""
     import json
 
     try:
@@ -94,5 +94,5 @@ def parse_num_records(text: str) -> int | None:
 
 
 def _integer(digits: str) -> int | None:
-    """An integer that may count something; a minimum of thousands of digits is no fault of the text around it."""
+    """An integer that may count something; a minimum of thousands of digits is not a fault of the text around it."""
     return int(digits) if len(digits) <= 64 else None

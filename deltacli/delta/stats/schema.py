@@ -75,7 +75,7 @@ class StatSchema:
 
     @property
     def is_known(self) -> bool:
-        """False where the table's schema can't be read."""
+        """False where the table's schema cannot be read."""
         return self._config.schema is not None
 
     def column(self, path: ColumnPath) -> StatColumn | None:

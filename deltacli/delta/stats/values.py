@@ -35,7 +35,7 @@ class StatsFault(NamedTuple):
 
 
 class PlainStats(NamedTuple):
-    """One file's statistics, values of the wrong type left out. `value` is None where the text is no JSON object."""
+    """One file's statistics, values of the wrong type left out. `value` is None where the text is not a JSON object."""
 
     value: dict[str, Any] | None
     faults: list[StatsFault]
@@ -54,11 +54,11 @@ def read_stats(schema: StatSchema, row: int, text: str) -> PlainStats:
     try:
         value = read_json(text)
     except ValueError as fault:
-        reason = f"the statistics are no JSON: {str(fault)[:120]}"
+        reason = f"the statistics are not JSON: {str(fault)[:120]}"
         return PlainStats(None, [StatsFault(row, "bad-json", "", reason, text, "a JSON object")], [])
     if not isinstance(value, dict):
         return PlainStats(
-            None, [StatsFault(row, "bad-json", "", "the statistics are no JSON object", text, "a JSON object")], []
+            None, [StatsFault(row, "bad-json", "", "the statistics are not a JSON object", text, "a JSON object")], []
         )
     found = PlainStats({}, [], [])
     reader = _Reader(schema, row, found)
@@ -93,7 +93,7 @@ class _Reader:
             if isinstance(given, dict):
                 kept[part] = self._read_struct(part, (), given)
             elif given is not None:
-                self._mismatch(part, f"{part} of the statistics is no object", given, "an object")
+                self._mismatch(part, f"{part} of the statistics is not an object", given, "an object")
 
     def _read_struct(self, part: str, parent: ColumnPath, value: dict[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {}
@@ -109,7 +109,7 @@ class _Reader:
                 if isinstance(given, dict):
                     kept[name] = self._read_struct(part, path, given)
                 else:
-                    self._mismatch(column.name, f"{part} of column {column.name} is no object", given, "an object")
+                    self._mismatch(column.name, f"{part} of column {column.name} is not an object", given, "an object")
             else:
                 kept[name] = self._read_leaf(part, column, given)
         return kept
@@ -118,17 +118,17 @@ class _Reader:
         if part == NULL_COUNT:
             if is_long(given):
                 return given
-            text = f"nullCount of column {column.name} is no integer"
+            text = f"nullCount of column {column.name} is not an integer"
             self._mismatch(column.name, text, given, "an integer of 64 bits")
             return None
         kept = read_bound(column, given)
         if kept is WRONG_TYPE:
             if column.kind is StatKind.VARIANT:
-                text = f"{part} of variant column {column.name} is no z85 text"
+                text = f"{part} of variant column {column.name} is not z85 text"
                 fault = StatsFault(self._row, "variant-encoding", column.name, text, _shown(given), "z85")
                 self._found.faults.append(fault)
             else:
-                text = f"{part} of column {column.name} is no value of its type {column.type_name}"
+                text = f"{part} of column {column.name} is not a value of its type {column.type_name}"
                 self._mismatch(column.name, text, given, column.kind.value)
             return None
         return kept
@@ -267,7 +267,7 @@ def _real(text: str) -> Decimal:
 
 
 def _refuse(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _shown(value: Any) -> str:

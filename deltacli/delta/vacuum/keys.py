@@ -35,7 +35,7 @@ _OFFSET = re.compile(r"@\d+\Z")
 
 
 class LogKeys(NamedTuple):
-    """What paths of a log name. `hashes` has one row a path, null where it lies outside of the table; `keys` are the
+    """What paths of a log name. `hashes` has one row a path, null where it is outside of the table; `keys` are the
     paths themselves (binary), and `written` the same without decoding, as a writer means them that does not encode.
     `spare` are more hashes to be protected with them: those of `written` where that differs, and what absolute paths to
     other places may mean here. `escaping` is a path that leaves the table by `..`, if there is one.
@@ -51,7 +51,7 @@ class LogKeys(NamedTuple):
 class VectorKeys(NamedTuple):
     """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row a vector, null for one that is
     inline or in another place; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file
-    can't be told, if there is one.
+    cannot be told, if there is one.
     """
 
     keys: pyarrow.Array
@@ -108,7 +108,7 @@ class PathKeys:
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
     def of_vectors(self, ids: pyarrow.Array) -> VectorKeys:
-        """The keys of the files that deletion vectors lie in, by their ids (string array; `""` for none)."""
+        """The keys of the files that deletion vectors are in, by their ids (string array; `""` for none)."""
         import pyarrow as pa
 
         encoded = pc.dictionary_encode(ids)
@@ -127,7 +127,7 @@ class PathKeys:
         return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
 
     def _below(self, paths: pyarrow.Array) -> pyarrow.Array:
-        """The paths below the root (binary array), null where they lie outside."""
+        """The paths below the root (binary array), null where they are outside."""
         keys = locate(paths, self._uris[0]).keys
         for uri in self._uris[1:]:
             keys = pc.coalesce(keys, locate(paths, uri).keys)

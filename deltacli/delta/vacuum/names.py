@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _MARKS = (b"_", b".")
 _SEEN = (b"_delta_index", b"_change_data")
-"""Directories that begin with `_` and hold files of the table all the same."""
+"Directories that begin with `_` and hold files of the table anyway."
 _METADATA = "metadata"
 _UUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 

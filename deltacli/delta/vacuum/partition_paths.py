@@ -109,14 +109,14 @@ class PartitionSelector:
 
 
 def _is_sure(column: StructField, text: str | None) -> bool:
-    """False for what is no text, and for a time of a zone that is not looked up."""
+    """False for what is not text, and for a time of a zone that is not looked up."""
     if text is None:
         return False
     return value_kind(column.data_type) is not Kind.TIMESTAMP or not _NAMED_ZONE.search(text)
 
 
 def _decoded(part: bytes) -> str | None:
-    """A part of the name of a directory without Hive's escapes; None where it is no text."""
+    """A part of the name of a directory without Hive's escapes; None where it is not text."""
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
@@ -125,7 +125,7 @@ def _decoded(part: bytes) -> str | None:
 
 def _not_a_partition(column: str, partitions: Sequence[str]) -> UsageError:
     return UsageError(
-        f"{column} is no partition column: files are chosen by their directories",
+        f"{column} is not a partition column: files are chosen by their directories",
         code="usage.where",
         facts={"partition columns": ", ".join(partitions) or "none"},
         hint="deltacli vacuum {table} --prefix DIRECTORY --dry-run",

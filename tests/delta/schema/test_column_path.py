@@ -67,10 +67,10 @@ def test_a_path_leads_to_a_type_and_the_field_that_keeps_its_history(
     ],
 )
 def test_a_path_that_leads_nowhere_is_an_error_that_names_what_there_is(text: str, reason: str, possible: str) -> None:
-    with pytest.raises(UsageError, match="can't be used") as refused:
+    with pytest.raises(UsageError, match="cannot be used") as refused:
         find_column(SCHEMA, text)
 
-    assert f"the column {text} can't be used: {reason}" == refused.value.message
+    assert f"the column {text} cannot be used: {reason}" == refused.value.message
     assert possible == refused.value.facts["possible"]
 
 

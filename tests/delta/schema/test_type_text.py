@@ -40,16 +40,16 @@ def test_a_type_in_sql_or_as_in_the_schema(text: str, name: str) -> None:
         ("decimal(2,3)", "no more of them behind the point"),
         ("decimal(-3,1)", "a decimal has 1 to 38 digits"),
         ("timestamp", "a date can become timestamp_ntz"),
-        ("string", "no type that a column can be widened to"),
-        ("varchar(3)", "no type that a column can be widened to"),
-        ("boolean", "no type that a column can be widened to"),
-        ("int8", "no type that a column can be widened to"),
-        ("", "no type that a column can be widened to"),
-        ("array<int>", "no type that a column can be widened to"),
+        ("string", "not a type that a column can be widened to"),
+        ("varchar(3)", "not a type that a column can be widened to"),
+        ("boolean", "not a type that a column can be widened to"),
+        ("int8", "not a type that a column can be widened to"),
+        ("", "not a type that a column can be widened to"),
+        ("array<int>", "not a type that a column can be widened to"),
     ],
 )
 def test_what_no_column_can_be_widened_to(text: str, reason: str) -> None:
-    with pytest.raises(UsageError, match="can't be used") as refused:
+    with pytest.raises(UsageError, match="cannot be used") as refused:
         parse_type(text)
 
     assert "usage.type" == refused.value.code

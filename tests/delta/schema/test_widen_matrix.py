@@ -150,5 +150,5 @@ def test_every_type_to_every_other(place: str, mapped: bool, iceberg: str | None
 
 @pytest.mark.parametrize("to_type", OTHERS)
 def test_other_types_are_no_target(to_type: str) -> None:
-    with pytest.raises(UsageError, match="can't be used"):
+    with pytest.raises(UsageError, match="cannot be used"):
         planned([field("a", "integer")], ("a", to_type))

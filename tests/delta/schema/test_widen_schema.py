@@ -86,12 +86,12 @@ def test_without_the_preview_older_versions_stay_and_no_new_one_is_written() -> 
 def test_a_history_that_can_not_be_continued_is_an_error(metadata: Any) -> None:  # Any: JSON values
     schema = {"type": "struct", "fields": [{"name": "a", "type": "byte", "nullable": True, "metadata": metadata}]}
 
-    with pytest.raises(Unreadable, match="the history of a can't be continued"):
+    with pytest.raises(Unreadable, match="the history of a cannot be continued"):
         widened(schema, "a", "byte", "long")
 
 
 def test_json_too_deep_to_read_or_write_is_an_error() -> None:
-    with pytest.raises(Unreadable, match="can't be read"):
+    with pytest.raises(Unreadable, match="cannot be read"):
         read_exactly("[" * 100_000)
     value: Json = "x"
     for _ in range(100_000):

@@ -1,7 +1,6 @@
-"""Rules about the fields of actions and what actions do to each other.
-
-The rows stand with their checks: commits as a whole in `commit_contents`, single file actions in `file_fields`, file
-actions against each other and against the state before in `file_changes`, applications and domains in `transactions`.
+"""Rules about the fields of actions and about conflicts between actions. Each row is next to its checks: whole commits
+in `commit_contents`, single file actions in `file_fields`, file actions compared with each other and with the previous
+state in `file_changes`, applications and domains in `transactions`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules about change data files, and about tables that only grow; what lies in these files has its own module."""
+"""Rules about change data files and about append-only tables. The contents of these files have their own module."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ FILE_MISSING = AREA.rule(
     "cdc.file-missing",
     Severity.WARNING,
     Level.LISTING,
-    "A change data file of a version that the log still has is not there; after a vacuum that is only to be noted.",
+    "A change data file of a version that is still in the log does not exist. After a vacuum this is only a note.",
     spec="Add CDC File",
     fix=Fix(
-        broken="the changes of that version can't be read",
-        mend="restore the file from a backup; readers of changes can begin after that version",
+        broken="the changes of that version cannot be read",
+        mend="restore the file from a backup; readers of changes can start after that version",
         loss="the changes of that version",
     ),
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet",…}} and no such file',
@@ -42,10 +42,10 @@ SIZE_MISMATCH = AREA.rule(
     "cdc.size-mismatch",
     Severity.WARNING,
     Level.LISTING,
-    "A change data file has another size than its action says.",
+    "The size of a change data file differs from the size in its action.",
     spec="Add CDC File",
     fix=Fix(
-        broken="the file was overwritten or cut off: the changes of that version may be unreadable",
+        broken="the file was overwritten or truncated; the changes of that version may be unreadable",
         mend="restore the file from a backup",
         loss="the changes of that version",
     ),
@@ -56,11 +56,11 @@ LOCATION = AREA.rule(
     "cdc.location",
     Severity.INFO,
     Level.LOG,
-    "A change data file does not lie below `_change_data`.",
+    "A change data file is not below `_change_data`.",
     spec="Change Data Files",
     fix=Fix(
-        broken="nothing for readers; vacuums and other tools take it for a data file",
-        mend="none for what is past",
+        broken="nothing for readers; vacuum and other tools treat it as a data file",
+        mend="past versions cannot be repaired",
         loss="nothing",
     ),
     example='{"cdc":{"path":"changes/cdc-00001.parquet",…}}',
@@ -70,7 +70,7 @@ WITHOUT_FEATURE = AREA.rule(
     "cdc.without-feature",
     Severity.ERROR,
     Level.LOG,
-    "A commit has change data although the table does not support the change data feed.",
+    "A commit has change data, but the table does not support the change data feed.",
     spec="Change Data Files; Writer Requirements for AddCDCFile",
     fix=Fix(
         broken="readers need not look at the change data, and writers need not write any",
@@ -84,11 +84,11 @@ MISSING_WHEN_ENABLED = AREA.rule(
     "cdc.missing-when-enabled",
     Severity.WARNING,
     Level.LOG,
-    "A commit copies unchanged rows into new files, with the change data feed on, but has no change data.",
+    "A commit copies unchanged rows into new files while the change data feed is on, but has no change data.",
     spec="Writer Requirements for AddCDCFile",
     fix=Fix(
-        broken="readers of changes take the copied rows for deleted and inserted ones",
-        mend="none for what is past; find the writer that does not write change data",
+        broken="readers of changes report the copied rows as deleted and inserted",
+        mend="past versions cannot be repaired; find the writer that does not write change data",
         loss="the true changes of that version",
     ),
     example='{"commitInfo":{"operation":"UPDATE","operationMetrics":{"numCopiedRows":"10"}}} and no cdc',
@@ -98,11 +98,11 @@ PARTITION_VALUES = AREA.rule(
     "cdc.partition-values",
     Severity.WARNING,
     Level.LOG,
-    "A change data file lacks the value of a partition column.",
+    "A change data file has no value for a partition column.",
     spec="Add CDC File",
     fix=Fix(
         broken="readers of changes see null in that column",
-        mend="none for what is past",
+        mend="past versions cannot be repaired",
         loss="the partition values of these changes",
     ),
     example='{"cdc":{"path":"_change_data/cdc-00001.parquet","partitionValues":{},…}} in a partitioned table',
@@ -112,13 +112,13 @@ VIOLATED = AREA.rule(
     "appendonly.violated",
     Severity.ERROR,
     Level.LOG,
-    "A commit removes data from a table that only grows.",
+    "A commit removes data from an append-only table.",
     seed="000: Change Metadata",
     spec="Append-only Tables",
     fix=Fix(
-        broken="a writer did not heed delta.appendOnly; rows are gone, or readers that only expect new ones fail",
-        mend="restore the version before, or unset delta.appendOnly if removing is meant",
-        loss="the rows of the removed files, once a vacuum has run",
+        broken="a writer ignored delta.appendOnly; rows are lost, or readers that expect only new rows fail",
+        mend="restore the previous version, or unset delta.appendOnly if the removal is intended",
+        loss="the rows of the removed files, after a vacuum",
     ),
     example='{"remove":{…,"dataChange":true}} with delta.appendOnly=true',
 )
@@ -127,12 +127,12 @@ DV_DELETE = AREA.rule(
     "appendonly.dv-delete",
     Severity.ERROR,
     Level.LOG,
-    "A commit deletes rows of a table that only grows, by a deletion vector.",
+    "A commit deletes rows of an append-only table with a deletion vector.",
     spec="Append-only Tables; Deletion Vectors",
     fix=Fix(
-        broken="a writer did not heed delta.appendOnly; rows are gone",
-        mend="restore the version before, or unset delta.appendOnly if deleting is meant",
-        loss="the deleted rows, once the files are rewritten",
+        broken="a writer ignored delta.appendOnly; rows are lost",
+        mend="restore the previous version, or unset delta.appendOnly if the deletion is intended",
+        loss="the deleted rows, after the files are rewritten",
     ),
     example='a new deletionVector for a live file, "dataChange":true, with delta.appendOnly=true',
 )
@@ -140,7 +140,7 @@ DV_DELETE = AREA.rule(
 
 @AREA.check(StorageView, FILE_MISSING, SIZE_MISMATCH)
 def change_data_against_listing(view: StorageView) -> Iterator[Finding]:
-    """Spec: Add CDC File. A vacuum deletes change data without a trace in the log."""
+    """Spec: Add CDC File. Vacuum deletes change data without a record in the log."""
     threshold = view.now_ms - deleted_file_retention_ms(view.state.config.properties)
     commits = {commit.version: commit for commit in view.commits}
     paths = locate_all((placed.action.get("path") for placed, _ in view.cdc), view.uri)
@@ -155,12 +155,14 @@ def change_data_against_listing(view: StorageView) -> Iterator[Finding]:
                 continue
             committed_ms = commit.in_commit_timestamp if commit.after.has_ict else None
             is_old = (commit.modified_ms if committed_ms is None else committed_ms) < threshold
-            message = f"the change data file {path} is not there"
-            message += ", as after a vacuum" if is_old else f": the changes of version {version} can't be read"
+            message = f"the change data file {path} does not exist"
+            message += (
+                ", possibly deleted by vacuum" if is_old else f", so the changes of version {version} cannot be read"
+            )
             severity = Severity.INFO if is_old else None
             yield FILE_MISSING.at(place, message, seen="no such file", severity=severity)
         elif type(size) is int and size != stored.size_bytes:
-            message = f"{path} has {stored.size_bytes:,} bytes, the log says {size:,}"
+            message = f"{path} has {stored.size_bytes:,} bytes, but the log records {size:,}"
             yield SIZE_MISMATCH.at(place, message, seen=stored.size_bytes, expected=size)
 
 
@@ -178,17 +180,17 @@ def change_data_of_a_commit(view: CommitView) -> Iterator[Finding]:
         path, values = placed.action.get("path"), placed.action.get("partitionValues")
         place = view.place(placed.line, path if isinstance(path, str) else None)
         if isinstance(path, str) and path and DIRECTORY not in canonical(path).split("/")[:-1]:
-            yield LOCATION.at(place, f"{path} does not lie below {DIRECTORY}", seen=path, expected=f"{DIRECTORY}/…")
+            yield LOCATION.at(place, f"{path} is not below {DIRECTORY}", seen=path, expected=f"{DIRECTORY}/…")
         missing = [name for name in partition_columns if name not in values] if isinstance(values, dict) else []
         if missing:
-            message = f"the change data file {path} has no value of the partition column {', '.join(missing)}"
+            message = f"the change data file {path} has no value for the partition column {', '.join(missing)}"
             seen = ", ".join(values or ()) or "no values"
             yield PARTITION_VALUES.at(place, message, seen=seen, expected=", ".join(partition_columns))
 
 
 @AREA.check(CommitView, MISSING_WHEN_ENABLED)
 def change_data_is_missing(view: CommitView) -> Iterator[Finding]:
-    """Spec: Writer Requirements for AddCDCFile. Commits that only replace whole files need none."""
+    """Spec: Writer Requirements for AddCDCFile. Commits that only replace whole files need no change data."""
     if not view.is_readable or not view.after.is_on(CHANGE_DATA_FEED) or not view.before.is_on(CHANGE_DATA_FEED):
         return
     if not _changes_data(view.adds) or not _changes_data(view.removes) or view.of_kind("cdc"):
@@ -199,7 +201,7 @@ def change_data_is_missing(view: CommitView) -> Iterator[Finding]:
         return
     if copied != 0:
         rows = "rows" if copied is None else plural(copied, "row")
-        message = f"version {view.version} copies {rows} into new files and has no change data"
+        message = f"version {view.version} copies {rows} into new files but has no change data"
         yield MISSING_WHEN_ENABLED.at(view.place(), message, seen=info.get("operation"), expected="cdc actions")
 
 
@@ -208,7 +210,9 @@ def _changes_data(files: list[LocatedAction]) -> bool:
 
 
 def _copied_rows(info: Action) -> int | None:
-    """How many rows the writer says it copied unchanged; None where it does not say. Spark writes numbers as text."""
+    """Return how many rows the writer reports as copied unchanged, or None if it does not report a number. Spark writes
+    numbers as text.
+    """
     metrics: Any = info.get("operationMetrics")  # Any: free in form
     if not isinstance(metrics, dict):
         return None
@@ -221,7 +225,7 @@ def _copied_rows(info: Action) -> int | None:
 
 @AREA.check(CommitView, VIOLATED, DV_DELETE)
 def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
-    """Spec: Append-only Tables. A commit that turns the property on or off itself is not held to it."""
+    """Spec: Append-only Tables. A commit that turns the property on or off is exempt."""
     if not _is_append_only(view.after) or not _is_append_only(view.before):
         return
     removes = [placed for placed in view.removes if placed.action.get("dataChange") is True]
@@ -231,9 +235,9 @@ def growing_tables_shrink(view: CommitView) -> Iterator[Finding]:
     replaced = {_key(placed) for placed in removes}
     by_vector += [placed for key, placed in with_vector.items() if key not in replaced and _is_new(view, placed)]
     if whole:
-        yield VIOLATED.at(*_of_first(view, whole, "removes {} although the table only grows"), expected="no remove")
+        yield VIOLATED.at(*_of_first(view, whole, "removes {} although the table is append-only"), expected="no remove")
     if by_vector:
-        message = "deletes rows of {} by deletion vectors although the table only grows"
+        message = "deletes rows of {} with deletion vectors although the table is append-only"
         yield DV_DELETE.at(*_of_first(view, by_vector, message), expected="no new deletion vector")
 
 
@@ -246,7 +250,7 @@ def _vectors(adds: list[LocatedAction]) -> list[LocatedAction]:
 
 
 def _is_new(view: CommitView, placed: LocatedAction) -> bool:
-    """True if the file was live before this commit, with another vector or none."""
+    """Return True if the file was live before this commit with a different deletion vector or none."""
     live = view.live_before(placed.action["path"]) if isinstance(placed.action.get("path"), str) else None
     return bool(live) and all(file.add.get("deletionVector") != placed.action["deletionVector"] for file in live or ())
 

@@ -1,6 +1,5 @@
-"""Rules about what the file actions of a commit do to each other and to the files that were live before.
-
-Spec: Add File and Remove File; Action Reconciliation.
+"""Rules that compare the file actions of a commit with each other and with the files that were live before. Spec: Add
+File and Remove File; Action Reconciliation.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ from deltacli.delta.rules.framework.views import CommitView, LocatedAction, Touc
 from deltacli.units import format_count, plural
 
 Key = tuple[str, str | None]
-"""Canonical path and deletion vector id: what makes a logical file."""
+"Canonical path and deletion vector id, which identify a logical file."
 
 DUPLICATE_PATH = AREA.rule(
     "action.duplicate-path",
     Severity.ERROR,
     Level.LOG,
-    "A commit adds one path twice, or removes it twice.",
+    "A commit adds or removes the same path twice.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="the order within a commit is undefined: which add counts is up to the reader, or both do",
-        mend="commit the add that is meant once more, and a remove of any other deletion vector of the path",
+        broken="the order within a commit is undefined: readers may apply either add, or both",
+        mend="commit the intended add again, and a remove of any other deletion vector of the path",
         loss="nothing",
     ),
     example='two lines {"add":{"path":"part-0.parquet",…}} in one commit',
@@ -40,8 +39,8 @@ ADD_REMOVE_SAME_KEY = AREA.rule(
     seed="000: Delta Log Entries",
     spec="Requirements for Writers: Delta Log Entries",
     fix=Fix(
-        broken="the order within a commit is undefined: one reader has the file, another has not",
-        mend="commit the add again, or the remove, whichever is meant",
+        broken="the order within a commit is undefined: some readers have the file, others do not",
+        mend="commit the intended add or remove again",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} and {"remove":{"path":"part-0.parquet",…}} in one commit',
@@ -50,10 +49,10 @@ READD_WITHOUT_REMOVE = AREA.rule(
     "action.readd-without-remove",
     Severity.ERROR,
     Level.LOG,
-    "A commit adds a live file with another deletion vector and does not remove it with the old one.",
+    "A commit adds a live file with a different deletion vector but does not remove it with the old one.",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="the file is in the table twice, with two deletion vectors: its rows count twice",
+        broken="the file is in the table twice, with two deletion vectors, so its rows count twice",
         mend="commit a remove of the path with the older deletion vector",
         loss="nothing",
     ),
@@ -67,8 +66,8 @@ REMOVE_OF_UNKNOWN = AREA.rule(
     seed="000: Action Reconciliation",
     spec="Action Reconciliation",
     fix=Fix(
-        broken="nothing: the tombstone is kept and has no effect",
-        mend="nothing to mend",
+        broken="nothing: the tombstone is kept but has no effect",
+        mend="no repair needed",
         loss="nothing",
     ),
     example='{"remove":{"path":"never-added.parquet",…}}',
@@ -77,10 +76,10 @@ REMOVE_DV_MISMATCH = AREA.rule(
     "action.remove-dv-mismatch",
     Severity.ERROR,
     Level.LOG,
-    "A remove names another deletion vector than the live file has, so that the file stays live.",
+    "The deletion vector of a remove differs from that of the live file, so the file stays live.",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="the rows that the commit meant to remove or to replace are still in the table",
+        broken="the rows that the commit was meant to remove or replace are still in the table",
         mend="commit a remove of the path with the deletion vector of the live add",
         loss="nothing",
     ),
@@ -90,12 +89,12 @@ FALSE_NEW_DATA = AREA.rule(
     "action.datachange-false-new-data",
     Severity.WARNING,
     Level.LOG,
-    "A commit says that it only rearranges data, and changes how many rows there are.",
+    "A commit sets dataChange=false but changes the number of rows.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="streams and readers of changes skip the commit and never see these rows come or go",
-        mend="nothing to mend in the log; let those readers start over",
+        broken="streams and readers of changes skip the commit and miss these row changes",
+        mend="no repair of the log needed; restart those readers from a new snapshot",
         loss="nothing in the table",
     ),
     example='{"add":{"path":"new.parquet","dataChange":false,…}} and no remove',
@@ -104,12 +103,12 @@ DATACHANGE_MIXED = AREA.rule(
     "action.datachange-mixed",
     Severity.INFO,
     Level.LOG,
-    "A commit has file actions with dataChange=true and with dataChange=false.",
+    "A commit has file actions with dataChange=true and file actions with dataChange=false.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="streams read a part of the commit",
-        mend="nothing to mend; rearrange data in commits of their own",
+        broken="streams read only part of the commit",
+        mend="no repair needed; compact data in separate commits",
         loss="nothing",
     ),
     example='{"add":{…,"dataChange":true}} and {"add":{…,"dataChange":false}} in one commit',
@@ -118,11 +117,11 @@ CDC_ONLY = AREA.rule(
     "action.cdc-only",
     Severity.WARNING,
     Level.LOG,
-    "A commit holds change files, and neither adds nor removes any file.",
+    "A commit has change data files but neither adds nor removes a file.",
     spec="Change Data Files",
     fix=Fix(
-        broken="readers of changes report rows that the table never gained or lost",
-        mend="nothing to mend; the commit stays as it is",
+        broken="readers of changes report rows that were never added to or removed from the table",
+        mend="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='{"cdc":{…}} with no add and no remove in the commit',
@@ -131,7 +130,7 @@ CDC_ONLY = AREA.rule(
 
 @AREA.check(CommitView, DUPLICATE_PATH, ADD_REMOVE_SAME_KEY)
 def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
-    """A path may be added once and removed once, and then with two different vectors."""
+    """Check that a path is added at most once and removed at most once, with different vectors."""
     for kind, files in (("adds", view.added), ("removes", view.removed)):
         if len({file.path for file in files}) == len(files):
             continue
@@ -152,13 +151,13 @@ def paths_of_one_commit(view: CommitView) -> Iterator[Finding]:
         return
     for key in {file.key: None for file in view.added if file.key in removed}:
         placed = removed[key]
-        message = f"the commit both adds and removes {_name(placed)}; whether it is live after is undefined"
-        yield ADD_REMOVE_SAME_KEY.at(_place(view, placed), message, expected="the add or the remove")
+        message = f"the commit both adds and removes {_name(placed)}; whether it is live afterwards is undefined"
+        yield ADD_REMOVE_SAME_KEY.at(_place(view, placed), message, expected="only the add or only the remove")
 
 
 @AREA.check(CommitView, READD_WITHOUT_REMOVE, REMOVE_OF_UNKNOWN, REMOVE_DV_MISMATCH)
 def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
-    """Who takes a file away, or gives it a new deletion vector, names the old one."""
+    """Check that an action which removes a file, or gives it a new deletion vector, names the old one."""
     removed = {file.key for file in view.removed}
     missed: set[str] = set()
     odd = [file for file in view.removed if _misses(file)]
@@ -166,13 +165,13 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
     for file in odd:
         if file.key in added or not file.live:
             if file.key not in added:
-                message = f"{_name(file.placed)} is removed, and was not in the table: never added, or gone already"
+                message = f"{_name(file.placed)} is removed but was not live: it was never added or already removed"
                 yield REMOVE_OF_UNKNOWN.at(_place(view, file.placed), message)
         elif not any((file.path, live.dv_id) in removed for live in file.live):
             missed.add(file.path)
             yield REMOVE_DV_MISMATCH.at(
                 _place(view, file.placed),
-                f"the remove of {_name(file.placed)} names another deletion vector than the live file has",
+                f"the remove of {_name(file.placed)} names a different deletion vector than the live file has",
                 seen=file.dv_id or "no deletion vector",
                 expected=file.live[0].dv_id or "no deletion vector",
             )
@@ -182,24 +181,25 @@ def vectors_of_live_files(view: CommitView) -> Iterator[Finding]:
         if not any((file.path, live.dv_id) in removed for live in file.live):
             yield READD_WITHOUT_REMOVE.at(
                 _place(view, file.placed),
-                f"{_name(file.placed)} is live with another deletion vector, and not removed: the file is there twice",
+                f"{_name(file.placed)} is live with a different deletion vector and was not removed, so the file is "
+                "in the table twice",
                 seen=file.dv_id or "no deletion vector",
                 expected=f"a remove with {file.live[0].dv_id or 'no deletion vector'}",
             )
 
 
 def _misses(file: TouchedFile) -> bool:
-    """True if no live file has the vector that the action names."""
+    """Return True if no live file has the deletion vector that the action names."""
     return file.live is not None and file.dv_id is not None and not any(live.dv_id == file.dv_id for live in file.live)
 
 
 @AREA.check(CommitView, FALSE_NEW_DATA, DATACHANGE_MIXED, CDC_ONLY)
 def data_changes(view: CommitView) -> Iterator[Finding]:
-    """What dataChange says against what the commit does."""
+    """Compare dataChange with what the commit does."""
     if not view.adds and not view.removes:
         changes = view.of_kind("cdc")
         if changes and view.is_readable:
-            message = f"the commit holds {plural(len(changes), 'change file')}, and adds or removes no file"
+            message = f"the commit has {plural(len(changes), 'change data file')} but adds or removes no file"
             yield CDC_ONLY.at(_place(view, changes[0]), message, seen=len(changes), expected="an add or a remove")
         return
     flags = {placed.action.get("dataChange") for placed in (*view.adds, *view.removes)}
@@ -209,13 +209,14 @@ def data_changes(view: CommitView) -> Iterator[Finding]:
         files = [*view.adds, *view.removes]
         changing = sum(placed.action.get("dataChange") is True for placed in files)
         message = (
-            f"{format_count(changing)} of {plural(len(files), 'file action')} have dataChange=true, the others false"
+            f"{format_count(changing)} of {plural(len(files), 'file action')} have dataChange=true, the others have "
+            "dataChange=false"
         )
         yield DATACHANGE_MIXED.at(view.place(), message, seen=f"{changing} of {len(files)}", expected="all or none")
 
 
 def _rearranged(view: CommitView) -> Iterator[Finding]:
-    """A commit that only rearranges has as many rows after as before."""
+    """Check that a commit with dataChange=false preserves the number of rows."""
     before: dict[Key, Action] = {}
     for file in (*view.removed, *view.added):
         if file.live is None or file.dv_id is None:
@@ -225,7 +226,7 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
     if first_new is not None and not view.removes:
         yield FALSE_NEW_DATA.at(
             _place(view, first_new),
-            f"{_name(first_new)} is added with dataChange=false, and nothing is removed: its rows are new",
+            f"{_name(first_new)} is added with dataChange=false but nothing is removed, so its rows are new",
             seen="dataChange=false",
             expected="dataChange=true",
         )
@@ -235,14 +236,16 @@ def _rearranged(view: CommitView) -> Iterator[Finding]:
     if old is not None and new is not None and old != new:
         yield FALSE_NEW_DATA.at(
             view.place(),
-            f"the commit has dataChange=false, and turns {plural(old, 'row')} into {format_count(new)}",
+            f"the commit has dataChange=false but replaces {plural(old, 'row')} with {format_count(new)}",
             seen=f"{new} rows added",
             expected=f"{old}, as many as it removes",
         )
 
 
 def live_rows(adds: Sequence[Action]) -> int | None:
-    """The rows of files, without those that deletion vectors hide; None where statistics do not say."""
+    """Return the number of rows of files, without those that deletion vectors delete, or None if statistics are
+    missing.
+    """
     if not adds:
         return 0
     import pyarrow as pa
@@ -252,7 +255,7 @@ def live_rows(adds: Sequence[Action]) -> int | None:
     total = 0
     texts: list[str] = []
     for add in adds:
-        stats, known = add.get("stats"), add.get("num_records")  # of a checkpoint the count alone may be kept
+        stats, known = add.get("stats"), add.get("num_records")  # a checkpoint may hold only the count
         vector = add.get("deletionVector")
         if vector is not None:
             hidden = vector.get("cardinality") if isinstance(vector, dict) else None

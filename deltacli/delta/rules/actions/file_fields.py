@@ -13,22 +13,22 @@ from deltacli.units import format_timestamp
 
 DAY_MS = 86_400_000
 SKEW_MS = 3_600_000
-"""How far two clocks, of a store and of a writer, may be apart."""
+"Allowed difference between the clocks of a store and of a writer."
 OLDEST_MS = 100_000_000_000
-"""3 March 1973 in milliseconds; the year 5138 in seconds. What is below was most likely meant as seconds."""
+"3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
-_ADD_AGAIN = "commit the add again with the true value and dataChange=false"
+_ADD_AGAIN = "commit the add again with the correct value and dataChange=false"
 
 NEGATIVE_SIZE = AREA.rule(
     "action.negative-size",
     Severity.ERROR,
     Level.LOG,
-    "The size of a file is negative, or 0, which no Parquet file has.",
+    "The size of a file is negative, or 0, which is not possible for a Parquet file.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="engines plan reads by this size: they fail, or read nothing of the file",
-        mend=f"{_ADD_AGAIN}; commit a remove where the file is empty",
+        broken="engines plan reads by this size: they fail, or read no data from the file",
+        mend=f"{_ADD_AGAIN}; commit a remove if the file is empty",
         loss="nothing; an empty file has no rows",
     ),
     example='{"add":{"path":"part-0.parquet","size":-1,…}}',
@@ -37,11 +37,11 @@ BAD_MODIFICATION_TIME = AREA.rule(
     "action.bad-modification-time",
     Severity.WARNING,
     Level.LOG,
-    "The modificationTime of an add is not positive, counts seconds, or lies more than a day after its commit.",
+    "The modificationTime of an add is not positive, is in seconds, or is more than a day later than its commit.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="what goes by the time of files goes wrong: incremental reads, file caches, optimisers",
+        broken="features that use file times go wrong: incremental reads, file caches, optimizers",
         mend=_ADD_AGAIN,
         loss="nothing",
     ),
@@ -51,13 +51,15 @@ DELETION_TIMESTAMP_MISSING = AREA.rule(
     "action.deletion-timestamp-missing",
     Severity.WARNING,
     Level.LOG,
-    "A remove has no deletionTimestamp, so that it counts as expired at once.",
+    "A remove has no deletionTimestamp and therefore counts as expired at once.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="the next checkpoint drops the tombstone and the next vacuum the file, whatever the retention",
-        mend="nothing to mend; copy the file away if older versions must stay readable",
-        loss="reading the versions before the remove, once a vacuum has run",
+        broken=(
+            "the next checkpoint drops the tombstone, and the next vacuum deletes the file regardless of the retention"
+        ),
+        mend="no repair needed; copy the file elsewhere if older versions must stay readable",
+        loss="reading the versions before the remove, after a vacuum",
     ),
     example='{"remove":{"path":"part-0.parquet","dataChange":true}}',
 )
@@ -65,13 +67,13 @@ DELETION_TIMESTAMP_ODD = AREA.rule(
     "action.deletion-timestamp-odd",
     Severity.WARNING,
     Level.LOG,
-    "The deletionTimestamp of a remove lies after its commit, or before the file was made.",
+    "The deletionTimestamp of a remove is later than its commit, or earlier than the creation of the file.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="the tombstone expires too early or too late, and with it the file",
-        mend="nothing to mend in the log; check the clock of the writer",
-        loss="reading older versions, where it expires too early",
+        broken="the tombstone and its file expire too early or too late",
+        mend="no repair of the log needed; check the clock of the writer",
+        loss="reading older versions, if it expires too early",
     ),
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1512909,"dataChange":true}}',
 )
@@ -79,12 +81,12 @@ EXTENDED_METADATA_LIE = AREA.rule(
     "action.extended-metadata-lie",
     Severity.WARNING,
     Level.LOG,
-    "A remove says that it has partitionValues and size, and lacks one of them.",
+    "A remove has extendedFileMetadata=true but lacks partitionValues or size.",
     seed="000: Add File and Remove File (and tags, which the current text leaves out)",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="readers of changes that rely on the flag fail, or take the rows for another partition's",
-        mend="nothing to mend; the remove stays as it is",
+        broken="readers of changes that rely on the flag fail, or assign the rows to the wrong partition",
+        mend="no repair needed; the remove is left unchanged",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet","extendedFileMetadata":true,"size":841454,"dataChange":true}}',
@@ -97,8 +99,8 @@ REMOVE_SIZE_MISSING = AREA.rule(
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="vacuum and history can't say how many bytes were removed",
-        mend="nothing to mend; the remove stays as it is",
+        broken="vacuum and history cannot report how many bytes were removed",
+        mend="no repair needed; the remove is left unchanged",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet","deletionTimestamp":1515488792485,"dataChange":true}}',
@@ -111,9 +113,9 @@ PATH_EMPTY = AREA.rule(
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="it names the table's directory, which is no file: reads of the table fail",
+        broken="it names the table directory instead of a file, so reads of the table fail",
         mend="commit a remove of the empty path",
-        loss="the rows of whatever file was meant",
+        loss="the rows of the intended file",
     ),
     example='{"add":{"path":"","partitionValues":{},…}}',
 )
@@ -121,12 +123,12 @@ TAGS_NULL_VALUE = AREA.rule(
     "action.tags-null-value",
     Severity.INFO,
     Level.LOG,
-    "A tag of a file action has a value that is no string.",
+    "A tag of a file action has a value that is not a string.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="strict readers of the map may fail; the tags themselves carry no data",
-        mend="commit the add again with text values, or without these tags, and dataChange=false",
+        broken="strict readers of the map may fail; tags hold no table data",
+        mend="commit the add again with string values, or without these tags, and dataChange=false",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","tags":{"INSERTION_TIME":null},…}}',
@@ -135,11 +137,11 @@ CDC_DATACHANGE_TRUE = AREA.rule(
     "action.cdc-datachange-true",
     Severity.WARNING,
     Level.LOG,
-    "A cdc action has dataChange=true; it never changes the data itself.",
+    "A cdc action has dataChange=true, although it never changes the data itself.",
     spec="Add CDC File",
     fix=Fix(
-        broken="readers that follow dataChange may take the change rows for new data",
-        mend="nothing to mend; the commit stays as it is",
+        broken="readers that use dataChange may treat the change rows as new data",
+        mend="no repair needed; the commit is left unchanged",
         loss="nothing",
     ),
     example='{"cdc":{"path":"_change_data/cdc-0.parquet","partitionValues":{},"size":1213,"dataChange":true}}',
@@ -148,7 +150,7 @@ CDC_DATACHANGE_TRUE = AREA.rule(
 
 @AREA.check(FilesView, NEGATIVE_SIZE, PATH_EMPTY, BAD_MODIFICATION_TIME)
 def fields_of_adds(view: FilesView) -> Iterator[Finding]:
-    """Sizes, paths and times that can't be, whatever the commit."""
+    """Report sizes, paths and times that are invalid in any commit."""
     sizes, times = view.adds.column("size"), view.adds.column("modificationTime")
     for row in view.rows(pc.less_equal(sizes, 0)):
         size = sizes[row].as_py()
@@ -157,26 +159,26 @@ def fields_of_adds(view: FilesView) -> Iterator[Finding]:
                 view.place(row), f"{_path(view, row)} has size {size}", seen=size, expected="above 0"
             )
         elif view.config.metadata is None or view.config.metadata.provider == "parquet":
-            message = f"{_path(view, row)} has size 0, and the smallest Parquet file has 12 bytes"
+            message = f"{_path(view, row)} has size 0, but the smallest Parquet file has 12 bytes"
             yield NEGATIVE_SIZE.at(view.place(row), message, seen=size, expected="above 0", severity=Severity.WARNING)
     for row in view.rows(pc.equal(pc.binary_length(view.adds.column("path")), 0)):
         yield PATH_EMPTY.at(view.place(row), "the path of an add is empty", seen='""', expected="the path of a file")
     for row in view.rows(pc.less(times, OLDEST_MS)):
         yield _bad_time(view, row, times[row].as_py())
-    if view.versions is None:  # adds of commits are held against the time of their commit
+    if view.versions is None:  # adds of commits are compared with the time of their commit
         for row in view.rows(pc.greater(times, view.now_ms + DAY_MS)):
             time = times[row].as_py()
-            message = f"{_path(view, row)} was made at {format_timestamp(time)}, after today"
+            message = f"{_path(view, row)} has modificationTime {format_timestamp(time)}, which is in the future"
             yield BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected=f"at most {view.now_ms}")
 
 
 def _bad_time(view: FilesView, row: int, time: int) -> Finding:
     if time <= 0:
-        message = f"{_path(view, row)} has modificationTime {time}, which is no time"
+        message = f"{_path(view, row)} has the invalid modificationTime {time}"
     else:
-        message = f"{_path(view, row)} was made at {format_timestamp(time)}"
+        message = f"{_path(view, row)} has modificationTime {format_timestamp(time)}"
         if time * 1000 >= OLDEST_MS:
-            message += f"; in seconds it would be {format_timestamp(time * 1000)}"
+            message += f"; read as seconds it would be {format_timestamp(time * 1000)}"
     return BAD_MODIFICATION_TIME.at(view.place(row), message, seen=time, expected="milliseconds since 1970")
 
 
@@ -187,28 +189,29 @@ def _path(view: FilesView, row: int) -> str:
 
 @AREA.check(CommitView, BAD_MODIFICATION_TIME)
 def files_younger_than_their_commit(view: CommitView) -> Iterator[Finding]:
-    """A file is there before the commit that adds it."""
+    """Check that a file is not newer than the commit that adds it."""
     latest = commit_time(view) + DAY_MS
     for placed in view.adds:
         time = placed.action.get("modificationTime")
         if type(time) is int and time > latest:
             yield BAD_MODIFICATION_TIME.at(
                 _place(view, placed),
-                f"{_name(placed)} was made at {format_timestamp(time)}, more than a day after its commit",
+                f"{_name(placed)} has modificationTime {format_timestamp(time)}, more than a day after its commit",
                 seen=time,
                 expected=f"at most {latest}",
             )
 
 
 def commit_time(view: CommitView) -> int:
-    """When a commit was made, at the latest: copying may have given its file an older time, or a younger one."""
+    """Return the latest possible time of a commit. Copying may have changed the time of its file in either "
+    "direction."""
     written = (view.commit_info or {}).get("timestamp")
     return max(view.modified_ms, view.in_commit_timestamp or 0, written if type(written) is int else 0)
 
 
 @AREA.check(CommitView, TAGS_NULL_VALUE)
 def tags_are_text(view: CommitView) -> Iterator[Finding]:
-    """Tags of adds, removes and change files."""
+    """Check the tags of adds, removes and change data files."""
     for kind, actions in (("add", view.adds), ("remove", view.removes), ("cdc", view.of_kind("cdc"))):
         for placed in actions:
             tags = placed.action.get("tags")
@@ -216,7 +219,7 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
                 continue
             odd = [str(name) for name, value in tags.items() if not isinstance(value, str)]
             if odd:
-                message = f"tag {odd[0]} of the {kind} of {_name(placed)} is no string"
+                message = f"tag {odd[0]} of the {kind} of {_name(placed)} is not a string"
                 seen = tags[odd[0]]
                 yield TAGS_NULL_VALUE.at(
                     _place(view, placed), message, seen="null" if seen is None else seen, expected="a string"
@@ -233,7 +236,7 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
     REMOVE_SIZE_MISSING,
 )
 def fields_of_removes(view: CommitView) -> Iterator[Finding]:
-    """What a remove says of itself."""
+    """Check the fields of removes."""
     latest = commit_time(view) + SKEW_MS
     for file in view.removed:
         placed, remove = file.placed, file.placed.action
@@ -247,13 +250,13 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
             message = f"the remove of {_name(placed)} has size {size}"
             yield NEGATIVE_SIZE.at(_place(view, placed), message, seen=size, expected="above 0")
         if time is None:
-            message = f"the remove of {_name(placed)} has no deletionTimestamp: it counts as expired at once"
+            message = f"the remove of {_name(placed)} has no deletionTimestamp and counts as expired at once"
             yield DELETION_TIMESTAMP_MISSING.at(_place(view, placed), message, expected="milliseconds since 1970")
         elif type(time) is int:
             if time > latest:
                 yield DELETION_TIMESTAMP_ODD.at(
                     _place(view, placed),
-                    f"{_name(placed)} was removed at {format_timestamp(time)}, after the commit that removes it",
+                    f"{_name(placed)} was removed at {format_timestamp(time)}, later than its commit",
                     seen=time,
                     expected=f"at most {latest}",
                 )
@@ -261,7 +264,7 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                 removed_at, made_at = format_timestamp(time), format_timestamp(made)
                 yield DELETION_TIMESTAMP_ODD.at(
                     _place(view, placed),
-                    f"{_name(placed)} was removed at {removed_at}, and made only at {made_at}",
+                    f"{_name(placed)} was removed at {removed_at}, before its creation at {made_at}",
                     seen=time,
                     expected=f"at least {made}",
                 )
@@ -271,7 +274,7 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
     remove = placed.action
     lacks = [name for name in ("partitionValues", "size") if remove.get(name) is None]
     if remove.get("extendedFileMetadata") is True:
-        message = f"the remove of {_name(placed)} claims extended metadata, and lacks {' and '.join(lacks)}"
+        message = f"the remove of {_name(placed)} has extendedFileMetadata=true but lacks {' and '.join(lacks)}"
         yield EXTENDED_METADATA_LIE.at(
             _place(view, placed), message, seen="extendedFileMetadata true", expected=" and ".join(lacks)
         )
@@ -281,26 +284,26 @@ def _incomplete(view: CommitView, placed: LocatedAction) -> Iterator[Finding]:
 
 
 def _made(file: TouchedFile) -> int | None:
-    """When the file that a remove names was made, as far as the add that is live before says so."""
+    """Return the creation time of the removed file, if the live add before it has one."""
     times = [time for live in file.live or () if type(time := live.add.get("modificationTime")) is int]
-    # Times that are none are reported with the add, and say nothing about this one.
+    # Invalid times are reported with the add and are not compared here.
     return min((time for time in times if time >= OLDEST_MS), default=None)
 
 
 @AREA.check(CommitView, CDC_DATACHANGE_TRUE, NEGATIVE_SIZE, PATH_EMPTY)
 def fields_of_change_files(view: CommitView) -> Iterator[Finding]:
-    """What a cdc action says of itself."""
+    """Check the fields of cdc actions."""
     for placed in view.of_kind("cdc"):
         size = placed.action.get("size")
         if placed.action.get("dataChange") is True:
-            message = f"the change file {_name(placed)} has dataChange=true"
+            message = f"the change data file {_name(placed)} has dataChange=true"
             yield CDC_DATACHANGE_TRUE.at(_place(view, placed), message, seen="true", expected="false")
         if type(size) is int and size <= 0:
             severity = Severity.WARNING if size == 0 else None
-            message = f"the change file {_name(placed)} has size {size}"
+            message = f"the change data file {_name(placed)} has size {size}"
             yield NEGATIVE_SIZE.at(_place(view, placed), message, seen=size, expected="above 0", severity=severity)
         if placed.action.get("path") == "":
-            message = "the path of a change file is empty"
+            message = "the path of a change data file is empty"
             yield PATH_EMPTY.at(_place(view, placed), message, seen='""', expected="the path of a file")
 
 

@@ -1,16 +1,16 @@
-"""Whether files written under an older schema stay live: what a schema may do depends on it."""
+"""Determine whether files written under an older schema stay live, which limits the allowed schema changes."""
 
 from __future__ import annotations
 
 from deltacli.delta.rules.framework.views import CommitView, LiveFile
 
 _REPLACING = ("CREATE", "REPLACE", "RESTORE", "CLONE", "TRUNCATE", "CONVERT")
-"""How the operations begin that leave no file, or bring the state of another version or table with its schema."""
+"Prefixes of operations that replace all files, or bring the state and schema of another version or table."
 
 
 def replaces_all_files(commit: CommitView) -> bool:
-    """True if no file from before the commit stays live after it, or if its operation says that it replaces the table.
-    True as well where the log that would tell is gone: nothing can be held against such a commit.
+    """Return True if no older file stays live after the commit, or if its operation replaces the table. Also return
+    True if that part of the log is missing, because then the commit cannot be judged.
     """
     count = commit.live_count_before
     return count is None or _says_so(commit) or _removes_all(commit, count)

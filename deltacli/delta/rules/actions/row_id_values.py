@@ -1,4 +1,4 @@
-"""Rules about the row ids that rows have. Spec: Row Tracking, Row IDs."""
+"""Rules about the row ids of rows. Spec: Row Tracking, Row IDs."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DUPLICATE = AREA.rule(
     "rowtracking.materialised-duplicate",
     Severity.ERROR,
     Level.DATA,
-    "A row has a row id in its file that another row has, too.",
+    "A row has a row id in its file that another row also has.",
     spec="Row Tracking: Row IDs",
     fix=Fix(
-        broken="two rows of the table have one id: readers that follow rows by it mix them up",
-        mend="rewrite one of the two files with an engine that assigns fresh ids",
-        loss="the ids of the rows that are rewritten",
+        broken="two rows of the table have the same id, so readers that track rows by id confuse them",
+        mend="rewrite one of the two files with an engine that assigns new ids",
+        loss="the ids of the rewritten rows",
     ),
     example="a file with the row id 12 in its column of row ids, and a live file of 20 rows with baseRowId 0",
 )
@@ -30,12 +30,13 @@ DUPLICATE = AREA.rule(
 
 @AREA.check(AnswersView, DUPLICATE)
 def row_ids_of_files(view: AnswersView) -> Iterator[Finding]:
-    """Each file against itself and those before it. First ids that overlap are told by what the log says."""
+    """Compare each file with itself and with earlier files. Rules on the log report overlapping ranges of baseRowId."""
     for row, answers in enumerate(view.answers):
         found: Repeated | None = answers.get(QUESTION)
         if found is not None and found.least is not None:
             place = view.place(row)
             message = (
-                f"{plural(found.times, 'row')} of {place.key} have row ids that other rows have, {found.least} for one"
+                f"{plural(found.times, 'row')} of {place.key} have row ids that other rows also have, for example "
+                f"{found.least}"
             )
-            yield DUPLICATE.at(place, message, seen=found.least, expected="each row id once")
+            yield DUPLICATE.at(place, message, seen=found.least, expected="each row id only once")

@@ -39,12 +39,12 @@ BASE_ROW_ID_MISSING = AREA.rule(
     "rowtracking.base-row-id-missing",
     Severity.ERROR,
     Level.LOG,
-    "Row tracking is on, and a live file has no baseRowId or no defaultRowCommitVersion.",
+    "Row tracking is on, but a live file has no baseRowId or no defaultRowCommitVersion.",
     spec="Row Tracking: Row IDs",
     fix=Fix(
-        broken="the rows of the file have no row ids, and readers that ask for them fail",
-        mend="switch row tracking off and on again with an engine that assigns the missing ids",
-        loss="nothing; ids that the file once had are not found again",
+        broken="the rows of the file have no row ids, and readers that need them fail",
+        mend="turn row tracking off and on again with an engine that assigns the missing ids",
+        loss="nothing; ids that the file had earlier cannot be recovered",
     ),
     example='{"add":{"path":"part-0.parquet",…}} without baseRowId, delta.enableRowTracking is true',
 )
@@ -55,9 +55,9 @@ OVERLAP = AREA.rule(
     "Two live files claim the same row ids.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="two rows of the table have one id",
-        mend="rewrite one of the two files with an engine that assigns fresh ids",
-        loss="the ids of the rows that are rewritten",
+        broken="two rows of the table have the same id",
+        mend="rewrite one of the two files with an engine that assigns new ids",
+        loss="the ids of the rewritten rows",
     ),
     example='{"add":{…,"baseRowId":10}} and {"add":{…,"baseRowId":15}}, ten rows each',
 )
@@ -65,10 +65,10 @@ HIGH_WATER_MARK = AREA.rule(
     "rowtracking.high-water-mark",
     Severity.ERROR,
     Level.LOG,
-    "The high water mark of row ids is missing, or lies below an id that a live file has.",
+    "The high-water mark of row ids is missing, or is below an id that a live file has.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="the next writer gives ids away that are taken",
+        broken="the next writer assigns ids that are already in use",
         mend="commit a domainMetadata action of delta.rowTracking with the highest id in use",
         loss="nothing",
     ),
@@ -79,11 +79,11 @@ HIGH_WATER_MARK_DECREASED = AREA.rule(
     "rowtracking.high-water-mark-decreased",
     Severity.ERROR,
     Level.LOG,
-    "A commit lowers the high water mark of row ids.",
+    "A commit lowers the high-water mark of row ids.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="ids of rows that are gone may be given to other rows",
-        mend="commit a domainMetadata action of delta.rowTracking with the highest mark there was",
+        broken="ids of deleted rows may be assigned to other rows",
+        mend="commit a domainMetadata action of delta.rowTracking with the highest earlier mark",
         loss="nothing",
     ),
     example='{"rowIdHighWaterMark":19} after {"rowIdHighWaterMark":99}',
@@ -92,11 +92,12 @@ COMMIT_VERSION = AREA.rule(
     "rowtracking.commit-version",
     Severity.ERROR,
     Level.LOG,
-    "A defaultRowCommitVersion is higher than the version of its commit, or differs from the one the file had.",
+    "A defaultRowCommitVersion is higher than the version of its commit, or differs from the previous value of the "
+    "file.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="rows seem to have changed when they did not",
-        mend="commit the add again with the version it had first",
+        broken="rows appear to have changed although they did not",
+        mend="commit the add again with its original version",
         loss="nothing",
     ),
     example='{"add":{…,"defaultRowCommitVersion":9}} in commit 3',
@@ -105,11 +106,11 @@ BASE_ROW_ID_CHANGED = AREA.rule(
     "rowtracking.base-row-id-changed",
     Severity.ERROR,
     Level.LOG,
-    "A file is added again, or removed, with another baseRowId than it had.",
+    "A file is added again, or removed, with a different baseRowId.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="all rows of the file change their ids",
-        mend="commit the add again with the baseRowId it had first",
+        broken="the ids of all rows of the file change",
+        mend="commit the add again with its original baseRowId",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet","baseRowId":40,…}} where it had 0',
@@ -118,11 +119,11 @@ COLUMN_NAMES = AREA.rule(
     "rowtracking.column-names",
     Severity.ERROR,
     Level.LOG,
-    "The names of the columns for row ids and row commit versions are missing, equal, or taken by a column.",
+    "The column names for row ids and row commit versions are missing, equal, or already used by a column.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="ids of rows that are copied can't be kept, or are mixed up with data",
-        mend="set both properties to names of their own before anything is written",
+        broken="ids of copied rows cannot be preserved, or are mixed up with data",
+        mend="set both properties to unique names before anything is written",
         loss="nothing; ids already written under a wrong name are lost",
     ),
     example='delta.rowTracking.materializedRowIdColumnName is "id", and the table has a column id',
@@ -131,7 +132,7 @@ SUSPENDED_AND_ENABLED = AREA.rule(
     "rowtracking.suspended-and-enabled",
     Severity.WARNING,
     Level.LOG,
-    "Row tracking is on and suspended at once.",
+    "Row tracking is both on and suspended.",
     spec="Row Tracking",
     fix=Fix(
         broken="readers rely on row ids that writers need not assign",
@@ -144,11 +145,11 @@ PRESERVED = AREA.rule(
     "rowtracking.preserved-tag",
     Severity.INFO,
     Level.LOG,
-    "Row tracking is on, and a commit that changes files does not tell whether it keeps row ids.",
+    "Row tracking is on, but a commit that changes files does not record whether it preserves row ids.",
     spec="Row Tracking: Writer Requirements for Row Tracking",
     fix=Fix(
-        broken="readers must take it that the ids of copied rows were not kept",
-        mend="nothing to mend; use a writer that sets delta.rowTracking.preserved",
+        broken="readers must assume that the ids of copied rows were not preserved",
+        mend="no repair needed; use a writer that sets delta.rowTracking.preserved",
         loss="nothing",
     ),
     example='{"commitInfo":{…}} without tags, in a commit with adds and removes',
@@ -156,7 +157,7 @@ PRESERVED = AREA.rule(
 
 
 def is_enabled(config: TableConfiguration) -> bool:
-    """True if every live file must have row ids."""
+    """Return True if every live file must have row ids."""
     return FEATURE in config.features and config.is_on(ENABLED)
 
 
@@ -165,7 +166,7 @@ def is_enabled(config: TableConfiguration) -> bool:
 
 @AREA.check(StateView, BASE_ROW_ID_MISSING)
 def files_without_row_ids(view: StateView) -> Iterator[Finding]:
-    """Every live file must have both, since the commit that switched row tracking on."""
+    """Check that every live file has both fields since row tracking was turned on."""
     if not is_enabled(view.config) or view.config.is_on(SUSPENDED):
         return
     live = view.live
@@ -181,7 +182,8 @@ def files_without_row_ids(view: StateView) -> Iterator[Finding]:
 
 @AREA.check(StateView, OVERLAP)
 def files_share_row_ids(view: StateView) -> Iterator[Finding]:
-    """Files in the order of their first ids: each must end before the next begins (1M files: 0.5 s)."""
+    """Compare files in the order of their first ids. Each range must end before the next one begins (1M files: 0.5 "
+    "s)."""
     if FEATURE not in view.config.features:
         return
     found = _ranges(view.live)
@@ -193,20 +195,20 @@ def files_share_row_ids(view: StateView) -> Iterator[Finding]:
     for hit in pc.indices_nonzero(pc.less(gap, count.slice(0, last))).to_pylist():
         lower, upper = (view.live.slice(rows[hit + n].as_py(), 1).to_pylist()[0] for n in (0, 1))
         if lower["key"] == upper["key"]:
-            continue  # one data file that is live twice is another rule's fault
+            continue  # another rule reports a data file that is live twice
         place = _place_of(view, view.live, rows[hit + 1].as_py())
         begin, next_begin, end = (
             lower["base_row_id"],
             upper["base_row_id"],
             lower["base_row_id"] + count[hit].as_py() - 1,
         )
-        message = f"the row ids of {upper['path']} begin at {next_begin}, within those of {lower['path']}"
+        message = f"the row ids of {upper['path']} begin at {next_begin}, within the range of {lower['path']}"
         yield OVERLAP.at(place, message, seen=f"{begin} to {end} and from {next_begin}", expected=f"from {end + 1}")
 
 
 @AREA.check(StateView, HIGH_WATER_MARK)
 def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
-    """The mark must be known and cover every id that is in use."""
+    """Check that the mark exists and covers every id in use."""
     if FEATURE not in view.config.features:
         return
     highest = _highest_id(view.live)
@@ -215,21 +217,21 @@ def high_water_mark_is_below_ids(view: StateView) -> Iterator[Finding]:
     place = view.place(DOMAIN)
     configuration = view.domains.get(DOMAIN)
     if configuration is None:
-        message = f"files have row ids up to {highest}, and there is no domain {DOMAIN} with the high water mark"
+        message = f"files have row ids up to {highest}, but there is no domain {DOMAIN} with a high-water mark"
         yield HIGH_WATER_MARK.at(place, message, expected=f"at least {highest}")
         return
     mark = _mark_of(configuration)
     if mark is None:
-        message = f"the domain {DOMAIN} holds no high water mark of row ids"
+        message = f"the domain {DOMAIN} has no high-water mark of row ids"
         yield HIGH_WATER_MARK.at(place, message, seen=configuration, expected=f'{{"rowIdHighWaterMark":{highest}}}')
     elif mark < highest:
-        message = f"the high water mark of row ids is {mark}, and a live file has ids up to {highest}"
+        message = f"the high-water mark of row ids is {mark}, but a live file has ids up to {highest}"
         yield HIGH_WATER_MARK.at(place, message, seen=mark, expected=f"at least {highest}")
 
 
 def _ranges(live: pyarrow.Table) -> tuple[Any, Any, Any] | None:  # Any: arrays
-    """The rows of files that have row ids, in the order of their first ids; those ids; how many each file has, at least
-    one. None where there are fewer than two.
+    """Return the rows of files that have row ids in the order of their first ids, those ids, and the number of rows of
+    each file (at least one). Return None if there are fewer than two.
     """
     base, records = live.column("base_row_id"), pc.fill_null(live.column("num_records"), 1)
     rows = pc.indices_nonzero(pc.and_(pc.is_valid(base), pc.greater(records, 0)))
@@ -248,7 +250,7 @@ def _highest_id(live: pyarrow.Table) -> int | None:
 
 
 def _place_of(view: StateView, live: pyarrow.Table, row: int) -> Place:
-    """The commit that brought a live file; the newest version where a checkpoint did."""
+    """Return the commit that added a live file, or the newest version if a checkpoint added it."""
     path, version = live.column("path")[row].as_py(), live.column("version")[row].as_py()
     if version < 0:
         return view.place(path)
@@ -260,7 +262,7 @@ def _place_of(view: StateView, live: pyarrow.Table, row: int) -> Place:
 
 @AREA.check(HistoryView, HIGH_WATER_MARK_DECREASED)
 def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
-    """The mark of each commit against the last one before; it ends with the domain, or with the feature."""
+    """Compare the mark of each commit with the previous one. The mark ends with the domain or the feature."""
     before: int | None = None
     for commit in view.commits:
         if FEATURE not in commit.after.features:
@@ -271,7 +273,7 @@ def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
                 continue
             mark = None if placed.action.get("removed") is True else _mark_of(placed.action.get("configuration"))
             if before is not None and mark is not None and mark < before:
-                message = f"the high water mark of row ids goes down from {before} to {mark}"
+                message = f"the high-water mark of row ids decreases from {before} to {mark}"
                 place = commit.place(placed.line, DOMAIN)
                 yield HIGH_WATER_MARK_DECREASED.at(place, message, seen=mark, expected=f"at least {before}")
             before = mark
@@ -279,7 +281,7 @@ def high_water_mark_goes_down(view: HistoryView) -> Iterator[Finding]:
 
 @AREA.check(CommitView, COMMIT_VERSION, BASE_ROW_ID_CHANGED)
 def row_ids_change(view: CommitView) -> Iterator[Finding]:
-    """A file that is added again, or removed, keeps the ids and the version it had."""
+    """Check that a file that is added again, or removed, keeps its ids and its version."""
     if FEATURE not in view.after.features:
         return
     for kind, placed_actions in (("add", view.adds), ("remove", view.removes)):
@@ -287,7 +289,7 @@ def row_ids_change(view: CommitView) -> Iterator[Finding]:
             base, version = placed.action.get("baseRowId"), placed.action.get("defaultRowCommitVersion")
             if version is not None and version > view.version:
                 path = placed.action.get("path")
-                message = f"{path} has the defaultRowCommitVersion {version}, a version after its commit"
+                message = f"{path} has the defaultRowCommitVersion {version}, which is later than its commit"
                 place = view.place(placed.line, path)
                 yield COMMIT_VERSION.at(place, message, seen=version, expected=f"at most {view.version}")
             elif base is not None or version is not None:
@@ -304,7 +306,7 @@ def _changed(view: CommitView, kind: str, placed: LocatedAction) -> Iterator[Fin
     for rule, name in ((BASE_ROW_ID_CHANGED, "baseRowId"), (COMMIT_VERSION, "defaultRowCommitVersion")):
         new, old = placed.action.get(name), last.add.get(name)
         if new is not None and old is not None and new != old:
-            message = f"{path} is {verb} with the {name} {new}; it had {old}"
+            message = f"{path} is {verb} with the {name} {new}, but had {old}"
             yield rule.at(view.place(placed.line, path), message, seen=new, expected=old)
 
 
@@ -314,7 +316,7 @@ def _age(file: LiveFile) -> tuple[int, int]:
 
 @AREA.check(CommitView, PRESERVED)
 def tag_is_missing(view: CommitView) -> Iterator[Finding]:
-    """Readers take a missing tag for false."""
+    """Readers treat a missing tag as false."""
     if not (view.adds or view.removes) or not is_enabled(view.before) or not is_enabled(view.after):
         return
     info = view.commit_info
@@ -333,7 +335,7 @@ def tag_is_missing(view: CommitView) -> Iterator[Finding]:
 
 @AREA.check(TableConfigurationView, COLUMN_NAMES, SUSPENDED_AND_ENABLED)
 def properties_of_row_tracking(view: TableConfigurationView) -> Iterator[Finding]:
-    """What the properties say, from where they began to say it."""
+    """Check the properties, starting where each fault first appears."""
     yield from fresh(view, "row_tracking.properties", _property_findings(view))
 
 
@@ -349,20 +351,22 @@ def _property_findings(view: TableConfigurationView) -> Iterator[Finding]:
     for key, name in names.items():
         place = view.place._replace(key=key)
         if name and name.lower() in taken:
-            message = f"{key} names the column {name}, which the table has for data"
+            message = f"{key} names the column {name}, which is a data column of the table"
             yield COLUMN_NAMES.at(place, message, seen=name, expected="a name that no column has")
         elif not name and config.is_on(ENABLED):
-            message = f"row tracking is on, and {key} is not set"
+            message = f"row tracking is on, but {key} is not set"
             yield COLUMN_NAMES.at(place, message, expected="the name of a column")
     first, second = names.values()
     if first and second and first.lower() == second.lower():
         place = view.place._replace(key=COLUMN_PROPERTIES[1])
-        message = f"row ids and row commit versions have one column, {first}"
+        message = f"row ids and row commit versions use the same column, {first}"
         yield COLUMN_NAMES.at(place, message, seen=second, expected="another name")
 
 
 def _mark_of(configuration: object) -> int | None:
-    """The high water mark in a domain's configuration: under the name that engines write, or the one of the spec."""
+    """Return the high-water mark of a domain's configuration, under the name that engines write or the name in the
+    spec.
+    """
     if not isinstance(configuration, str):
         return None
     try:

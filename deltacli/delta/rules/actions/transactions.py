@@ -18,12 +18,12 @@ VERSION_DECREASE = AREA.rule(
     "txn.version-decrease",
     Severity.INFO,
     Level.LOG,
-    "An application's transaction version is lower than in an earlier commit, as after a rollback.",
+    "The transaction version of an application is lower than in an earlier commit, as after a rollback.",
     seed="000: Transaction Identifiers",
     spec="Transaction Identifiers",
     fix=Fix(
-        broken="nothing in the table; where no rollback was meant, two writers share one application id",
-        mend="nothing to mend; give each writer an application id of its own",
+        broken="nothing in the table; without an intended rollback, two writers share an application id",
+        mend="no repair needed; give each writer its own application id",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":3}} after {"txn":{"appId":"stream-1","version":9}}',
@@ -32,13 +32,13 @@ LAST_UPDATED_MISSING = AREA.rule(
     "txn.last-updated-missing",
     Severity.INFO,
     Level.LOG,
-    "A transaction has no lastUpdated although transactions of this table expire; engines disagree on when it does.",
+    "A transaction has no lastUpdated, but transactions of this table expire. Engines disagree about when it does.",
     seed="000: Transaction Identifiers",
     spec="Transaction Identifiers",
     fix=Fix(
-        broken="one engine drops it at the next checkpoint, another keeps it for ever",
-        mend="let the application commit again, with lastUpdated",
-        loss="nothing; where it was dropped, the application may write a batch twice",
+        broken="one engine drops it at the next checkpoint, another keeps it forever",
+        mend="let the application commit again with lastUpdated",
+        loss="nothing; if it was dropped, the application may write a batch twice",
     ),
     example='{"txn":{"appId":"stream-1","version":3}} with delta.setTransactionRetentionDuration',
 )
@@ -50,9 +50,9 @@ COUNT_HIGH = AREA.rule(
     seed="000: Transaction Identifiers",
     spec="Transaction Identifiers",
     fix=Fix(
-        broken="every snapshot and every checkpoint carries all of them",
-        mend="set delta.setTransactionRetentionDuration, longer than any stream may pause",
-        loss="the positions of applications that were silent for longer",
+        broken="every snapshot and every checkpoint includes all of them",
+        mend="set delta.setTransactionRetentionDuration to more than the longest pause of any stream",
+        loss="the progress of applications that paused for longer",
     ),
     example="a new appId for each run of a job",
 )
@@ -60,11 +60,11 @@ SYSTEM_UNKNOWN = AREA.rule(
     "domain.system-unknown",
     Severity.INFO,
     Level.LOG,
-    "A domain has the prefix of system domains, and is none that is known.",
+    "A domain has the prefix of system domains, but is not a recognized one.",
     spec="Domain Metadata",
     fix=Fix(
-        broken="nothing: writers that do not know a domain leave it alone",
-        mend="nothing to mend; applications name their domains without `delta.`",
+        broken="nothing: writers ignore domains they do not recognize",
+        mend="no repair needed; applications should name their domains without `delta.`",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"delta.somethingNew","configuration":"{}","removed":false}}',
@@ -73,10 +73,10 @@ WITHOUT_FEATURE = AREA.rule(
     "domain.without-feature",
     Severity.ERROR,
     Level.LOG,
-    "A commit holds domainMetadata although the table does not support that feature.",
+    "A commit has domainMetadata, but the table does not support that feature.",
     spec="Domain Metadata",
     fix=Fix(
-        broken="writers that do not know domains lose or overrule this one",
+        broken="writers without support for domains lose or overwrite this one",
         mend="add domainMetadata to writerFeatures (writer version 7)",
         loss="nothing",
     ),
@@ -86,11 +86,11 @@ TOMBSTONE_EMPTY = AREA.rule(
     "domain.tombstone-empty",
     Severity.INFO,
     Level.LOG,
-    "A domain is removed without saying what its configuration was.",
+    "A domain is removed without its last configuration.",
     spec="Domain Metadata",
     fix=Fix(
         broken="the history does not show what was removed",
-        mend="nothing to mend",
+        mend="no repair needed",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"app.settings","configuration":"","removed":true}}',
@@ -99,7 +99,7 @@ TOMBSTONE_EMPTY = AREA.rule(
 
 @AREA.check(HistoryView, VERSION_DECREASE)
 def transactions_that_go_back(view: HistoryView) -> Iterator[Finding]:
-    """The last version of each application, commit by commit."""
+    """Track the last version of each application, commit by commit."""
     newest: dict[str, tuple[int, int]] = {}
     for commit in view.commits:
         for placed in commit.others:
@@ -109,11 +109,11 @@ def transactions_that_go_back(view: HistoryView) -> Iterator[Finding]:
             if not isinstance(app_id, str) or type(version) is not int:
                 continue
             before, where = newest.get(app_id, (version, commit.version))
-            # Two of one application in a commit: no order between them, commit.duplicate-txn says so.
+            # Two of one application in a commit have no order; `commit.duplicate-txn` reports them.
             if version < before and where < commit.version:
                 yield VERSION_DECREASE.at(
                     commit.place(placed.line, app_id),
-                    f"application {app_id} goes back from version {before} (commit {where}) to {version}",
+                    f"the version of application {app_id} decreases from {before} (commit {where}) to {version}",
                     seen=version,
                     expected=f"{before} or more, unless it was rolled back",
                 )
@@ -122,7 +122,7 @@ def transactions_that_go_back(view: HistoryView) -> Iterator[Finding]:
 
 @AREA.check(StateView, LAST_UPDATED_MISSING, COUNT_HIGH)
 def transactions_that_last(view: StateView) -> Iterator[Finding]:
-    """What the newest state keeps of applications."""
+    """Check the transactions of the newest state."""
     text = view.config.properties.get(TRANSACTION_RETENTION)
     retention_ms = parse_interval(text) if text else None
     if retention_ms is not None:
@@ -130,7 +130,7 @@ def transactions_that_last(view: StateView) -> Iterator[Finding]:
             if last_updated is None:
                 yield LAST_UPDATED_MISSING.at(
                     view.place(app_id),
-                    f"the transaction of application {app_id} has no lastUpdated, and {TRANSACTION_RETENTION} is set",
+                    f"the transaction of application {app_id} has no lastUpdated, but {TRANSACTION_RETENTION} is set",
                     expected="lastUpdated in epoch milliseconds",
                 )
     oldest = None if retention_ms is None else view.now_ms - retention_ms
@@ -142,16 +142,16 @@ def transactions_that_last(view: StateView) -> Iterator[Finding]:
 
 @AREA.check(StateView, SYSTEM_UNKNOWN)
 def system_domains(view: StateView) -> Iterator[Finding]:
-    """Live domains with the reserved prefix."""
+    """Check live domains with the reserved prefix."""
     for domain in view.domains:
         if domain.startswith(SYSTEM_PREFIX) and domain not in SYSTEM_DOMAINS:
-            message = f"{domain} is named like a system domain, and none of that name is known"
+            message = f"{domain} has the prefix of system domains, but is not a recognized one"
             yield SYSTEM_UNKNOWN.at(view.place(domain), message, seen=domain)
 
 
 @AREA.check(CommitView, WITHOUT_FEATURE, TOMBSTONE_EMPTY)
 def domains_of_a_commit(view: CommitView) -> Iterator[Finding]:
-    """Domains need their feature; a removed one should keep what it held."""
+    """Check that domains have their feature and that removed ones keep their last configuration."""
     for placed in view.of_kind("domainMetadata"):
         domain = placed.action.get("domain")
         key = domain if isinstance(domain, str) else None
@@ -159,7 +159,7 @@ def domains_of_a_commit(view: CommitView) -> Iterator[Finding]:
         if view.after.protocol is not None and "domainMetadata" not in view.after.features:
             yield WITHOUT_FEATURE.at(
                 place,
-                f"domain {key or 'without a name'} is set, and the table does not support domainMetadata",
+                f"domain {key or 'without a name'} is set, but the table does not support domainMetadata",
                 expected="domainMetadata in writerFeatures",
             )
         if placed.action.get("removed") is True and placed.action.get("configuration") == "":

@@ -1,5 +1,5 @@
-"""Rules about which checkpoints there are, decided by the names and sizes of their files. The rules about what stands
-in them are those of the modules imported here; one area holds them all.
+"""Rules about which checkpoints exist, based on the names and sizes of their files. Rules about their contents are in
+the modules imported here. One area holds all of them.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ MULTIPART_INCOMPLETE = AREA.rule(
     seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
-        broken="readers ignore the parts that are there; without another start the table is unreadable",
-        mend="restore the missing parts from a backup, or delete the rest and write a checkpoint anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="readers ignore the existing parts; without another starting point the table is unreadable",
+        mend="restore the missing parts from a backup, or delete the others and write a new checkpoint",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet without its part 2",
 )
@@ -72,12 +72,12 @@ MULTIPART_MIXED = AREA.rule(
     "checkpoint.multipart-mixed",
     Severity.WARNING,
     Level.LOG,
-    "Parts of two multi-part checkpoints with different numbers of parts lie at one version, and neither is complete.",
+    "One version has parts of several multi-part checkpoints with different numbers of parts, and none is complete.",
     spec="Problems with multi-part checkpoints",
     fix=Fix(
-        broken="readers must ignore all of them; one that only counts files may put both together",
-        mend="delete these parts, then write a checkpoint anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="readers must ignore all of them; a reader that only counts files may combine them",
+        mend="delete these parts, then write a new checkpoint",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="part 1 of 2 and part 1 of 3 of version 10, and no others",
 )
@@ -86,10 +86,10 @@ MULTIPART_FORBIDDEN = AREA.rule(
     "checkpoint.multipart-forbidden",
     Severity.ERROR,
     Level.LOG,
-    "A multi-part checkpoint was written to a table that supports `v2Checkpoint`, where writers must not make any.",
+    "A table that supports `v2Checkpoint` has a multi-part checkpoint, which writers must not create.",
     spec="Checkpoints",
     fix=Fix(
-        broken="its parts are not written atomically, and parts of two writers may be taken for one checkpoint",
+        broken="its parts are not written atomically, and parts of two writers may be combined into one checkpoint",
         mend="write a V2 checkpoint of this or a newer version, then delete the parts",
         loss="nothing",
     ),
@@ -100,7 +100,7 @@ MULTIPART_ONE = AREA.rule(
     "checkpoint.multipart-one",
     Severity.WARNING,
     Level.LOG,
-    "A checkpoint of one part is named like a multi-part checkpoint.",
+    "A checkpoint with one part is named like a multi-part checkpoint.",
     spec="Checkpoints",
     fix=Fix(
         broken="a multi-part checkpoint has at least two parts; some readers refuse or ignore this name",
@@ -114,10 +114,12 @@ SEVERAL = AREA.rule(
     SEVERAL_FORMS,
     Severity.WARNING,
     Level.LOG,
-    "A version has complete V1 checkpoints in several forms: classic and multi-part, or different numbers of parts.",
+    "A version has several complete V1 checkpoints: classic and multi-part, or with different numbers of parts.",
     spec="Checkpoints; Problems with multi-part checkpoints",
     fix=Fix(
-        broken=f"{READERS_THAT_FAIL}, fail: `_last_checkpoint` describes another form than the one they chose",
+        broken=(
+            f"{READERS_THAT_FAIL}, fail because `_last_checkpoint` describes a different form than the one they chose"
+        ),
         mend="write a checkpoint of a newer version, or delete the form that `_last_checkpoint` does not describe",
         loss="nothing",
     ),
@@ -131,9 +133,9 @@ ZERO_LENGTH = AREA.rule(
     "A checkpoint file is empty.",
     spec="Delta-Spark: Checkpoints",
     fix=Fix(
-        broken="readers ignore it or fail on it; whoever relied on it reads older files instead",
-        mend="delete the file, then write a checkpoint anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="readers ignore it or fail on it; those that ignore it start from older files",
+        mend="delete the file, then write a new checkpoint",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet of 0 bytes",
 )
@@ -146,9 +148,9 @@ WITHOUT_COMMIT = AREA.rule(
     seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
-        broken="readers that trust it see a version that was never committed, or fail; a writer may commit it anew",
-        mend="restore the commits up to it from a backup, or delete the checkpoint if they never were",
-        loss="what the missing commits did, if they were made and can't be restored",
+        broken="readers that trust it see a version that was never committed, or fail; a writer may commit it again",
+        mend="restore the commits up to it from a backup, or delete the checkpoint if they were never made",
+        loss="the changes of the missing commits, if they were made and cannot be restored",
     ),
     example="00000000000000000010.checkpoint.parquet where the newest commit is 8",
 )
@@ -171,11 +173,13 @@ V2_COMPAT_MISSING = AREA.rule(
     "checkpoint.v2-compat-missing",
     Severity.INFO,
     Level.LOG,
-    "The log begins with a checkpoint, and all checkpoints have UUID names, which old clients do not see.",
+    "The log begins with a checkpoint, and all checkpoints have UUID names, which old clients do not recognize.",
     spec="Handling Backward compatibility while moving to UUID-named v2 Checkpoints",
     fix=Fix(
-        broken="a client that knows nothing of UUID names finds no start and says that the log is damaged, instead of "
-        "naming the feature it lacks",
+        broken=(
+            "a client without support for UUID names finds no starting point and reports a damaged log instead of "
+            "the feature it lacks"
+        ),
         mend="write a checkpoint with a classic name of this or a newer version",
         loss="nothing",
     ),
@@ -186,11 +190,11 @@ REPLAY_UNAVAILABLE = AREA.rule(
     "checkpoint.replay-unavailable",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A checkpoint can't be compared with the commits it stands for: they are gone.",
+    "A checkpoint cannot be compared with its commits because they were deleted.",
     spec="Metadata Cleanup",
     fix=Fix(
-        broken="nothing; only what contradicts itself in this checkpoint is found",
-        mend="nothing to mend",
+        broken="nothing; only contradictions within this checkpoint can be detected",
+        mend="no repair needed",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.parquet is the oldest file of the log",
@@ -200,10 +204,10 @@ PROTECTED_MISSING = AREA.rule(
     "checkpoint.protected-missing",
     Severity.ERROR,
     Level.LOG,
-    "`checkpointProtection` is supported and commits below the protected version remain, but no checkpoint up to it.",
+    "`checkpointProtection` is supported and commits below the protected version exist, but no checkpoint up to it.",
     spec="RFC: Checkpoint Protection",
     fix=Fix(
-        broken="a client that lacks a dropped feature has to read commits that it can't understand",
+        broken="a client that lacks a dropped feature has to read commits it does not support",
         mend="restore the checkpoints from a backup, or let an engine clean up all history below the version at once",
         loss="time travel to versions below the protected one, if they are cleaned up",
     ),
@@ -213,7 +217,7 @@ PROTECTED_MISSING = AREA.rule(
 
 @AREA.check(ListingView, ZERO_LENGTH)
 def checkpoints_are_not_empty(view: ListingView) -> Iterator[Finding]:
-    """Spark and the kernels ignore empty checkpoint files, which a failed upload leaves behind."""
+    """Spark and the kernels ignore empty checkpoint files, which a failed upload can leave behind."""
     for file in view.files:
         if file.size_bytes == 0 and file.path.kind in _CHECKPOINTS:
             yield ZERO_LENGTH.at(
@@ -226,7 +230,7 @@ def checkpoints_are_not_empty(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MULTIPART_INCOMPLETE, MULTIPART_MIXED)
 def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
-    """An error where the newest version can't be read without the missing part. Spec: Checkpoints."""
+    """Report an error if the newest version cannot be read without the missing part. Spec: Checkpoints."""
     for version, sets in _multi_part_sets(view).items():
         lacking = {parts: files for parts, files in sets.items() if not _is_complete(parts, files)}
         severity = Severity.ERROR if lacking and _is_needed(view, version) else None
@@ -234,7 +238,8 @@ def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
             first = next(iter(lacking.values()))[0]
             yield MULTIPART_MIXED.at(
                 view.place(first.name, version),
-                f"version {version} has parts of multi-part checkpoints of {_listed(lacking)} parts, none complete",
+                f"version {version} has parts of multi-part checkpoints of {_listed(lacking)} parts, but none is "
+                "complete",
                 seen=", ".join(file.name for file in _first(lacking)),
                 expected="all parts of one checkpoint",
                 severity=severity,
@@ -253,7 +258,8 @@ def multi_part_checkpoints_are_complete(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MULTIPART_FORBIDDEN, MULTIPART_ONE)
 def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are judged by nobody: it may have been another one."""
+    """Checkpoints below the version that brought the protocol are skipped, because an older protocol may have "
+    "applied."""
     for instance in view.listing.checkpoints:
         if instance.kind is not LogFileKind.MULTI_PART_CHECKPOINT:
             continue
@@ -268,7 +274,7 @@ def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
         elif parts == 1:
             yield MULTIPART_ONE.at(
                 view.place(name, instance.version),
-                f"{name} is a multi-part checkpoint of one part",
+                f"{name} is named like a multi-part checkpoint but has one part",
                 seen=name,
                 expected=f"{instance.version:020d}.checkpoint.parquet",
             )
@@ -276,7 +282,7 @@ def multi_part_checkpoints_are_allowed(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, SEVERAL)
 def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
-    """The protocol allows several; readers built on delta-kernel-rs fail on them. Metadata trees have other rules.
+    """The protocol allows several. Readers built on delta-kernel-rs fail on them. Metadata trees have other rules.
     Spec: Checkpoints.
     """
     if not view.config.features.isdisjoint(checkpoint_v2.ADAPTIVE_METADATA):
@@ -298,7 +304,7 @@ def v1_checkpoints_have_one_form(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, WITHOUT_COMMIT, UNPUBLISHED)
 def checkpoints_follow_their_commits(view: ListingView) -> Iterator[Finding]:
-    """A log without any commit is a fault of its own. Spec: Checkpoints; Maintenance Operations."""
+    """Another rule reports a log without any commit. Spec: Checkpoints; Maintenance Operations."""
     newest = view.newest_commit
     is_managed = view.config.protocol is not None and view.config.protocol.is_catalog_managed
     for instance in view.listing.checkpoints:
@@ -308,14 +314,14 @@ def checkpoints_follow_their_commits(view: ListingView) -> Iterator[Finding]:
         if is_managed:
             yield UNPUBLISHED.at(
                 place,
-                f"version {instance.version} has a checkpoint, and the newest published commit is {newest}",
+                f"version {instance.version} has a checkpoint, but the newest published commit is {newest}",
                 seen=instance.version,
                 expected=f"at most {newest}",
             )
         else:
             yield WITHOUT_COMMIT.at(
                 place,
-                f"version {instance.version} has a checkpoint, and the newest commit is {newest}",
+                f"version {instance.version} has a checkpoint, but the newest commit is {newest}",
                 seen=instance.version,
                 expected=f"at most {newest}",
             )
@@ -323,14 +329,14 @@ def checkpoints_follow_their_commits(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, V2_COMPAT_MISSING)
 def old_clients_fail_cleanly(view: ListingView) -> Iterator[Finding]:
-    """Where the log begins with a checkpoint, one with a classic name tells old clients what they lack."""
+    """If the log begins with a checkpoint, one with a classic name lets old clients report the feature they lack."""
     oldest = view.oldest_checkpoint
     if oldest is None or 0 in view.listing.commits:
         return
     if all(instance.kind is LogFileKind.UUID_CHECKPOINT for instance in view.listing.checkpoints):
         yield V2_COMPAT_MISSING.at(
             view.place(oldest.files[0].name, oldest.version),
-            "the log begins with a checkpoint, and no checkpoint has a name that old clients know",
+            "the log begins with a checkpoint, but no checkpoint has a name that old clients recognize",
             seen=oldest.files[0].name,
             expected=f"{oldest.version:020d}.checkpoint.parquet, of this or a newer version",
         )
@@ -338,7 +344,7 @@ def old_clients_fail_cleanly(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, REPLAY_UNAVAILABLE)
 def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
-    """Only where the beginning of the log was cleaned up: a gap, or a commit that can't be read, has its own rule."""
+    """Report only logs whose beginning was cleaned up. Other rules report gaps and unreadable commits."""
     commits = view.listing.commits
     if not commits or 0 in commits:
         return
@@ -351,7 +357,8 @@ def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
         if previous is None or any(between not in commits for between in range(previous + 1, version + 1)):
             yield REPLAY_UNAVAILABLE.at(
                 view.place(instance.files[0].name, version),
-                f"the checkpoint of version {version} can't be compared with the commits below it: they are gone",
+                f"the checkpoint of version {version} cannot be compared with the commits below it because they were "
+                "deleted",
                 seen=f"commits {format_ranges(commits)}",
             )
         previous = version
@@ -359,7 +366,7 @@ def checkpoints_can_be_compared(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, PROTECTED_MISSING)
 def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
-    """The checkpoints that hide commits of a dropped feature stay as long as those commits. Spec: RFC."""
+    """Check that checkpoints which hide commits of a dropped feature are kept as long as those commits. Spec: RFC."""
     if "checkpointProtection" not in view.config.features:
         return
     boundary = parse_integer(view.config.properties, PROTECTED_BEFORE)
@@ -369,14 +376,15 @@ def protected_checkpoints_remain(view: ListingView) -> Iterator[Finding]:
     if not any(instance.version <= boundary for instance in view.listing.checkpoints):
         yield PROTECTED_MISSING.at(
             view.place(),
-            f"commits from {oldest} on remain below the protected version {boundary}, and no checkpoint up to it does",
+            f"commits from {oldest} on exist below the protected version {boundary}, but no checkpoint up to it does",
             seen=_listed(instance.version for instance in view.listing.checkpoints) or "no checkpoint",
             expected=f"a checkpoint of version {boundary} or below",
         )
 
 
 def _multi_part_sets(view: ListingView) -> dict[int, dict[int, list[LogFile]]]:
-    """Version -> number of parts -> the files named so, empty ones too: those are a fault of their own."""
+    """Return version -> number of parts -> the files with such names, including empty ones, which another rule "
+    "reports."""
     found: dict[int, dict[int, list[LogFile]]] = {}
     for file in view.files:
         if file.path.kind is LogFileKind.MULTI_PART_CHECKPOINT:
@@ -390,7 +398,9 @@ def _is_complete(parts: int, files: list[LogFile]) -> bool:
 
 
 def _faults_of_parts(parts: int, present: set[int]) -> str:
-    """What is wrong with the parts of an incomplete set, in words; names of a stranger may ask for billions."""
+    """Return what is wrong with the parts of an incomplete set, in words. Names from untrusted sources may claim
+    billions of parts.
+    """
     valid = {part for part in present if 1 <= part <= parts}
     wrong = present - valid
     if len(valid) == parts:
@@ -402,7 +412,7 @@ def _faults_of_parts(parts: int, present: set[int]) -> str:
 
 
 def _is_needed(view: ListingView, version: int) -> bool:
-    """True if the newest version could be read with a complete checkpoint of `version`, and can't without."""
+    """Return True if the newest version can be read only with a complete checkpoint of `version`."""
     listing = view.listing
     newest = max(view.newest_commit, version)
     if newest in listing.reconstructable:

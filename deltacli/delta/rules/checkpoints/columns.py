@@ -1,4 +1,4 @@
-"""Rules about the columns of a checkpoint: their types, and those that repeat partition values and statistics."""
+"""Rules about the columns of a checkpoint: their types, and the parsed columns of partition values and statistics."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ SCHEMA_TYPE = AREA.rule(
     "checkpoint.schema-type",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A column of a checkpoint has another type than the protocol gives it.",
+    "A column of a checkpoint has a type that differs from the protocol.",
     seed="000: Checkpoint Schema",
     spec="Checkpoint Schema",
     fix=Fix(
-        broken="readers that ask for the right type fail, or read nulls",
-        mend="write the checkpoint anew",
+        broken="readers that request the right type fail or read nulls",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example="add.size is int32 in 00000000000000000010.checkpoint.parquet",
@@ -35,12 +35,12 @@ STATS_POLICY = AREA.rule(
     "checkpoint.stats-policy",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A checkpoint has, or lacks, `stats` or `stats_parsed` against what the table's properties say.",
+    "A checkpoint has, or lacks, `stats` or `stats_parsed` contrary to the table's properties.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
-        broken="nothing is read wrongly; engines that look for the other form skip fewer files",
-        mend="write the checkpoint anew with a writer that heeds the properties, or change the properties",
+        broken="nothing is read wrongly; engines that need the other form skip fewer files",
+        mend="rewrite the checkpoint with a writer that follows the properties, or change the properties",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsJson":"false" and a column add.stats in the checkpoint',
@@ -50,13 +50,13 @@ PARSED_PARTITION_MISSING = AREA.rule(
     "checkpoint.parsed-partition-missing",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The properties ask for parsed values, the table is partitioned, and the checkpoint has no "
+    "The properties request parsed values and the table is partitioned, but the checkpoint has no "
     "`partitionValues_parsed`.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune partitions by this column have to read the maps of all files",
-        mend="write the checkpoint anew with a writer that heeds the property",
+        mend="rewrite the checkpoint with a writer that follows the property",
         loss="nothing",
     ),
     example='"delta.checkpoint.writeStatsAsStruct":"true" and no add.partitionValues_parsed',
@@ -66,12 +66,12 @@ PARSED_NAMES = AREA.rule(
     "checkpoint.parsed-names",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A parsed column of a checkpoint goes by the name of a table column instead of its physical name.",
+    "A parsed column of a checkpoint has the logical name of a table column instead of its physical name.",
     seed="000: Checkpoint Schema",
     spec="Checkpoint Schema",
     fix=Fix(
-        broken="engines look the column up by its physical name, find nothing and skip no files",
-        mend="write the checkpoint anew",
+        broken="engines search for the physical name, do not find the column and skip no files",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example="add.stats_parsed.minValues.id where the physical name is col-1f2e",
@@ -81,11 +81,11 @@ PARSED_TYPES_OLD = AREA.rule(
     "checkpoint.parsed-types-old",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A parsed column of a checkpoint has a narrower type than the table column, which has been widened since.",
+    "A parsed column of a checkpoint has a narrower type than the table column, which was widened later.",
     spec="Type Widening",
     fix=Fix(
-        broken="engines must widen the values when they read them, or do without",
-        mend="nothing to mend; the next checkpoint has the new type",
+        broken="engines must widen the values on read, or ignore them",
+        mend="no repair needed; the next checkpoint has the new type",
         loss="nothing",
     ),
     example="add.stats_parsed.minValues.id is int32 and the column id is a long",
@@ -93,10 +93,10 @@ PARSED_TYPES_OLD = AREA.rule(
 
 
 class _Known(NamedTuple):
-    """A column of the checkpoint schema: its type in words, and whether an Arrow type is that."""
+    """A column of the checkpoint schema: a description of its type, and a test for Arrow types."""
 
     words: str
-    fits: Callable[[Any], bool]  # Any: pyarrow has no types
+    fits: Callable[[Any], bool]  # Any: pyarrow has no type stubs
 
 
 class Parsed(NamedTuple):
@@ -107,12 +107,12 @@ class Parsed(NamedTuple):
     name: str
     arrow_type: Any  # Any: pyarrow has no types; None where the column counts nulls
     siblings: tuple[StructField, ...]
-    """The table columns it may stand for."""
+    "The table columns it may correspond to."
 
 
 @AREA.check(CheckpointView, SCHEMA_TYPE)
 def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
-    """Columns that are not there, that hold nothing but nulls, and unknown ones are no fault."""
+    """Missing columns, all-null columns and unknown columns are not faults."""
     from pyarrow import types
 
     for file, schema in view.schemas.items():
@@ -131,7 +131,7 @@ def columns_have_their_types(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, STATS_POLICY)
 def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
-    """Only what a property says in words counts: writers disagree about the default of `writeStatsAsStruct`."""
+    """Only an explicit property counts, because writers disagree about the default of `writeStatsAsStruct`."""
     columns = _add_columns(view)
     if not columns or not view.counts.get("add") or view.config.metadata is None:
         return
@@ -158,7 +158,7 @@ def statistics_follow_the_properties(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, PARSED_PARTITION_MISSING)
 def partitions_are_parsed_where_asked_for(view: CheckpointView) -> Iterator[Finding]:
-    """Required where a table is partitioned and the property is true. Spec: Checkpoint Schema."""
+    """Required if a table is partitioned and the property is true. Spec: Checkpoint Schema."""
     columns = _add_columns(view)
     metadata = view.config.metadata
     if not columns or metadata is None or not metadata.partition_columns or not view.counts.get("add"):
@@ -177,7 +177,7 @@ def partitions_are_parsed_where_asked_for(view: CheckpointView) -> Iterator[Find
 
 @AREA.check(CheckpointView, PARSED_NAMES)
 def parsed_columns_have_physical_names(view: CheckpointView) -> Iterator[Finding]:
-    """A name that is the physical name of any column beside it is right."""
+    """A name that equals the physical name of a sibling column is correct."""
     config = view.config
     if config.mapping_mode == "none":
         return
@@ -188,7 +188,7 @@ def parsed_columns_have_physical_names(view: CheckpointView) -> Iterator[Finding
             if field.name == column.name:
                 yield PARSED_NAMES.at(
                     view.place(column.file, column.path),
-                    f"{column.path} in the checkpoint goes by the name of the column, not by its physical name",
+                    f"{column.path} in the checkpoint has the logical name of the column instead of its physical name",
                     seen=column.name,
                     expected=config.physical_name(field),
                 )
@@ -196,7 +196,7 @@ def parsed_columns_have_physical_names(view: CheckpointView) -> Iterator[Finding
 
 @AREA.check(CheckpointView, PARSED_TYPES_OLD)
 def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]:
-    """A type that can be widened to the column's is an older one; any other is left to who reads it."""
+    """A type that can be widened to the column's type is an older type. Any other type is left to other rules."""
     for column in parsed_columns(view):
         for field in column.siblings:
             if view.config.physical_name(field) != column.name or not isinstance(field.data_type, PrimitiveType):
@@ -204,15 +204,15 @@ def parsed_columns_have_current_types(view: CheckpointView) -> Iterator[Finding]
             if is_older(column.arrow_type, field.data_type.name):
                 yield PARSED_TYPES_OLD.at(
                     view.place(column.file, column.path),
-                    f"{column.path} in the checkpoint has an older type than the column {field.name}",
+                    f"{column.path} in the checkpoint has a narrower type than the column {field.name}",
                     seen=column.arrow_type,
                     expected=field.data_type.name,
                 )
 
 
 def parsed_columns(view: CheckpointView) -> Iterator[Parsed]:
-    """Yield the columns below `partitionValues_parsed` and the bounds and null counts of `stats_parsed`, with the
-    table columns they may stand for; each name once, and without a type where it only counts nulls.
+    """Yield the columns of `partitionValues_parsed` and of the bounds and null counts of `stats_parsed`, with the table
+    columns they may correspond to. Each name comes once, without a type if it only counts nulls.
     """
     if view.config.schema is None:
         return
@@ -233,13 +233,13 @@ def _parsed_fields(
     config: TableConfiguration,
     file: str,
     path: str,
-    struct: Any,  # Any: pyarrow has no types
+    struct: Any,  # Any: pyarrow has no type stubs
     siblings: tuple[StructField, ...],
     seen: set[str],
     below: str = "",
 ) -> Iterator[Parsed]:
-    """The fields of a struct, those of nested structs after their own. `seen` holds those that were told already, by
-    their names below the root.
+    """The fields of a struct, each before those of its nested structs. `seen` holds the names below the root that were
+    already yielded.
     """
     for name, arrow_type in _inner_fields(struct).items():
         key = f"{below}.{name}"
@@ -253,8 +253,9 @@ def _parsed_fields(
                 break
 
 
-def is_older(arrow_type: Any, name: str) -> bool:  # Any: pyarrow has no types
-    """True if an Arrow type is narrower than a type of a schema, and may be widened to it. Spec: Type Widening."""
+def is_older(arrow_type: Any, name: str) -> bool:  # Any: pyarrow has no type stubs
+    """Return True if an Arrow type is narrower than a type of a schema and may be widened to it. Spec: Type "
+    "Widening."""
     from pyarrow import types
 
     if arrow_type is None:
@@ -281,13 +282,13 @@ _DECIMAL = re.compile(r"decimal\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)")
 
 
 def _switch(config: TableConfiguration, key: str) -> bool | None:
-    """A boolean property that was set, None where it was not or says neither."""
+    """Return a boolean property, or None if it is not set or is neither true nor false."""
     text = str(config.properties.get(key) or "").strip().lower()
     return {"true": True, "false": False}.get(text)
 
 
-def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) -> bool:  # Any: pyarrow has no types
-    """True if any live file has statistics: by the other column, else by the commits."""
+def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) -> bool:  # Any: pyarrow has no type stubs
+    """Return True if any live file has statistics, according to the other column or else to the commits."""
     if any("stats" in names or "stats_parsed" in names for names in columns.values()):
         return True
     if view.expected is None or view.expected.whole_adds is None:
@@ -295,8 +296,8 @@ def _has_statistics(view: CheckpointView, columns: dict[str, dict[str, Any]]) ->
     return any(adds.column("stats").null_count < adds.num_rows for adds in view.expected.whole_adds())
 
 
-def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pyarrow has no types
-    """Parquet file -> the fields of its `add`, for the files that may hold adds: sidecars where there are some."""
+def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pyarrow has no type stubs
+    """Return Parquet file -> the fields of its `add`, for the files that may hold adds (the sidecars, if any)."""
     files = [file for file in view.schemas if is_sidecar(file)] if not view.inline_file_actions else list(view.schemas)
     found = {}
     for file in files or view.schemas:
@@ -307,7 +308,7 @@ def _add_columns(view: CheckpointView) -> dict[str, dict[str, Any]]:  # Any: pya
     return found
 
 
-def _inner_fields(arrow_type: Any) -> dict[str, Any]:  # Any: pyarrow has no types
+def _inner_fields(arrow_type: Any) -> dict[str, Any]:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
     if arrow_type is None or not types.is_struct(arrow_type):
@@ -319,7 +320,7 @@ def _judge_type(
     view: CheckpointView,
     file: str,
     path: str,
-    fields: dict[str, Any],  # Any: pyarrow has no types
+    fields: dict[str, Any],  # Any: pyarrow has no type stubs
     known: _Known | dict[str, _Known],
 ) -> Iterator[Finding]:
     from pyarrow import types
@@ -349,7 +350,7 @@ def _wrong_type(view: CheckpointView, file: str, path: str, found: object, expec
 
 @lru_cache(maxsize=1)
 def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
-    """Action -> field -> its type, as the protocol lists them. Spec: Checkpoint Schema."""
+    """Action -> field -> its type, as listed in the protocol. Spec: Checkpoint Schema."""
     from pyarrow import types
 
     text, long = _Known("string", _is_text), _Known("int64", types.is_int64)
@@ -400,7 +401,7 @@ def _known_columns() -> dict[str, dict[str, _Known | dict[str, _Known]]]:
     }
 
 
-def _is_text(found: Any) -> bool:  # Any: pyarrow has no types
+def _is_text(found: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
     if types.is_dictionary(found):
@@ -408,13 +409,13 @@ def _is_text(found: Any) -> bool:  # Any: pyarrow has no types
     return bool(types.is_string(found) or types.is_large_string(found)) or str(found) == "string_view"
 
 
-def _is_texts(found: Any) -> bool:  # Any: pyarrow has no types
+def _is_texts(found: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
     return bool(types.is_list(found) or types.is_large_list(found)) and _is_text(found.value_type)
 
 
-def _is_text_map(found: Any) -> bool:  # Any: pyarrow has no types
+def _is_text_map(found: Any) -> bool:  # Any: pyarrow has no type stubs
     from pyarrow import types
 
     return bool(types.is_map(found)) and _is_text(found.key_type) and _is_text(found.item_type)

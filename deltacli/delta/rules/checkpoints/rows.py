@@ -1,5 +1,5 @@
-"""Rules about the rows of a checkpoint that can only be judged while its columns stream by: readable, one action a row,
-each file once, and the same files as replay has. The reader that goes through the columns reports them.
+"""Rules about the rows of a checkpoint that can only be checked while reading its columns: readable, one action per
+row, each file once, and the same files as replay. The reader of the columns reports them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ UNREADABLE = AREA.rule(
     "checkpoint.unreadable",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A file of a checkpoint can't be read: its footer, a page or a line is damaged.",
+    "A file of a checkpoint cannot be read because its footer, a page or a line is damaged.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="an engine that opens this checkpoint fails, or falls back to an older one",
-        mend="delete the damaged file if the log before it is whole, then write a checkpoint anew",
-        loss="nothing while the commits, or an older checkpoint and the commits after it, are there",
+        mend="delete the damaged file if the older part of the log is complete, then write a new checkpoint",
+        loss="nothing, as long as the commits, or an older checkpoint and the commits after it, exist",
     ),
     example="00000000000000000010.checkpoint.parquet ends in the middle of a page",
 )
@@ -30,12 +30,12 @@ DUPLICATE_KEY = AREA.rule(
     "checkpoint.duplicate-key",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint holds one logical file twice: two adds, two removes, or an add and a remove of it.",
+    "A checkpoint has the same logical file twice: two adds, two removes, or an add and a remove.",
     seed="000: Checkpoints",
     spec="Action Reconciliation",
     fix=Fix(
-        broken="readers take checkpoint rows as they are: the rows of the file count twice, or a removed file is live",
-        mend="write the checkpoint anew",
+        broken="readers use checkpoint rows as they are: the rows of the file count twice, or a removed file is live",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} in two rows of 00000000000000000010.checkpoint.parquet',
@@ -45,12 +45,12 @@ MULTI_ACTION_ROW = AREA.rule(
     "checkpoint.multi-action-row",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A row of a checkpoint holds no action, or more than one.",
+    "A row of a checkpoint has no action, or more than one.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="readers take one action of such a row and lose the others",
-        mend="write the checkpoint anew",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='a row with both "add" and "txn" not null',
@@ -60,12 +60,12 @@ MISSING_ADD = AREA.rule(
     "checkpoint.missing-add",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint lacks a file that is live by the commits.",
+    "A checkpoint lacks a file that is live according to the commits.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
-        broken="who starts at this checkpoint does not see the rows of the file",
-        mend="delete the checkpoint and write it anew while the commits that tell better are there",
+        broken="readers that start at this checkpoint do not see the rows of the file",
+        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example="part-1.parquet, added in version 4, is not in 00000000000000000010.checkpoint.parquet",
@@ -75,12 +75,12 @@ EXTRA_ADD = AREA.rule(
     "checkpoint.extra-add",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint holds a file as live that is not live by the commits.",
+    "A checkpoint has a live file that is not live according to the commits.",
     seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
-        broken="who starts at this checkpoint sees rows that were deleted, or fails on a file that is gone",
-        mend="delete the checkpoint and write it anew while the commits that tell better are there",
+        broken="readers that start at this checkpoint see deleted rows, or fail on a missing file",
+        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example="part-1.parquet, removed in version 4, is an add in 00000000000000000010.checkpoint.parquet",
@@ -90,12 +90,12 @@ ADD_DIFFERS = AREA.rule(
     "checkpoint.add-differs",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A live file stands in a checkpoint with other values than in the log.",
+    "The values of a live file in a checkpoint differ from those in the log.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
-        broken="what is known of the file depends on where a reader starts: its partition, its size, its statistics",
-        mend="write the checkpoint anew",
+        broken="the partition, size and statistics of the file depend on where a reader starts",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"partitionValues":{"p":"a"} in the commit, {"p":"b"} in the checkpoint',
@@ -109,9 +109,9 @@ MISSING_TOMBSTONE = AREA.rule(
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="vacuum may delete the removed file before its retention is over, under readers of older versions",
-        mend="delete the checkpoint and write it anew while the commits are there; run no vacuum before",
-        loss="nothing, if no vacuum has run",
+        broken="vacuum may delete the removed file before its retention ends, while readers of older versions need it",
+        mend="delete the checkpoint and write a new one while the commits exist; do not run vacuum before",
+        loss="nothing, if vacuum did not run",
     ),
     example="a remove of two hours ago that 00000000000000000010.checkpoint.parquet does not hold",
 )
@@ -120,12 +120,12 @@ PARSED_PARTITION_DIFFERS = AREA.rule(
     "checkpoint.parsed-partition-differs",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "`partitionValues_parsed` has another value than the map `partitionValues`.",
+    "`partitionValues_parsed` differs from the map `partitionValues`.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="engines that prune by the parsed column skip files that hold matching rows",
-        mend="write the checkpoint anew",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='partitionValues {"year":"2024"} beside partitionValues_parsed {"year":2023}',
@@ -135,12 +135,12 @@ PARSED_STATS_DIFFERS = AREA.rule(
     "checkpoint.parsed-stats-differs",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "`stats_parsed` has other values than the JSON text in `stats`.",
+    "`stats_parsed` differs from the JSON text in `stats`.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
-        broken="engines that use one of the two skip files that hold matching rows, or count other rows",
-        mend="write the checkpoint anew",
+        broken="engines that use one of the two skip files with matching rows, or count rows differently",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='stats {"numRecords":10} beside stats_parsed {"numRecords":9}',
@@ -150,11 +150,11 @@ STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(
     "action.stats-in-checkpointed-remove",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A remove in a checkpoint carries `stats` or `tags`, which are to be left out there.",
+    "A remove in a checkpoint has `stats` or `tags`, which writers should omit there.",
     spec="Checkpoints",
     fix=Fix(
-        broken="the checkpoint is larger than it need be; nothing is read wrongly",
-        mend="nothing to mend; the next checkpoint may leave them out",
+        broken="the checkpoint is larger than necessary; nothing is read wrongly",
+        mend="no repair needed; the next checkpoint may omit them",
         loss="nothing",
     ),
     example='{"remove":{"path":"part-0.parquet","stats":"{…}",…}} in a checkpoint',
@@ -162,17 +162,17 @@ STATS_IN_CHECKPOINTED_REMOVE = AREA.rule(
 
 
 def is_in_force(view: ListingView, feature: str, version: int) -> bool:
-    """True if the table surely supported the feature when a file of that version was written: the protocol that names
-    it is not newer.
+    """Return True if the table certainly supported the feature when a file of that version was written, because the
+    protocol that names it is not newer.
     """
     return feature in view.config.features and version >= view.config.protocol_version
 
 
 def is_sidecar(path: str) -> bool:
-    """True for a file of `_delta_log/_sidecars`."""
+    """Return True for a file of `_delta_log/_sidecars`."""
     return f"{SIDECAR_DIRECTORY}/" in path
 
 
 def small_actions(view: CheckpointView, kind: str) -> list[Action]:
-    """The rows of a kind in the checkpoint's own files; a sidecar has no business with them."""
+    """Return the rows of a kind in the checkpoint's own files, without those in sidecars."""
     return [row for found, row, file in view.small if found == kind and not is_sidecar(file)]

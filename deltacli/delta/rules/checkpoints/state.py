@@ -1,4 +1,4 @@
-"""Rules about the small actions of a checkpoint: protocol, metadata, transactions and domains, against replay."""
+"""Rules about the small actions of a checkpoint (protocol, metadata, transactions and domains) compared with replay."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ NO_PROTOCOL = AREA.rule(
     "checkpoint.no-protocol",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint does not hold exactly one protocol.",
+    "A checkpoint does not have exactly one protocol.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
-        broken="readers that start at this checkpoint fail, or can't tell whether they may read the table",
-        mend="write the checkpoint anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="readers that start at this checkpoint fail, or do not know whether they can read the table",
+        mend="rewrite the checkpoint",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet without a protocol row",
 )
@@ -31,13 +31,13 @@ NO_METADATA = AREA.rule(
     "checkpoint.no-metadata",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint does not hold exactly one metaData.",
+    "A checkpoint does not have exactly one metaData.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
         broken="readers that start at this checkpoint fail: they have no schema, or two",
-        mend="write the checkpoint anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        mend="rewrite the checkpoint",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.parquet without a metaData row",
 )
@@ -46,11 +46,11 @@ FORBIDDEN_ACTION = AREA.rule(
     "checkpoint.forbidden-action",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A checkpoint holds commitInfo or cdc actions, which belong to commits only.",
+    "A checkpoint has commitInfo or cdc actions, which are allowed only in commits.",
     spec="Checkpoints",
     fix=Fix(
-        broken="readers are to ignore them; a strict one may refuse the checkpoint",
-        mend="write the checkpoint anew",
+        broken="readers should ignore them; a strict reader may refuse the checkpoint",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"commitInfo":{"operation":"WRITE",…}} in a checkpoint',
@@ -60,12 +60,12 @@ METADATA_DIFFERS = AREA.rule(
     "checkpoint.metadata-differs",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The protocol or the metaData of a checkpoint is not that of the commits.",
+    "The protocol or the metaData of a checkpoint differs from the commits.",
     seed="000: Checkpoints",
     spec="Checkpoints",
     fix=Fix(
         broken="the schema, the properties or the protocol of the table depend on where a reader starts",
-        mend="delete the checkpoint and write it anew while the commits that tell better are there",
+        mend="delete the checkpoint and write a new one while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='"partitionColumns":["p"] in the commit, ["q"] in the checkpoint',
@@ -75,12 +75,12 @@ MISSING_TXN = AREA.rule(
     "checkpoint.missing-txn",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint lacks a transaction identifier that is live by the commits, or holds another version of it.",
+    "A checkpoint lacks a transaction identifier that is live according to the commits, or has another version of it.",
     seed="000: Checkpoint Format",
     spec="Checkpoints",
     fix=Fix(
-        broken="a stream that asks how far it came gets a wrong answer and writes batches twice, or leaves some out",
-        mend="write the checkpoint anew while the commits that tell better are there",
+        broken="a stream that reads its progress from the table writes batches twice or skips some",
+        mend="rewrite the checkpoint while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='{"txn":{"appId":"stream-1","version":42}} in a commit, version 41 in the checkpoint',
@@ -90,11 +90,11 @@ MISSING_DOMAIN = AREA.rule(
     "checkpoint.missing-domain",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A checkpoint lacks a metadata domain, holds another configuration of it, or one that the commits removed.",
+    "A checkpoint lacks a metadata domain, has another configuration of it, or has one that the commits removed.",
     spec="Checkpoints",
     fix=Fix(
-        broken="features that keep their state in domains go wrong: row ids are given twice, clustering is forgotten",
-        mend="write the checkpoint anew while the commits that tell better are there",
+        broken="features that keep their state in domains go wrong: row ids are assigned twice, clustering is lost",
+        mend="rewrite the checkpoint while the commits it summarizes still exist",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"delta.rowTracking",…}} in a commit and not in the checkpoint',
@@ -104,11 +104,11 @@ DOMAIN_TOMBSTONE = AREA.rule(
     "checkpoint.domain-tombstone",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A checkpoint holds a removed metadata domain.",
+    "A checkpoint has a removed metadata domain.",
     spec="Checkpoints",
     fix=Fix(
-        broken="nothing is read wrongly; the row is to be left out",
-        mend="nothing to mend; the next checkpoint may leave it out",
+        broken="nothing is read wrongly; the row should be omitted",
+        mend="no repair needed; the next checkpoint may omit it",
         loss="nothing",
     ),
     example='{"domainMetadata":{"domain":"app.a","configuration":"","removed":true}} in a checkpoint',
@@ -118,11 +118,11 @@ FEATURES_NULL = AREA.rule(
     "checkpoint.features-null",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The protocol of a checkpoint lacks a feature list that its versions need, or has one that they do not allow.",
+    "The protocol of a checkpoint lacks a feature list that its versions require, or has one that they do not allow.",
     spec="Checkpoint Schema",
     fix=Fix(
-        broken="readers that start at this checkpoint refuse the protocol, or miss the features it asks for",
-        mend="write the checkpoint anew",
+        broken="readers that start at this checkpoint refuse the protocol, or miss the features it requires",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"minReaderVersion":3 with "readerFeatures":null',
@@ -131,7 +131,7 @@ FEATURES_NULL = AREA.rule(
 
 @AREA.check(CheckpointView, NO_PROTOCOL, NO_METADATA)
 def a_checkpoint_has_one_of_each(view: CheckpointView) -> Iterator[Finding]:
-    """Nothing older can fill the gap once the log is cleaned up."""
+    """Older files cannot replace the missing action once the log is cleaned up."""
     if not view.small_is_whole:
         return
     for kind, rule in (("protocol", NO_PROTOCOL), ("metaData", NO_METADATA)):
@@ -139,7 +139,7 @@ def a_checkpoint_has_one_of_each(view: CheckpointView) -> Iterator[Finding]:
         if count != 1:
             yield rule.at(
                 view.place(),
-                f"the checkpoint of version {view.version} holds {plural(count, f'{kind} action')}",
+                f"the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",
                 seen=count,
                 expected=1,
             )
@@ -147,13 +147,13 @@ def a_checkpoint_has_one_of_each(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, FORBIDDEN_ACTION)
 def a_checkpoint_has_state_only(view: CheckpointView) -> Iterator[Finding]:
-    """Columns for these actions may exist; rows may not."""
+    """Columns for these actions may exist, but rows may not."""
     for kind in ("commitInfo", "cdc"):
         count = view.counts.get(kind, 0)
         if count:
             yield FORBIDDEN_ACTION.at(
                 view.place(),
-                f"the checkpoint of version {view.version} holds {plural(count, f'{kind} action')}",
+                f"the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",
                 seen=count,
                 expected=0,
             )
@@ -161,7 +161,7 @@ def a_checkpoint_has_state_only(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, FEATURES_NULL)
 def feature_lists_fit_the_versions(view: CheckpointView) -> Iterator[Finding]:
-    """Judged by the row as found: a column of lists may exist, and is null where the versions know no features."""
+    """Judged by the row: the columns of lists may exist, but must be null for versions without features."""
     rows = small_actions(view, "protocol")
     if len(rows) != 1:
         return
@@ -183,7 +183,7 @@ def feature_lists_fit_the_versions(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, METADATA_DIFFERS)
 def the_configuration_is_that_of_replay(view: CheckpointView) -> Iterator[Finding]:
-    """Null lists of features, and actions that are there twice or not at all, are faults of their own."""
+    """Other rules report null lists of features, and actions that are missing or occur twice."""
     expected = _comparable(view)
     if expected is None:
         return
@@ -201,8 +201,8 @@ def the_configuration_is_that_of_replay(view: CheckpointView) -> Iterator[Findin
 
 @AREA.check(CheckpointView, MISSING_TXN)
 def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
-    """An expired transaction may be missing. One that replay does not know is no fault: an older checkpoint from
-    which replay starts may have let it expire. Spec: Checkpoints; Transaction Identifiers.
+    """An expired transaction may be missing. A transaction that replay does not find is not a fault, because it may
+    have expired at an older checkpoint where replay starts. Spec: Checkpoints; Transaction Identifiers.
     """
     expected = _comparable(view)
     if expected is None:
@@ -220,7 +220,8 @@ def transactions_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
         elif found[application] != version:
             yield MISSING_TXN.at(
                 view.place(key=application),
-                f"the checkpoint of version {view.version} holds another transaction of {application} than the commits",
+                f"the checkpoint of version {view.version} has a different transaction of {application} than the "
+                "commits",
                 seen=found[application],
                 expected=version,
             )
@@ -238,14 +239,17 @@ def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
         if domain not in found:
             message = f"the checkpoint of version {view.version} lacks the domain {domain}"
         elif found[domain] != configuration:
-            message = f"the checkpoint of version {view.version} holds another configuration of the domain {domain}"
+            message = (
+                f"the checkpoint of version {view.version} has a different configuration of the domain {domain} than "
+                "the commits"
+            )
         else:
             continue
         yield MISSING_DOMAIN.at(view.place(key=domain), message, seen=found.get(domain, "none"), expected=configuration)
     for extra in found.keys() - expected.domains.keys():
         yield MISSING_DOMAIN.at(
             view.place(key=str(extra)),
-            f"the checkpoint of version {view.version} holds the domain {extra}, which the commits do not have",
+            f"the checkpoint of version {view.version} has the domain {extra}, which the commits do not have",
             seen=found[extra],
             expected="none",
         )
@@ -253,25 +257,25 @@ def domains_are_those_of_replay(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, DOMAIN_TOMBSTONE)
 def removed_domains_are_left_out(view: CheckpointView) -> Iterator[Finding]:
-    """Kernel Java keeps them."""
+    """Kernel Java keeps removed domains."""
     for row in small_actions(view, "domainMetadata"):
         if row.get("removed") is True:
             yield DOMAIN_TOMBSTONE.at(
                 view.place(key=str(row.get("domain"))),
-                f"the checkpoint of version {view.version} holds the removed domain {row.get('domain')}",
+                f"the checkpoint of version {view.version} has the removed domain {row.get('domain')}",
                 seen="removed: true",
                 expected="no row",
             )
 
 
 def _comparable(view: CheckpointView) -> ExpectedState | None:
-    """What replay makes of the version, where everything on the way could be read, and the checkpoint itself."""
+    """Return the replayed state of the version, if everything up to it could be read, and the checkpoint itself."""
     return view.expected if view.small_is_whole else None
 
 
 def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:
-    """True if a writer of this checkpoint may have left a transaction out: its time is over, or unknown. A checkpoint
-    is never older than the clock that judged for it, so that its file time is the kindest one.
+    """Return True if a writer of this checkpoint may have omitted a transaction because it expired or has no time. A
+    checkpoint is never older than the clock used to decide, so its file time is the most lenient one.
     """
     text = view.expected.config.properties.get(TRANSACTION_RETENTION) if view.expected else None
     retention_ms = parse_interval(text) if text else None
@@ -283,7 +287,7 @@ def _may_have_expired(view: CheckpointView, updated_ms: int | None) -> bool:
 def _differs(view: CheckpointView, kind: str, name: str, found: object, expected: object) -> Finding:
     return METADATA_DIFFERS.at(
         view.place(key=name),
-        f"{name} of the {kind} in the checkpoint of version {view.version} is not that of the commits",
+        f"{name} of the {kind} in the checkpoint of version {view.version} differs from the commits",
         seen="none" if found is None else found,
         expected="none" if expected is None else expected,
     )

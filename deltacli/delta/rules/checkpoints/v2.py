@@ -1,4 +1,4 @@
-"""Rules about V2 checkpoints and their sidecars, and about checkpoints of tables that keep their files in a tree."""
+"""Rules about V2 checkpoints and their sidecars, and about checkpoints of tables with a metadata tree."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ V2_METADATA_MISSING = AREA.rule(
     "checkpoint.v2-metadata-missing",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A V2 checkpoint, or one with a UUID name, does not hold exactly one checkpointMetadata.",
+    "A V2 checkpoint, or one with a UUID name, does not have exactly one checkpointMetadata.",
     spec="V2 Spec",
     fix=Fix(
-        broken="readers that ask a V2 checkpoint for its metadata refuse it",
-        mend="delete the checkpoint and write it anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="readers that need the metadata of a V2 checkpoint refuse it",
+        mend="delete the checkpoint and write a new one",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example="00000000000000000010.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.parquet without checkpointMetadata",
 )
@@ -35,12 +35,12 @@ V2_VERSION = AREA.rule(
     "checkpoint.v2-version",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "checkpointMetadata names another version than the file.",
+    "The version in checkpointMetadata differs from the version of the file.",
     spec="Checkpoint Metadata",
     fix=Fix(
-        broken="the checkpoint may be that of another version: readers would skip commits or apply some twice",
-        mend="delete the checkpoint and write it anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="the checkpoint may be of another version: readers would skip commits or apply some twice",
+        mend="delete the checkpoint and write a new one",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example='{"checkpointMetadata":{"version":9}} in a checkpoint of version 10',
 )
@@ -49,11 +49,12 @@ V2_WITHOUT_FEATURE = AREA.rule(
     "checkpoint.v2-without-feature",
     Severity.ERROR,
     Level.LOG,
-    "A checkpoint has a UUID name or V2 content, and the table does not support `v2Checkpoint`.",
+    "A checkpoint has a UUID name or V2 content, but the table does not support `v2Checkpoint`.",
     spec="V2 Checkpoint Table Feature",
     fix=Fix(
-        broken="readers that go by the protocol do not see the checkpoint, or do not look for its sidecars and see "
-        "fewer files",
+        broken=(
+            "readers that follow the protocol do not find the checkpoint, or ignore its sidecars and see fewer files"
+        ),
         mend="write a classic checkpoint of this or a newer version, or let an engine add the feature",
         loss="nothing",
     ),
@@ -64,11 +65,11 @@ V2_MIXED = AREA.rule(
     "checkpoint.v2-mixed",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A V2 checkpoint holds file actions itself and in sidecars.",
+    "A V2 checkpoint has file actions both in itself and in sidecars.",
     spec="V2 Spec",
     fix=Fix(
-        broken="readers that look in one of the two places see fewer files",
-        mend="write the checkpoint anew",
+        broken="readers that use only one of the two places see fewer files",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example="an add row beside a sidecar row in the same checkpoint",
@@ -78,11 +79,11 @@ V2_TAGS = AREA.rule(
     "checkpoint.v2-tags",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A tag of checkpointMetadata counts something else than the checkpoint holds.",
+    "A count in a tag of checkpointMetadata differs from the contents of the checkpoint.",
     spec="Checkpoint Metadata",
     fix=Fix(
-        broken="engines that plan by the tags, or compare with them, plan wrongly or refuse the checkpoint",
-        mend="write the checkpoint anew",
+        broken="engines that plan by the tags, or verify them, plan wrongly or refuse the checkpoint",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='"tags":{"numOfAddFiles":"7"} where the sidecars hold 8 adds',
@@ -95,9 +96,9 @@ SIDECAR_MISSING = AREA.rule(
     "A sidecar that a checkpoint names does not exist.",
     spec="Sidecar File Information",
     fix=Fix(
-        broken="the checkpoint is unusable, and with it every version that needs it",
-        mend="restore the sidecar from a backup, or delete the checkpoint and write one anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="the checkpoint is unusable, and so is every version that needs it",
+        mend="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example='{"sidecar":{"path":"016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}} and no such file in _sidecars',
 )
@@ -106,12 +107,12 @@ SIDECAR_SIZE = AREA.rule(
     "sidecar.size-mismatch",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A sidecar has another size than the checkpoint that names it says.",
+    "The size of a sidecar differs from the size in the checkpoint that names it.",
     spec="Sidecar File Information",
     fix=Fix(
-        broken="readers that go by the size read a torn footer, or the sidecar is another file than was written",
-        mend="restore the sidecar from a backup, or delete the checkpoint and write one anew",
-        loss="nothing while an older checkpoint or commit 0 and all commits after it are there",
+        broken="readers that use the size read an incomplete footer, or the sidecar was replaced after it was written",
+        mend="restore the sidecar from a backup, or delete the checkpoint and write a new one",
+        loss="nothing, as long as an older checkpoint or commit 0 and all later commits exist",
     ),
     example='"sizeInBytes":2304522 for a sidecar of 1152261 bytes',
 )
@@ -120,11 +121,11 @@ SIDECAR_OUTSIDE = AREA.rule(
     "sidecar.path-outside",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The path of a sidecar leads out of `_delta_log/_sidecars`.",
+    "The path of a sidecar points outside `_delta_log/_sidecars`.",
     spec="Sidecar File Information",
     fix=Fix(
-        broken="readers look for it by its name in _sidecars, or follow the path to another file",
-        mend="write the checkpoint anew",
+        broken="readers search for its name in _sidecars, or follow the path to another file",
+        mend="rewrite the checkpoint",
         loss="nothing",
     ),
     example='{"sidecar":{"path":"../016ae953-37a9-438e-8683-9a9a4a79a395.parquet",…}}',
@@ -134,12 +135,12 @@ SIDECAR_CONTENT = AREA.rule(
     "sidecar.non-file-action",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A sidecar holds actions other than add and remove.",
+    "A sidecar has actions other than add and remove.",
     spec="Sidecar Files",
     fix=Fix(
-        broken="readers look for file actions only in sidecars and miss the others",
-        mend="write the checkpoint anew",
-        loss="nothing, where the checkpoint itself holds these actions as well",
+        broken="readers expect only file actions in sidecars and miss the others",
+        mend="rewrite the checkpoint",
+        loss="nothing, if the checkpoint itself also has these actions",
     ),
     example='{"txn":{"appId":"stream-1","version":42}} in a sidecar',
 )
@@ -148,11 +149,11 @@ SIDECAR_ORPHAN = AREA.rule(
     "sidecar.orphan",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A sidecar older than a day is named by no checkpoint.",
+    "A sidecar older than a day is not named by any checkpoint.",
     spec="Metadata Cleanup",
     fix=Fix(
         broken="it takes space; nothing is read wrongly",
-        mend="delete the file, if no writer is at work on a checkpoint",
+        mend="delete the file, unless a writer is creating a checkpoint",
         loss="nothing",
     ),
     example="_sidecars/016ae953-37a9-438e-8683-9a9a4a79a395.parquet, of a checkpoint that was cleaned up",
@@ -162,11 +163,11 @@ AMT_CLASSIC = AREA.rule(
     "checkpoint.amt-classic",
     Severity.ERROR,
     Level.LOG,
-    "A table whose files are kept in a metadata tree has a checkpoint that does not refer to the tree.",
+    "A table with a metadata tree has a checkpoint that does not refer to the tree.",
     spec="RFC: Iceberg V4 Adaptive Metadata Tree",
     fix=Fix(
-        broken="readers of the tree do not expect it; who starts there may miss what only the tree holds",
-        mend="delete the checkpoint once the tree is known to be whole",
+        broken="readers of the tree do not expect it; those that start there may miss data that only the tree holds",
+        mend="delete the checkpoint after checking that the tree is complete",
         loss="nothing",
     ),
     example="00000000000000000010.checkpoint.0000000001.0000000002.parquet with adaptiveMetadata in readerFeatures",
@@ -175,21 +176,21 @@ AMT_CLASSIC = AREA.rule(
 
 @AREA.check(CheckpointView, V2_METADATA_MISSING, V2_VERSION)
 def a_v2_checkpoint_describes_itself(view: CheckpointView) -> Iterator[Finding]:
-    """V1 content under a UUID name lacks the description, too. Spec: V2 Spec; Checkpoint Metadata."""
+    """V1 content under a UUID name also lacks checkpointMetadata. Spec: V2 Spec; Checkpoint Metadata."""
     rows = small_actions(view, "checkpointMetadata")
     if not view.small_is_whole or not (view.is_v2 or view.instance.kind is LogFileKind.UUID_CHECKPOINT):
         return
     if len(rows) != 1:
         yield V2_METADATA_MISSING.at(
             view.place(),
-            f"the checkpoint of version {view.version} holds {plural(len(rows), 'checkpointMetadata action')}",
+            f"the checkpoint of version {view.version} has {plural(len(rows), 'checkpointMetadata action')}",
             seen=len(rows),
             expected=1,
         )
     elif rows[0].get("version") != view.version:
         yield V2_VERSION.at(
             view.place(),
-            f"the checkpoint of version {view.version} says that it is of version {rows[0].get('version')}",
+            f"the checkpoint of version {view.version} has checkpointMetadata of version {rows[0].get('version')}",
             seen=rows[0].get("version"),
             expected=view.version,
         )
@@ -197,7 +198,9 @@ def a_v2_checkpoint_describes_itself(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, V2_WITHOUT_FEATURE)
 def uuid_names_need_the_feature(view: ListingView) -> Iterator[Finding]:
-    """Checkpoints below the version that brought the protocol are no fault: the feature may have been dropped."""
+    """Checkpoints below the version that brought the protocol are not faults, because the feature may have been
+    dropped.
+    """
     if view.config.protocol is None or "v2Checkpoint" in view.config.features:
         return
     for instance in view.listing.checkpoints:
@@ -212,7 +215,7 @@ def uuid_names_need_the_feature(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, V2_WITHOUT_FEATURE)
 def v2_content_needs_the_feature(view: CheckpointView) -> Iterator[Finding]:
-    """Under other names than UUID ones; judged by the protocol the checkpoint holds itself."""
+    """Names other than UUID names. Judged by the protocol in the checkpoint itself."""
     if view.config.protocol is None or view.instance.kind is LogFileKind.UUID_CHECKPOINT:
         return
     if view.is_v2 and not view.config.features.intersection(("v2Checkpoint", *ADAPTIVE_METADATA)):
@@ -231,8 +234,8 @@ def file_actions_are_in_one_place(view: CheckpointView) -> Iterator[Finding]:
     if sidecars and view.inline_file_actions and not _keeps_a_tree(view):
         yield V2_MIXED.at(
             view.place(),
-            f"the checkpoint of version {view.version} holds {plural(view.inline_file_actions, 'file action')} itself "
-            f"and names {plural(sidecars, 'sidecar')}",
+            f"the checkpoint of version {view.version} has {plural(view.inline_file_actions, 'file action')} in "
+            f"itself and names {plural(sidecars, 'sidecar')}",
             seen=f"{view.inline_file_actions} inline, {plural(sidecars, 'sidecar')}",
             expected="all inline, or all in sidecars",
         )
@@ -240,7 +243,7 @@ def file_actions_are_in_one_place(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, V2_TAGS)
 def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
-    """Tags that are not there, and unknown ones, are no fault; with a missing sidecar nothing can be counted."""
+    """Missing and unknown tags are not faults. If a sidecar is missing, nothing can be counted."""
     rows = small_actions(view, "checkpointMetadata")
     tags = rows[0].get("tags") if len(rows) == 1 else None
     if not isinstance(tags, dict) or view.missing_sidecars:
@@ -256,7 +259,8 @@ def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
         if found is not None and str(found) != str(number):
             yield V2_TAGS.at(
                 view.place(key=tag),
-                f"the tag {tag} of the checkpoint of version {view.version} is {found}, and it holds {number}",
+                f"the tag {tag} of the checkpoint of version {view.version} is {found}, but the checkpoint has "
+                f"{number}",
                 seen=found,
                 expected=number,
             )
@@ -264,7 +268,7 @@ def tags_count_what_is_there(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, SIDECAR_MISSING)
 def sidecars_exist(view: CheckpointView) -> Iterator[Finding]:
-    """Looked for by name in `_delta_log/_sidecars`, wherever the path leads."""
+    """Sidecars are searched by name in `_delta_log/_sidecars`, wherever the path points."""
     for path in view.missing_sidecars:
         yield SIDECAR_MISSING.at(
             view.place(key=path),
@@ -276,7 +280,7 @@ def sidecars_exist(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, SIDECAR_SIZE, SIDECAR_OUTSIDE)
 def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
-    """The path may be the bare name, or any that leads into a `_delta_log/_sidecars`."""
+    """The path may be the bare name, or any path into a `_delta_log/_sidecars`."""
     for row in small_actions(view, "sidecar"):
         path, size = row.get("path"), row.get("sizeInBytes")
         if not isinstance(path, str) or _keeps_a_tree(view):
@@ -284,7 +288,7 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
         if not _is_inside(path):
             yield SIDECAR_OUTSIDE.at(
                 view.place(key=path),
-                f"the sidecar path {path} leads out of {_SIDECARS}",
+                f"the sidecar path {path} points outside {_SIDECARS}",
                 seen=path,
                 expected=sidecar_location(row).rpartition("/")[2],
             )
@@ -292,8 +296,8 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
         if actual is not None and type(size) is int and size != actual:
             yield SIDECAR_SIZE.at(
                 view.place(sidecar_location(row)),
-                f"the sidecar {path} is {plural(actual, 'byte')} long, and the checkpoint of version {view.version} "
-                f"says {size}",
+                f"the sidecar {path} has {plural(actual, 'byte')}, but the checkpoint of version {view.version} "
+                f"records {size}",
                 seen=actual,
                 expected=size,
             )
@@ -301,7 +305,7 @@ def sidecars_are_as_described(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, SIDECAR_CONTENT)
 def sidecars_hold_file_actions(view: CheckpointView) -> Iterator[Finding]:
-    """One finding for each kind in each sidecar."""
+    """Report one finding per kind and sidecar."""
     found: dict[tuple[str, str], int] = {}
     for kind, _, file in view.small:
         if is_sidecar(file):
@@ -309,7 +313,7 @@ def sidecars_hold_file_actions(view: CheckpointView) -> Iterator[Finding]:
     for (file, kind), count in found.items():
         yield SIDECAR_CONTENT.at(
             view.place(file, kind),
-            f"a sidecar of the checkpoint of version {view.version} holds {plural(count, f'{kind} action')}",
+            f"a sidecar of the checkpoint of version {view.version} has {plural(count, f'{kind} action')}",
             seen=kind,
             expected="add and remove only",
         )
@@ -317,33 +321,33 @@ def sidecars_hold_file_actions(view: CheckpointView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, SIDECAR_ORPHAN)
 def sidecars_are_named(view: ListingView) -> Iterator[Finding]:
-    """A younger one may belong to a checkpoint that is being written. Where a checkpoint could not be read, nothing is
-    known to be unnamed. Spec: Metadata Cleanup.
+    """A younger sidecar may belong to a checkpoint that is being written. If a checkpoint cannot be read, no sidecar is
+    reported. Spec: Metadata Cleanup.
     """
     if view.named_sidecars is None or view.config.features.intersection(ADAPTIVE_METADATA):
         return
     for file in view.sidecars:
         if file.path.startswith(".") or not file.path.endswith(".parquet"):
-            continue  # no sidecar: Hadoop lays `.x.parquet.crc` beside each of them
+            continue  # not a sidecar: Hadoop writes `.x.parquet.crc` next to each of them
         if file.path not in view.named_sidecars and view.now_ms - file.modified_ms > DAY_MS:
             yield SIDECAR_ORPHAN.at(
                 view.place(f"{SIDECAR_DIRECTORY}/{file.path}"),
                 f"the sidecar {file.path} of {format_size(file.size_bytes)}, written "
-                f"{format_age(file.modified_ms, view.now_ms)}, is named by no checkpoint",
-                seen="no checkpoint names it",
+                f"{format_age(file.modified_ms, view.now_ms)}, is not named by any checkpoint",
+                seen="no reference in any checkpoint",
             )
 
 
 @AREA.check(ListingView, AMT_CLASSIC)
 def checkpoints_fit_a_metadata_tree(view: ListingView) -> Iterator[Finding]:
-    """A standalone checkpoint has the classic name and is judged by what it holds; no other form is allowed."""
+    """A standalone checkpoint has the classic name and is judged by its contents. No other form is allowed."""
     for instance in view.listing.checkpoints:
         if instance.kind is LogFileKind.CLASSIC_CHECKPOINT:
             continue
         if any(is_in_force(view, feature, instance.version) for feature in ADAPTIVE_METADATA):
             yield AMT_CLASSIC.at(
                 view.place(instance.files[0].name, instance.version),
-                f"version {instance.version} has a {instance.kind} although the table keeps its files in a tree",
+                f"version {instance.version} has a {instance.kind} although the table has a metadata tree",
                 seen=instance.kind,
                 expected="a checkpoint action in a commit, or a standalone checkpoint",
             )
@@ -357,23 +361,25 @@ def checkpoints_refer_to_the_tree(view: CheckpointView) -> Iterator[Finding]:
     if not any("contentRoot" in schema.names for schema in view.schemas.values()):
         yield AMT_CLASSIC.at(
             view.place(),
-            f"the checkpoint of version {view.version} has no contentRoot although the table keeps its files in a tree",
+            f"the checkpoint of version {view.version} has no contentRoot although the table has a metadata tree",
             seen="no contentRoot",
             expected="a contentRoot",
         )
 
 
 def sidecar_location(row: Action) -> str:
-    """Where a sidecar lies: always in `_delta_log/_sidecars`, by the last segment of its path."""
+    """Return the path of a sidecar, which is always in `_delta_log/_sidecars`, by the last segment of its path."""
     return f"{_SIDECARS}/{unquote(str(row.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
 
 
 def _is_inside(path: str) -> bool:
-    """True for a bare name, and for a path whose directory is `_sidecars`, in `_delta_log` where it names that."""
+    """Return True for a bare name, and for a path whose directory is `_sidecars` (in `_delta_log`, if the path names
+    it).
+    """
     directory = canonical(path).rpartition("/")[0]
     return directory in ("", SIDECAR_DIRECTORY, _SIDECARS) or directory.endswith(f"/{_SIDECARS}")
 
 
 def _keeps_a_tree(view: CheckpointView) -> bool:
-    """True if sidecars have another meaning: they hold transactions and domains. Spec: RFC, Checkpoint Action."""
+    """Return True if sidecars have another meaning and hold transactions and domains. Spec: RFC, Checkpoint Action."""
     return bool(view.config.features.intersection(ADAPTIVE_METADATA))

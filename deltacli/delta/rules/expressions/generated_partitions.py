@@ -26,7 +26,7 @@ PARTITION = AREA.rule(
     "generated.partition",
     Severity.INFO,
     Level.LOG,
-    "The value of a generated partition column can't come from the rows of the file.",
+    "The value of a generated partition column cannot come from the rows of the file.",
     spec="Generated Columns",
     fix=Fix(
         broken="queries that filter by the source column skip the file, and miss its rows",

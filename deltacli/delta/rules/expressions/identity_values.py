@@ -23,11 +23,11 @@ HIGH_WATER_MARK = AREA.rule(
     "identity.high-water-mark",
     Severity.ERROR,
     Level.DATA,
-    "A value of an identity column lies beyond its high-water mark or, where nobody may insert values, comes twice or "
+    "A value of an identity column is beyond its high-water mark or, where nobody may insert values, comes twice or "
     "is none that the start and the step lead to.",
     spec="Identity Columns",
     fix=Fix(
-        broken="the next values that a writer makes may be taken, and a key is no key",
+        broken="the next values that a writer makes may be taken, and a key is not a key",
         mend="commit a metaData with the farthest value as delta.identity.highWaterMark; rewrite rows of one value",
         loss="nothing",
     ),

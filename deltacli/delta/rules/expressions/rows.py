@@ -26,7 +26,7 @@ NOT_NULL_VIOLATED = AREA.rule(
     seed="000: Struct Field",
     spec="Struct Field",
     fix=Fix(
-        broken="readers that believe the schema fail, or take what lies there for a value",
+        broken="readers that believe the schema fail, or take what is there for a value",
         mend="rewrite the rows with an engine, or make the column nullable",
         loss="nothing",
     ),

@@ -31,7 +31,7 @@ CONSTRAINT_BAD_SQL = AREA.rule(
     "constraint.bad-sql",
     Severity.ERROR,
     Level.LOG,
-    "A CHECK constraint is no SQL, names a column that is not there, or is no condition.",
+    "A CHECK constraint is not SQL, names a column that is not there, or is not a condition.",
     spec="CHECK Constraints",
     fix=Fix(
         broken="every write to the table fails",
@@ -48,7 +48,7 @@ INVARIANT_BAD_JSON = AREA.rule(
     seed="000: Column Invariants",
     spec="Column Invariants",
     fix=Fix(
-        broken="writers can't check it: some fail, some ignore it",
+        broken="writers cannot check it: some fail, some ignore it",
         mend='commit a metaData whose delta.invariants is {"expression":{"expression":"…"}}',
         loss="nothing",
     ),
@@ -58,7 +58,7 @@ GENERATED_BAD_SQL = AREA.rule(
     "generated.bad-sql",
     Severity.ERROR,
     Level.LOG,
-    "The expression of a generated column is no SQL, names a column that is not there, or is not repeatable.",
+    "The expression of a generated column is not SQL, names a column that is not there, or is not repeatable.",
     spec="Generated Columns",
     fix=Fix(
         broken="writes to the table fail, or rows that were right are refused",
@@ -71,7 +71,7 @@ DEFAULT_BAD_SQL = AREA.rule(
     "default.bad-sql",
     Severity.WARNING,
     Level.LOG,
-    "The default of a column is no SQL, or refers to a column; that of a variant is not null.",
+    "The default of a column is not SQL, or refers to a column; that of a variant is not null.",
     spec="Default Columns",
     fix=Fix(
         broken="inserts that leave the column out fail",
@@ -88,7 +88,7 @@ _OF_THE_MOMENT |= {"current_user", "session_user", "user", "getdate"}
 
 
 class _Fault(NamedTuple):
-    """Why an expression can't work."""
+    """Why an expression cannot work."""
 
     reason: str
     severity: Severity | None = None
@@ -137,7 +137,7 @@ def _constraint_findings(view: MetadataView, schema: StructType) -> Iterator[Fin
         if key.lower().startswith(CONSTRAINT_PREFIX):
             fault = _condition_fault(schema, text)
             if fault is not None:
-                message = f"the CHECK constraint {key[len(CONSTRAINT_PREFIX) :]} can't be checked: {fault.reason}"
+                message = f"the CHECK constraint {key[len(CONSTRAINT_PREFIX) :]} cannot be checked: {fault.reason}"
                 yield CONSTRAINT_BAD_SQL.at(view.place._replace(key=key), message, seen=text)
 
 
@@ -159,7 +159,7 @@ def _invariant_findings(view: MetadataView, schema: StructType, named: NamedFiel
         return
     fault = _condition_fault(schema, text)
     if fault is not None:
-        message = f"the invariant of {named.path} can't be checked: {fault.reason}"
+        message = f"the invariant of {named.path} cannot be checked: {fault.reason}"
         yield INVARIANT_BAD_JSON.at(place, message, seen=text)
 
 
@@ -173,7 +173,7 @@ def _generated_findings(view: TableConfigurationView, schema: StructType, named:
     else:
         fault = _Fault("it is not text")
     if fault is not None:
-        message = f"the generated column {named.path} can't be computed again: {fault.reason}"
+        message = f"the generated column {named.path} cannot be computed again: {fault.reason}"
         place = view.place._replace(key=named.path)
         yield GENERATED_BAD_SQL.at(place, message, seen=text, severity=fault.severity)
 
@@ -184,7 +184,7 @@ def _default_findings(view: MetadataView, named: NamedField) -> Iterator[Finding
         return
     fault = _default_fault(text, named.field.data_type)
     if fault is not None:
-        message = f"the default of {named.path} can't be used: {fault.reason}"
+        message = f"the default of {named.path} cannot be used: {fault.reason}"
         place = view.place._replace(key=named.path)
         yield DEFAULT_BAD_SQL.at(place, message, seen=text, severity=fault.severity)
 
@@ -201,7 +201,7 @@ def _default_fault(text: object, data_type: DataType) -> _Fault | None:
         return _Fault("a variant has no default but null", Severity.ERROR)
     columns = [path for path in expression.columns if path[0].lower() != "default"]
     if columns:
-        return _Fault(f"it refers to a column, {'.'.join(columns[0])}; text stands in quotes")
+        return _Fault(f"it refers to a column, {'.'.join(columns[0])}; text is in quotes")
     return None
 
 
@@ -213,7 +213,7 @@ def _is_null(node: Node) -> bool:
 
 
 def _condition_fault(schema: StructType, text: str) -> _Fault | None:
-    """Why a text is no condition over the table; None where it is one, or may be."""
+    """Why a text is not a condition over the table; None where it is one, or may be."""
     expression = parse_expression(text)
     fault = _expression_fault(schema, expression)
     if fault is None and expression.root is not None and _is_no_condition(schema, expression.root):
@@ -245,8 +245,8 @@ def _stability_fault(schema: StructType, expression: Expression) -> _Fault | Non
 
 
 def unknown_column(schema: StructType, path: tuple[str, ...]) -> str | None:
-    """The path where no column can be meant by it. A first name may be that of the table; what lies in arrays, maps
-    and variants is not looked at.
+    """The path where no column can be meant by it. A first name may be that of the table; what is in arrays, maps and
+    variants is not looked at.
     """
     found: DataType = schema
     for position, name in enumerate(path):

@@ -46,7 +46,7 @@ def columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
             yield rules.COLUMN_UNKNOWN.at(place, message, seen=unknown.name)
     for alike in found.alike:
         names = ", ".join(alike.names)
-        message = f"column {alike.path} can't be told from others in {view.shown_files}: {names}"
+        message = f"column {alike.path} cannot be told from others in {view.shown_files}: {names}"
         place = view.place._replace(key=alike.path)
         yield rules.CASE_MISMATCH.at(place, message, seen=names, expected="one column", severity=Severity.ERROR)
     yield from _other_cases(view, found)
@@ -90,7 +90,7 @@ def partition_columns_of_files(view: FileSchemaView) -> Iterator[Finding]:
 
 def _who_demands_partitions(config: TableConfiguration) -> tuple[str | None, Severity | None]:
     """The feature that asks for partition columns in files. Files from before `materializePartitionColumns` was on need
-    none, and can't be told from later ones.
+    none, and cannot be told from later ones.
     """
     on = active(config)
     if on:

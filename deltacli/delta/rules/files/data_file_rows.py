@@ -1,4 +1,4 @@
-"""The rows of the rules about what data files are; their checks stand in `data_files` and the modules it names."""
+"""The rows of the rules about what data files are; their checks are in `data_files` and the modules it names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOT_PARQUET = AREA.rule(
     "data.not-parquet",
     Severity.ERROR,
     Level.FOOTERS,
-    "A data file is no Parquet file, or can't be read to its end.",
+    "A data file is not a Parquet file, or cannot be read to its end.",
     seed="000: Data Files",
     spec="Format Specification",
     fix=Fix(
@@ -53,7 +53,7 @@ TYPE_MISMATCH = AREA.rule(
     "data.type-mismatch",
     Severity.ERROR,
     Level.FOOTERS,
-    "A column of a data file has a type that is no form of the column's type in the table.",
+    "A column of a data file has a type that is not a form of the column's type in the table.",
     seed="000: Consistency Between Table Metadata and Data Files",
     spec="Delta Data Type to Parquet Type Mappings",
     fix=Fix(
@@ -71,7 +71,7 @@ TYPE_WIDENING_UNRECORDED = AREA.rule(
     seed="004: Type Widening",
     spec="Type Widening",
     fix=Fix(
-        broken="readers that don't expect the narrower type fail at the file, or read wrong values",
+        broken="readers that do not expect the narrower type fail at the file, or read wrong values",
         mend="commit a metaData that records the change in delta.typeChanges, or rewrite the file with an engine",
         loss="nothing",
     ),
@@ -217,7 +217,7 @@ ENCRYPTED = AREA.rule(
     spec="Format Specification",
     fix=Fix(
         broken="readers without the keys fail at the file; nothing more is checked of it",
-        mend="nothing to mend, if readers have the keys; else rewrite the file with an engine that has them",
+        mend="no repair needed, if readers have the keys; else rewrite the file with an engine that has them",
         loss="nothing",
     ),
     example="a file that ends with PARE",
@@ -226,7 +226,7 @@ VARIANT_SHAPE = AREA.rule(
     "data.variant-shape",
     Severity.ERROR,
     Level.FOOTERS,
-    "A variant column of a data file is no struct of metadata and value, or is shredded without the feature.",
+    "A variant column of a data file is not a struct of metadata and value, or is shredded without the feature.",
     spec="Variant Data Type; Variant Shredding",
     fix=Fix(
         broken="readers fail at the file, or lose what is shredded",

@@ -21,7 +21,7 @@ __all__ = ["AREA", "data_columns", "data_layout", "data_types", "partition_conte
 def files_that_are_no_parquet(view: FileFaultView) -> Iterator[Finding]:
     """What kept a file from being read."""
     if view.fault.code == rules.NOT_PARQUET.id:
-        message = f"{view.place.key} is no Parquet file: {view.fault.message}"
+        message = f"{view.place.key} is not a Parquet file: {view.fault.message}"
         yield rules.NOT_PARQUET.at(view.place, message, seen=view.fault.seen)
 
 

@@ -74,7 +74,7 @@ def types_of_columns(view: FileSchemaView) -> Iterator[Finding]:
 def values_that_do_not_fit(view: FileFaultView) -> Iterator[Finding]:
     """Values that kept the rows of a file from being read; of a type that does so, its schema tells."""
     if view.fault.code == rules.TYPE_MISMATCH.id and view.fault.seen is not None:
-        message = f"{view.place.key} can't be read: {view.fault.message}"
+        message = f"{view.place.key} cannot be read: {view.fault.message}"
         yield rules.TYPE_MISMATCH.at(view.place, message, seen=view.fault.seen)
 
 

@@ -145,10 +145,10 @@ def _bad_texts(view: FilesView, vectors: _Vectors) -> Iterator[Finding]:
         place = view.place(vectors.row(index))
         if vectors.kind[index].as_py() == "i":
             if not found or decode_z85(found) is None:
-                text = "the inline deletion vector is no z85 text"
+                text = "the inline deletion vector is not z85 text"
                 yield rules.BAD_Z85.at(place, text, seen=found, expected="z85, five characters for four bytes")
         elif len(found) < UUID_LENGTH or decode_z85(found[-UUID_LENGTH:]) is None:
-            text = "the name of the deletion vector's file is no UUID in z85"
+            text = "the name of the deletion vector's file is not a UUID in z85"
             expected = f"{UUID_LENGTH} characters of z85, after a prefix if there is one"
             yield rules.BAD_Z85.at(place, text, seen=found, expected=expected)
 

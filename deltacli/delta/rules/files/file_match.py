@@ -76,7 +76,7 @@ class UnknownField(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """A field that can't be told from others in the file."""
+    """A field that cannot be told from others in the file."""
 
     path: str
     names: tuple[str, ...]
@@ -274,7 +274,7 @@ class _Matcher:
 
 
 def is_three_levels(node: FileNode) -> bool:
-    """True for a list whose element stands in a repeated group of its own. Spec: Parquet, Lists: Backward-compatibility
+    """True for a list whose element is in a repeated group of its own. Spec: Parquet, Lists: Backward-compatibility
     rules.
     """
     if node.is_repeated or len(node.children) != 1:

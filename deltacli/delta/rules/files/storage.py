@@ -1,4 +1,4 @@
-"""Rules about the files of a table: what its log names against what lies in its directory."""
+"""Rules about the files of a table: what its log names against what is in its directory."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class Compared:
 
     @property
     def keys(self) -> pyarrow.ChunkedArray:
-        """Path of each live file relative to the table; null where it lies elsewhere."""
+        """Path of each live file relative to the table; null where it is elsewhere."""
         return self._located[0]
 
     @property
     def outside(self) -> list[int]:
-        """Rows of live files at absolute paths that lie elsewhere."""
+        """Rows of live files at absolute paths that are elsewhere."""
         return self._located[1]
 
     @cached_property
@@ -222,7 +222,7 @@ def _removed_and_unknown(compared: Compared) -> Iterator[Finding]:
     for path, removed_ms in removed.items():
         # A vacuum compares in the same way: at the very end of its retention a file is still protected.
         if not view.may_be_there(path) and path not in live_and_gone and removed_ms >= threshold:
-            message = f"the removed file {path} is gone before its retention is over: older versions can't be read"
+            message = f"the removed file {path} is gone before its retention is over: older versions cannot be read"
             seen = f"removed {format_timestamp(removed_ms)}"
             yield rows.FILE_MISSING_TOMBSTONED.at(Place(path, key=path), message, seen=seen)
     for path in _not_live(compared):

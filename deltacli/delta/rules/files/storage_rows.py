@@ -1,4 +1,4 @@
-"""The rows of the rules about a table's files; their checks stand in `storage`."""
+"""The rows of the rules about a table's files; their checks are in `storage`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILE_MISSING_TOMBSTONED = AREA.rule(
     seed="000: Overview",
     spec="Overview; Add File and Remove File",
     fix=Fix(
-        broken="versions that still had the file can't be read; running readers of them fail",
+        broken="versions that still had the file cannot be read; running readers of them fail",
         mend="none, unless a backup has the file",
         loss="time travel to these versions",
     ),
@@ -73,9 +73,9 @@ ORPHAN = AREA.rule(
     seed="000: Overview",
     spec="Overview",
     fix=Fix(
-        broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned",
+        broken="nothing: it takes space; a writer failed before its commit, or the log that named it was cleaned up",
         mend="vacuum",
-        loss="nothing of the table",
+        loss="nothing from the table",
     ),
     example="part-00009.parquet of last month, named by no commit",
 )
@@ -89,8 +89,8 @@ ORPHAN_YOUNG = AREA.rule(
     spec="Overview",
     fix=Fix(
         broken="nothing: a writer may be about to commit it",
-        mend="none needed; a later vacuum deletes it if nobody commits it",
-        loss="nothing of the table",
+        mend="no repair needed; a later vacuum deletes it if it is not committed",
+        loss="nothing from the table",
     ),
     example="part-00009.parquet of today, named by no commit",
 )
@@ -99,7 +99,7 @@ EXPIRED_TOMBSTONE_PRESENT = AREA.rule(
     "data.expired-tombstone-present",
     Severity.INFO,
     Level.LISTING,
-    "A removed file is still there although its retention is over.",
+    "A removed file still exists although its retention has ended.",
     seed="000: Overview",
     spec="Overview; Add File and Remove File",
     fix=Fix(
@@ -117,7 +117,7 @@ SMALL_FILES = AREA.rule(
     "Most of the live files, and at least a hundred, have less than 16 MiB.",
     spec="Delta-Spark: OPTIMIZE",
     fix=Fix(
-        broken="nothing: reading costs a request and an opening for each file",
+        broken="nothing: reading needs a request and a file open for each file",
         mend="compact the table with an engine (OPTIMIZE), or partition it less finely",
         loss="nothing",
     ),
@@ -128,12 +128,12 @@ UNREACHABLE = AREA.rule(
     "data.unreachable",
     Severity.WARNING,
     Level.LISTING,
-    "Live files lie on a store that was not looked at.",
+    "Live files are on a store that was not checked.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="nothing that is known: whether these files are there was not checked",
-        mend="check them where that store can be reached",
+        broken="nothing known: whether these files exist was not checked",
+        mend="check them from a machine that can reach that store",
         loss="nothing",
     ),
     example='{"add":{"path":"s3://other-bucket/part-00001.parquet",…}}',
@@ -143,12 +143,12 @@ SHARED_FILE = AREA.rule(
     "data.shared-file",
     Severity.WARNING,
     Level.LOG,
-    "Live files lie outside the table's directory, as in a shallow clone.",
+    "Live files are outside the table's directory, as in a shallow clone.",
     spec="Delta-Spark: shallow clones",
     fix=Fix(
-        broken="the table they belong to does not know of this one: its vacuum may delete them",
+        broken="the table they belong to does not know about this one, so its vacuum may delete them",
         mend="copy the rows (a deep clone); until then vacuum the other table with a long retention",
-        loss="the rows of these files, once the other table is vacuumed",
+        loss="the rows of these files, after a vacuum of the other table",
     ),
     example='{"add":{"path":"file:///lake/source/part-00001.parquet",…}}',
 )

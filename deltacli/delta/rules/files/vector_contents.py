@@ -28,7 +28,7 @@ _BY_ID = {
 
 @rules.AREA.check(VectorsView, *_BY_ID.values())
 def bytes_of_vectors(view: VectorsView) -> Iterator[Finding]:
-    """What keeps readers from using a vector. What its descriptor does wrong, commits alone have told."""
+    """Report what keeps readers from using a vector. Faults of descriptors are reported from commits alone."""
     for facts in view.vectors:
         if facts.is_native:
             message = f"the deletion vector of {view.place(facts.row).key} has the older layout of Delta-Spark"
@@ -37,18 +37,20 @@ def bytes_of_vectors(view: VectorsView) -> Iterator[Finding]:
         rule = None if facts.code is None else _BY_ID.get(facts.code)
         if rule is not None:
             place = view.place(facts.row)
-            message = f"the deletion vector of {place.key} can't be used: {facts.reason}"
+            message = f"the deletion vector of {place.key} cannot be used: {facts.reason}"
             yield rule.at(place, message, seen=facts.seen, expected=facts.expected)
 
 
 @rules.AREA.check(VectorsView, rules.ROW_OUT_OF_RANGE)
 def rows_that_are_none(view: VectorsView) -> Iterator[Finding]:
-    """Rows behind the last one of the file, which its footer knows best, and the log where there is none."""
+    """Check for rows beyond the last row of the file. The row count comes from the footer, or from the log if there is
+    no footer.
+    """
     told: list[int | None] = num_records_column(view.live.adds.column("stats")).to_pylist()
     for facts in view.vectors:
         rows = view.file_rows[facts.row] if view.file_rows[facts.row] is not None else told[facts.row]
         if facts.last is None or rows is None or facts.last < rows or rows < 0:
             continue
         place = view.place(facts.row)
-        message = f"the deletion vector of {place.key} deletes row {facts.last}, and the file has {plural(rows, 'row')}"
+        message = f"the deletion vector of {place.key} deletes row {facts.last}, but the file has {plural(rows, 'row')}"
         yield rules.ROW_OUT_OF_RANGE.at(place, message, seen=facts.last, expected=f"less than {rows}")

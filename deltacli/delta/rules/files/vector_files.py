@@ -18,12 +18,12 @@ from deltacli.units import format_size
 
 _NAME = re.compile(r"(?:.*/)?deletion_vector_[^/]*\.bin")
 _COLON_ONLY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!/)")
-"""Begins like a URI and is none: readers look for it below the table."""
+"Begins like a URI but is not one: readers resolve it below the table."
 
 
 @rules.AREA.check(StorageView, rules.FILE_MISSING, rules.ABSOLUTE_IN_ROOT)
 def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
-    """Vectors of live files: is the file there, and is it named the right way. Each file is looked for once."""
+    """Check that the vectors of live files exist and have the right kind of name. Each file is looked up once."""
     adds = view.live_adds.combine_chunks()
     kinds, paths = _whole(adds.column("dv_storage")), _whole(adds.column("dv_path"))
     for kind in ("u", "p"):
@@ -46,7 +46,7 @@ def files_of_live_vectors(view: StorageView) -> Iterator[Finding]:
 
 
 def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
-    """Where the file is, whether it is there (or can't be seen from here), and whether an absolute path leads to it."""
+    """Return where the file is, whether it exists (None if unknown), and whether an absolute path leads to it."""
     if kind == "u":
         location = vector_file(text)
         return (location, view.may_be_there(location), False) if location is not None else (text, True, False)
@@ -59,7 +59,7 @@ def _look(view: StorageView, kind: str, text: str) -> tuple[str, bool, bool]:
 
 
 def _below_root(view: StorageView, path: str) -> str | None:
-    """The part of an absolute path below the table, not encoded; None where it leads elsewhere."""
+    """Return the part of an absolute path below the table, decoded, or None if it points elsewhere."""
     root = canonical(view.uri).rstrip("/") + "/"
     for spelling in (canonical(path), path):
         if spelling.startswith(root):
@@ -69,7 +69,7 @@ def _below_root(view: StorageView, path: str) -> str | None:
 
 @rules.AREA.check(StorageView, rules.ORPHAN)
 def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
-    """Files of vectors that neither live files nor tombstones name."""
+    """Report files of vectors that no live file and no tombstone names."""
     candidates = [path for path in view.files if _NAME.fullmatch(path)]
     if not candidates:
         return
@@ -77,12 +77,12 @@ def files_that_no_vector_names(view: StorageView) -> Iterator[Finding]:
     for path in candidates:
         if path not in named:
             file = view.files[path]
-            message = f"{path} ({format_size(file.size_bytes)}) is named by no live file and no tombstone"
+            message = f"{path} ({format_size(file.size_bytes)}) is not named by any live file or tombstone"
             yield rules.ORPHAN.at(Place(path), message, seen="unnamed", expected="a deletion vector that names it")
 
 
 def _named_files(view: StorageView) -> set[str]:
-    """Every file, relative to the table, that a vector of a live file or a tombstone lies in."""
+    """Return every file, relative to the table, that holds a vector of a live file or a tombstone."""
     adds = view.live_adds
     pairs: set[tuple[object, object]] = set()
     for kind in ("u", "p"):

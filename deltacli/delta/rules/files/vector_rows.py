@@ -11,8 +11,8 @@ _STORAGE = "Deletion Vector File Storage Format"
 _FORMAT = "Deletion Vector Format"
 _VECTORS = "Deletion Vectors"
 _REWRITE = "rewrite the file without its vector, or restore an older version"
-_UNREADABLE = "the file can't be read, or its deleted rows come back"
-_RESTORE = "restore the file of the vector from a backup, or the table's version before"
+_UNREADABLE = "the file cannot be read, or its deleted rows come back"
+_RESTORE = "restore the file of the vector from a backup, or restore the previous version of the table"
 _DELETIONS = "the deletions"
 _RECOMMIT = "commit the same add again with a correct descriptor, and remove the old one"
 
@@ -20,18 +20,26 @@ BAD_DESCRIPTOR = AREA.rule(
     "dv.bad-descriptor",
     Severity.ERROR,
     Level.LOG,
-    "A deletion vector descriptor lacks a field, has a negative number, or an unknown storage type.",
+    "A deletion vector descriptor lacks a field, has a negative number, or has an unknown storage type.",
     spec=_SCHEMA,
-    fix=Fix(broken="no reader finds the vector: the file can't be read", mend=_REWRITE, loss="what the vector deleted"),
+    fix=Fix(
+        broken="no reader finds the vector, so the file cannot be read",
+        mend=_REWRITE,
+        loss="the deletions of the vector",
+    ),
     example='"deletionVector":{"storageType":"x","pathOrInlineDv":"…","sizeInBytes":34,"cardinality":1}',
 )
 BAD_Z85 = AREA.rule(
     "dv.bad-z85",
     Severity.ERROR,
     Level.LOG,
-    "The z85 text of a deletion vector descriptor can't be decoded.",
+    "The z85 text of a deletion vector descriptor cannot be decoded.",
     spec=_SCHEMA,
-    fix=Fix(broken="no reader finds the vector: the file can't be read", mend=_REWRITE, loss="what the vector deleted"),
+    fix=Fix(
+        broken="no reader finds the vector, so the file cannot be read",
+        mend=_REWRITE,
+        loss="the deletions of the vector",
+    ),
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"tooshort",…}',
 )
 INLINE_WITH_OFFSET = AREA.rule(
@@ -56,10 +64,10 @@ OFFSET_ZERO = AREA.rule(
     "dv.offset-zero-vs-null",
     Severity.WARNING,
     Level.LOG,
-    "A deletion vector in a file has offset 0 or none; the first byte of such a file is its version.",
+    "A deletion vector in a file has offset 0 or no offset, but the first byte of such a file is its version.",
     spec=_STORAGE,
     fix=Fix(
-        broken="readers begin at different bytes, and 0 and none are two ids of one vector",
+        broken="readers start at different bytes, and offsets 0 and null give one vector two ids",
         mend=_RECOMMIT,
         loss="nothing",
     ),
@@ -71,17 +79,19 @@ EMPTY = AREA.rule(
     Level.LOG,
     "A deletion vector deletes no row.",
     spec=_VECTORS,
-    fix=Fix(broken="nothing, but readers open a file for it", mend="commit the add without the vector", loss="nothing"),
+    fix=Fix(
+        broken="nothing, but readers open a file without need", mend="commit the add without the vector", loss="nothing"
+    ),
     example='"deletionVector":{…,"cardinality":0}',
 )
 NUM_RECORDS_MISSING = AREA.rule(
     "dv.num-records-missing",
     Severity.ERROR,
     Level.LOG,
-    "A file with a deletion vector does not say how many records it has.",
+    "The statistics of a file with a deletion vector have no numRecords.",
     spec="Writer Requirements for Deletion Vectors",
     fix=Fix(
-        broken="the rows that are left can't be counted",
+        broken="the remaining rows cannot be counted",
         mend="commit the same add again with numRecords from the file's footer",
         loss="nothing",
     ),
@@ -106,7 +116,7 @@ WRITTEN_WHILE_DISABLED = AREA.rule(
     Level.LOG,
     "A commit writes a new deletion vector while delta.enableDeletionVectors is not true.",
     spec="Writer Requirements for Deletion Vectors",
-    fix=Fix(broken="nothing: readers honour the vector", mend="none is needed", loss="nothing"),
+    fix=Fix(broken="nothing: readers apply the vector", mend="no repair needed", loss="nothing"),
     example='a new "deletionVector":{…} in a table without delta.enableDeletionVectors',
 )
 ICEBERG_CONFLICT = AREA.rule(
@@ -128,17 +138,21 @@ ALL_ROWS = AREA.rule(
     Level.LOG,
     "A deletion vector deletes every row of its file.",
     spec=_VECTORS,
-    fix=Fix(broken="nothing, but readers open a file for no row", mend="commit a remove of the file", loss="nothing"),
+    fix=Fix(
+        broken="nothing, but readers open a file that has no rows left",
+        mend="commit a remove of the file",
+        loss="nothing",
+    ),
     example='"deletionVector":{…,"cardinality":10},"stats":"{\\"numRecords\\":10}"',
 )
 ABSOLUTE_IN_ROOT = AREA.rule(
     "dv.absolute-in-root",
     Severity.WARNING,
     Level.LOG,
-    "An absolute path of a deletion vector leads into the table: the vacuum of Delta-Spark does not protect it.",
+    "An absolute path of a deletion vector points into the table. The vacuum of Delta-Spark does not protect it.",
     spec="Delta-Spark: VacuumCommand",
     fix=Fix(
-        broken="a vacuum may delete the vector, and a moved table loses it",
+        broken="a vacuum may delete the vector, and moving the table breaks the path",
         mend="commit the same add again with storage type u, and remove the old one",
         loss="nothing",
     ),
@@ -150,7 +164,7 @@ HIDDEN_PREFIX = AREA.rule(
     Level.LOG,
     "The directory of a deletion vector has a hidden name.",
     spec=_SCHEMA,
-    fix=Fix(broken="tools that pass over hidden names miss the vector", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="tools that skip hidden names miss the vector", mend=_RECOMMIT, loss="nothing"),
     example='"deletionVector":{"storageType":"u","pathOrInlineDv":"_ab^-aqEH.-t@S}K{vb[*k^",…}',
 )
 FILE_MISSING = AREA.rule(
@@ -160,7 +174,7 @@ FILE_MISSING = AREA.rule(
     "The file of a deletion vector does not exist.",
     spec=_VECTORS,
     fix=Fix(
-        broken="the data file can't be read, or its deleted rows come back",
+        broken="the data file cannot be read, or its deleted rows come back",
         mend="restore the file from a backup; or commit the add without the vector",
         loss="the deletions",
     ),
@@ -170,9 +184,9 @@ ORPHAN = AREA.rule(
     "dv.orphan",
     Severity.INFO,
     Level.LISTING,
-    "A file of deletion vectors is named by no file of the log.",
+    "A file of deletion vectors is not named by any file of the log.",
     spec="Deletion Vector Files",
-    fix=Fix(broken="nothing, but it takes room", mend="vacuum", loss="nothing"),
+    fix=Fix(broken="nothing, but it takes space", mend="vacuum", loss="nothing"),
     example="deletion_vector_61d16c75-6994-46b7-a15b-8b538852e50e.bin, which no action names",
 )
 FILE_TOO_SHORT = AREA.rule(
@@ -188,7 +202,7 @@ FILE_VERSION = AREA.rule(
     "dv.file-version",
     Severity.ERROR,
     Level.FOOTERS,
-    "A file of deletion vectors does not begin with version 1.",
+    "A file of deletion vectors is notgin with version 1.",
     spec=_STORAGE,
     fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
     example="a deletion_vector_….bin whose first byte is 2",
@@ -197,7 +211,7 @@ SIZE_MISMATCH = AREA.rule(
     "dv.size-mismatch",
     Severity.ERROR,
     Level.FOOTERS,
-    "A deletion vector has another size, in its file or in its text, than its descriptor says.",
+    "The size of a deletion vector, in its file or in its text, differs from its descriptor.",
     spec=_STORAGE,
     fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
     example='"sizeInBytes":40 and the size 34 before the vector in the file',
@@ -206,7 +220,7 @@ CRC_MISMATCH = AREA.rule(
     "dv.crc-mismatch",
     Severity.ERROR,
     Level.FOOTERS,
-    "The checksum of a deletion vector does not fit its bytes.",
+    "The checksum of a deletion vector does not match its bytes.",
     spec=_STORAGE,
     fix=Fix(broken=_UNREADABLE, mend=_RESTORE, loss=_DELETIONS),
     example="a vector with one bit flipped",
@@ -215,7 +229,8 @@ MAGIC = AREA.rule(
     "dv.magic",
     Severity.ERROR,
     Level.FOOTERS,
-    "A deletion vector does not begin with the number 1681511377; 1681511376, which Delta-Spark reads, is a warning.",
+    "A deletion vector is notgin with the number 1681511377. The number 1681511376, which Delta-Spark reads, is a "
+    "warning.",
     spec=_FORMAT,
     fix=Fix(broken=_UNREADABLE, mend=_REWRITE, loss=_DELETIONS),
     example="a vector whose first four bytes are zero",
@@ -224,7 +239,7 @@ BITMAP_CORRUPT = AREA.rule(
     "dv.bitmap-corrupt",
     Severity.ERROR,
     Level.FOOTERS,
-    "A deletion vector is no Roaring bitmap of row numbers of 63 bits in ascending order.",
+    "A deletion vector is not a Roaring bitmap of 63-bit row numbers in ascending order.",
     spec=_FORMAT,
     fix=Fix(broken=_UNREADABLE, mend=_REWRITE, loss=_DELETIONS),
     example="a vector of two bitmaps, the second of which has the lower key",
@@ -233,7 +248,7 @@ CARDINALITY_MISMATCH = AREA.rule(
     "dv.cardinality-mismatch",
     Severity.ERROR,
     Level.FOOTERS,
-    "A deletion vector deletes more rows, or fewer, than its descriptor says.",
+    "The number of rows that a deletion vector deletes differs from its descriptor.",
     spec=_SCHEMA,
     fix=Fix(broken="readers refuse the file, or count its rows wrongly", mend=_RECOMMIT, loss="nothing"),
     example='"cardinality":6 and a vector of five rows',
@@ -242,10 +257,10 @@ ROW_OUT_OF_RANGE = AREA.rule(
     "dv.row-out-of-range",
     Severity.ERROR,
     Level.FOOTERS,
-    "A deletion vector deletes a row that its file does not have.",
+    "A deletion vector deletes a row that is not in its file.",
     spec=_VECTORS,
     fix=Fix(
-        broken="the vector may belong to another file: rows may be deleted that should not be, and others come back",
+        broken="the vector may belong to another file, so the wrong rows may be deleted and deleted rows may reappear",
         mend=_REWRITE,
         loss=_DELETIONS,
     ),

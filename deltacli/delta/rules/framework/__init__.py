@@ -1,1 +1,1 @@
-"""What every rule stands on: the catalogue, its rows, and the views that checks look at."""
+"""What every rule is based on: the catalogue, its rows, and the views that checks look at."""

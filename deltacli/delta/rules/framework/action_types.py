@@ -1,4 +1,4 @@
-"""What the fields of actions must be: data for `action.missing-required` and `action.wrong-type`. Spec: Actions."""
+"""The types of the fields of actions: data for `action.missing-required` and `action.wrong-type`. Spec: Actions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltacli.delta.log.commit_lines import Action
 
 
 class ActionKind(Enum):
-    """What a JSON value may be."""
+    """The possible types of a JSON value."""
 
     TEXT = "a string"
     LONG = "an integer of 64 bits"
@@ -36,7 +36,7 @@ _VECTOR: Mapping[str, Field] = {
     "sizeInBytes": Field(ActionKind.INT),
     "cardinality": Field(ActionKind.LONG),
 }
-"""What such a descriptor lacks is a matter of `dv.bad-descriptor`."""
+"`dv.bad-descriptor` reports fields that are missing from a descriptor."
 
 _FORMAT: Mapping[str, Field] = {"provider": Field(ActionKind.TEXT, True), "options": Field(ActionKind.TEXT_MAP)}
 
@@ -108,7 +108,7 @@ FIELDS: Mapping[str, Mapping[str, Field]] = {
     },
     "checkpointMetadata": {"version": Field(ActionKind.LONG, True), "tags": Field(ActionKind.OBJECT)},
 }
-"""Fields of every action whose fields the protocol fixes; `commitInfo` may hold anything."""
+"Fields of every action whose fields the protocol defines. `commitInfo` may have any fields."
 
 _PLAIN = {
     ActionKind.TEXT: str,
@@ -126,12 +126,12 @@ class FieldFault(NamedTuple):
 
 
 def faults_of(kind: str, action: Action) -> Iterator[FieldFault]:
-    """Yield what is wrong with the fields of an action, all of it; nothing for kinds whose fields are free."""
+    """Yield every fault of the fields of an action. Kinds with free fields have no faults."""
     yield from _faults(FIELDS.get(kind, {}), action, "")
 
 
 def unknown_fields(kind: str, action: Action) -> list[str]:
-    """The fields that nobody here knows: readers ignore them."""
+    """Return the unrecognized fields, which readers ignore."""
     known = FIELDS.get(kind)
     return [] if known is None else sorted(name for name in action if name not in known)
 
@@ -147,7 +147,7 @@ def _faults(fields: Mapping[str, Field], action: Action, prefix: str) -> Iterato
 
 
 def _is_plain(kind: ActionKind, value: object) -> bool:
-    """True where a value is what it must be; False where it is not, or has to be looked into."""
+    """Return True if a value has the right type, False if it has not or needs a closer look."""
     plain = _PLAIN.get(kind)
     if plain is not None:
         return type(value) is plain
@@ -177,7 +177,7 @@ def _faults_inside(field: Field, value: Any, name: str) -> Iterator[FieldFault]:
 
 
 def shown(value: object) -> str:
-    """A JSON value in a few words."""
+    """Describe a JSON value in a few words."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""What a rule of `validate` is: a row of the catalogue, and the small functions that look for what breaks it."""
+"""The parts of a `validate` rule: a row of the catalogue, and the small functions that check it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ View = TypeVar("View")
 
 
 class Severity(StrEnum):
-    """ERROR: a MUST is violated, rows are lost or come twice, or some engine fails. WARNING: a SHOULD is violated, or
+    """ERROR: a MUST is violated, rows are lost or duplicated, or some engine fails. WARNING: a SHOULD is violated, or
     engines disagree. INFO: an observation.
     """
 
@@ -22,7 +22,7 @@ class Severity(StrEnum):
 
 
 class Level(StrEnum):
-    """The cheapest look that decides a rule: commits alone, the other files of the log, one listing of the table, the
+    """The cheapest level that checks a rule: commits alone, the other files of the log, one listing of the table, the
     footers of its files, or their rows.
     """
 
@@ -34,7 +34,7 @@ class Level(StrEnum):
 
 
 class Fix(NamedTuple):
-    """How to mend it, as data: what is broken, what could mend it, what is lost by mending."""
+    """How to repair a fault: what is broken, a possible repair, and what the repair loses."""
 
     broken: str
     mend: str
@@ -42,8 +42,8 @@ class Fix(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """One row of the catalogue. `seed` and `spec` name the paragraph in the old draft and in the current text; an empty
-    `seed` says that the draft is silent.
+    """One row of the catalogue. `seed` and `spec` name the section in the old draft and in the current text. An empty
+    `seed` means that the draft does not cover the rule.
     """
 
     id: str
@@ -64,12 +64,12 @@ class Rule(NamedTuple):
         expected: object = None,
         severity: Severity | None = None,
     ) -> Finding:
-        """Make a finding of this rule; `severity` where this case weighs less, or more, than the rule."""
+        """Return a finding of this rule. `severity` overrides the severity of the rule for this case."""
         return Finding(self, severity or self.severity, message, place, _shown(seen), _shown(expected))
 
 
 class Finding(NamedTuple):
-    """One fault, where it lies, what was seen and what was expected (None where that says nothing)."""
+    """One fault, its place, the value seen and the value expected (None if not useful)."""
 
     rule: Rule
     severity: Severity
@@ -79,7 +79,7 @@ class Finding(NamedTuple):
     expected: str | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """The finding as in the document `deltacli.validate`."""
+        """Return the finding as in the document `deltacli.validate`."""
         location = {name: value for name, value in self.place._asdict().items() if value is not None}
         return {
             "rule": self.rule.id,
@@ -94,7 +94,7 @@ class Finding(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A function that looks at one kind of view, and the rules it may report."""
+    """A function that checks one kind of view, and the rules it may report."""
 
     view: type
     rules: tuple[Rule, ...]
@@ -121,7 +121,7 @@ class Area:
         example: str,
         seed: str = "",
     ) -> Rule:
-        """Add a row."""
+        """Add a row to the catalogue and return it."""
         made = Rule(rule_id, severity, level, checks, seed, spec, fix, example)
         self.rules.append(made)
         return made
@@ -129,7 +129,7 @@ class Area:
     def check(
         self, view: type[View], *rules: Rule
     ) -> Callable[[Callable[[View], Iterator[Finding]]], Callable[[View], Iterator[Finding]]]:
-        """Register a function that looks at a view and reports the named rules, and no others."""
+        """Register a function that checks a view and reports only the named rules."""
 
         def register(run: Callable[[View], Iterator[Finding]]) -> Callable[[View], Iterator[Finding]]:
             self.checks.append(Check(view, rules, run))
@@ -139,7 +139,7 @@ class Area:
 
 
 def _shown(value: object) -> str | None:
-    """A value for a finding, cut: a schema may be a megabyte."""
+    """Return a value for a finding, shortened because a schema may be a megabyte."""
     if value is None:
         return None
     text = value if isinstance(value, str) else str(value)

@@ -1,4 +1,4 @@
-"""All rules and all checks, put together from the areas."""
+"""All rules and all checks, collected from the areas."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AREAS = (
 
 
 LEFT_OUT: Mapping[str, str] = {}
-"""Rules of the reference that can't be checked on the files of a table, each with its reason."""
+"Rules of the reference that cannot be checked on the files of a table, each with its reason."
 
 
 class Catalogue(NamedTuple):
@@ -53,7 +53,7 @@ class Catalogue(NamedTuple):
 
 @lru_cache(maxsize=1)
 def catalogue() -> Catalogue:
-    """Import the areas and collect what they hold."""
+    """Import the areas and collect their rules and checks."""
     areas: list[Area] = [import_module(f"deltacli.delta.rules.{name}").AREA for name in AREAS]
     rules = {rule.id: rule for area in areas for rule in area.rules}
     return Catalogue(rules, tuple(check for area in areas for check in area.checks))

@@ -1,8 +1,8 @@
-"""How far clocks and file times may be apart before a rule says so."""
+"""Allowed differences between clocks and file times before a rule reports them."""
 
 from __future__ import annotations
 
 DAY_MS = 86_400_000
 
 SKEW_MS = 5 * 60_000
-"""Two clocks that are set right differ by less: the store's, a writer's, ours."""
+"Correctly set clocks (of the store, of a writer, of this machine) differ by less."

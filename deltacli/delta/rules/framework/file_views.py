@@ -1,6 +1,5 @@
-"""What checks of data files look at: footers in columns, deletion vectors, and what was learned of rows.
-
-Views are plain data, as in `views.py`. Adds have the fields of `action_schemas().add`.
+"""The views of data files for checks: footers in columns, deletion vectors, and results from rows. Views are plain
+data, as in `views.py`. Adds have the fields of `action_schemas().add`.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass
 class LiveAdds:
-    """Live files in columns, and where the log names them. `versions` are OF_CHECKPOINT, and `lines` None, where a
-    checkpoint does.
+    """Live files in columns, with their places in the log. `versions` are OF_CHECKPOINT, and `lines` None, for files
+    from a checkpoint.
     """
 
     adds: pyarrow.RecordBatch
@@ -36,14 +35,14 @@ class LiveAdds:
     checkpoint_path: str
 
     def place(self, row: int) -> Place:
-        """Where a row stands; its key is the path of the file."""
+        """Return the place of a row. Its key is the path of the file."""
         key, version = self.adds.column("path")[row].as_py(), self.versions[row]
         if version == OF_CHECKPOINT:
             return Place(self.checkpoint_path, None, None, key)
         return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", self.lines[row], version, key)
 
     def take(self, rows: Sequence[int]) -> LiveAdds:
-        """Some of the rows."""
+        """Return some of the rows."""
         import pyarrow as pa
 
         return LiveAdds(
@@ -55,12 +54,13 @@ class LiveAdds:
 
 
 UNREAD = "validate.file-unreadable"
-"""The rule about files that are there and could not be read: the right is missing, or a disk or store fails."""
+"The rule about files that exist but could not be read, for lack of permission or because a disk or store fails."
 
 
 class FileFault(NamedTuple):
-    """Why nothing can be said of a file. `code` is a rule: `data.not-parquet`, `data.encrypted`, `data.unreachable` (a
-    store that can't be opened), `UNREAD`, or `data.file-missing` (of a file outside the table, which no listing told).
+    """Why a file could not be checked. `code` is a rule: `data.not-parquet`, `data.encrypted`, `data.unreachable` (a
+    store that cannot be opened), `UNREAD`, or `data.file-missing` (for a file outside the table, which no listing
+    covers).
     """
 
     code: str
@@ -77,8 +77,8 @@ class FileFaultView:
 
 
 class LeafRows(NamedTuple):
-    """What footers say of one column, a row for each row group. `files` are rows of the view. Bounds are bytes as they
-    stand in the file, null where there are none.
+    """What footers record about one column, one row per row group. `files` are rows of the view. Bounds are the bytes
+    of the file, null if there are none.
     """
 
     files: pyarrow.Int64Array
@@ -99,36 +99,36 @@ class FootersView:
 
     live: LiveAdds
     footers: Sequence[Footer]
-    """Of each row of `live`."""
+    "For each row of `live`."
     schema: FileSchema
     config: TableConfiguration
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, under their names
-    run_memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, for the whole run
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, by name
+    run_memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps its own data for the whole run
     rows_follow: bool = False
-    """True where the rows are read as well, and tell more: an `AnswersView` of the same files comes after this one."""
+    "True if the rows are read as well and give more precise results: an `AnswersView` of the same files follows."
 
     @property
     def adds(self) -> pyarrow.RecordBatch:
         return self.live.adds
 
     def place(self, row: int) -> Place:
-        """Where the log names a file."""
+        """Return where the log names a file."""
         return self.live.place(row)
 
     @cached_property
     def rows(self) -> pyarrow.Int64Array:
-        """How many rows each file has."""
+        """Return how many rows each file has."""
         import pyarrow as pa
 
         return pa.array([footer.rows for footer in self.footers], pa.int64())
 
     @cached_property
     def columns(self) -> FileColumns:
-        """Finds the columns of the table in these files."""
+        """Return the columns of the table in these files."""
         return FileColumns(self.config.mapping_mode, self.config.physical_name)
 
     def leaf(self, index: int) -> LeafRows:
-        """What is said of the column with this number in `schema.leaves`."""
+        """Return what footers record about the column with this number in `schema.leaves`."""
         import pyarrow as pa
 
         known = self.memory.setdefault("leaves", {})
@@ -147,8 +147,8 @@ class FootersView:
 
 @dataclass
 class FileSchemaView:
-    """One schema that data files have: seen once, after all files. `files` have it, with `rows` rows together; `place`
-    is that of the first.
+    """One schema of data files, seen once after all files. `files` have it, with `rows` rows in total. `place` is that
+    of the first.
     """
 
     schema: FileSchema
@@ -156,16 +156,16 @@ class FileSchemaView:
     place: Place
     files: int
     rows: int
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: what several checks share, under their names
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: what several checks share, by name
 
     @property
     def in_files(self) -> str:
-        """` in 12 files` where there are several."""
+        """Return ` in 12 files`, or nothing for one file."""
         return f" in {self.files:,} files" if self.files > 1 else ""
 
     @property
     def shown_files(self) -> str:
-        """The files, for a message: `part-0.parquet`, `part-0.parquet and 11 other files`."""
+        """Return the files for a message: `part-0.parquet`, `part-0.parquet and 11 other files`."""
         others = self.files - 1
         more = f" and {plural(others, 'other file')}" if others > 0 else ""
         return f"{self.place.key}{more}"
@@ -173,8 +173,8 @@ class FileSchemaView:
 
 @dataclass
 class AllFootersView:
-    """After the last footer: every schema that files have. `run_memory` is that of the `FootersView`s. `complete`: the
-    footers of all live files were read, so that what holds over all of them can be judged.
+    """Every schema of the data files, after the last footer. `run_memory` is that of the `FootersView`s. `complete`:
+    the footers of all live files were read, so statements about all of them can be checked.
     """
 
     place: Place
@@ -185,9 +185,9 @@ class AllFootersView:
 
 
 class VectorFacts(NamedTuple):
-    """A deletion vector that was read: `rows` deleted, the highest of them `last` (-1: none). `code` is the rule that
-    it breaks, and `reason` says how; a vector that could not be read has neither of the other two, and no code where
-    somebody else tells why. `is_native`: it has the older layout of the reference implementation.
+    """A deletion vector that was read: `rows` deleted, `last` the highest of them (-1: none). `code` is the rule it
+    violates and `reason` says how. An unreadable vector has neither `rows` nor `last`, and no code if another check
+    reports the reason. `is_native`: it has the older layout of the reference implementation.
     """
 
     row: int
@@ -202,7 +202,7 @@ class VectorFacts(NamedTuple):
 
 @dataclass
 class VectorsView:
-    """The deletion vectors of live files. `file_rows`: how many rows the footer of each row of `live` has, None where
+    """The deletion vectors of live files. `file_rows`: how many rows the footer of each row of `live` records, None if
     it was not read.
     """
 
@@ -212,13 +212,13 @@ class VectorsView:
     config: TableConfiguration
 
     def place(self, row: int) -> Place:
-        """Where the log names the file with the vector."""
+        """Return where the log names the file with the vector."""
         return self.live.place(row)
 
 
 class ChangeTypes(NamedTuple):
-    """How often a file of change data, or all of a version, says each kind of change. `bad` rows say something else:
-    `example` is one of these values.
+    """How often a change data file, or all of a version, has each change type. `bad` rows have another value, `example`
+    is one of these values.
     """
 
     counts: Mapping[str, int]
@@ -228,7 +228,7 @@ class ChangeTypes(NamedTuple):
 
 @dataclass
 class ChangeFileView:
-    """A file of change data that could be read. `types` are only known at level `data`."""
+    """A change data file that could be read. `types` are only known at level `data`."""
 
     place: Place
     version: int
@@ -239,8 +239,8 @@ class ChangeFileView:
 
 @dataclass
 class ChangedVersionView:
-    """A version whose files of change data were all read (level `data`). `rows_added`: what its adds bring less what
-    its removes take; None where the log can't tell.
+    """A version whose change data files were all read (level `data`). `rows_added`: the rows of its adds minus those of
+    its removes, None if the log does not record them.
     """
 
     place: Place
@@ -251,28 +251,28 @@ class ChangedVersionView:
 
 @dataclass
 class AnswersView:
-    """What was asked of the rows of live files (level `data`): `answers` of each row of `live`, by question; a file
-    that could not be read to its end has none.
+    """Results from the rows of live files (level `data`): `answers` per question, for each row of `live`. A file that
+    could not be read to its end has none.
     """
 
     live: LiveAdds
     footers: Sequence[Footer | None]
-    answers: Sequence[Mapping[str, Any]]  # Any: what each question makes of a file
+    answers: Sequence[Mapping[str, Any]]  # Any: the result of each question for a file
     config: TableConfiguration
     schemas: Mapping[bytes, FileSchema]
-    """`Footer.schema` -> what it is."""
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, for the whole run
+    "`Footer.schema` -> the parsed schema."
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps its own data for the whole run
     limited: bool = False
-    """True where not all files were read: what holds over all of them can't be judged."""
+    "True if not all files were read, so statements about all of them cannot be checked."
 
     def place(self, row: int) -> Place:
-        """Where the log names a file."""
+        """Return where the log names a file."""
         return self.live.place(row)
 
 
 @dataclass
 class AllRowsView:
-    """After the last `AnswersView`: for what can only be told when all rows were seen. `memory` is theirs."""
+    """After the last `AnswersView`: for checks that need all rows. `memory` is that of the `AnswersView`s."""
 
     place: Place
     config: TableConfiguration

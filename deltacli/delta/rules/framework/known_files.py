@@ -1,7 +1,6 @@
-"""The live files and tombstones of a version, kept up to date commit by commit. Spec: Action Reconciliation.
-
-What commits name is held as values; what came from a checkpoint stays in columns, and only the few files that later
-commits touch are taken out of them.
+"""The live files and tombstones of a version, updated commit by commit. Spec: Action Reconciliation. Actions of commits
+are kept as values. Those of a checkpoint stay in columns, and only the few files that later commits touch are taken out
+of them.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _NO_FILES = Totals(0, 0, 0, 0)
 
 
 class KnownFiles:
-    """The files of one version after another. `is_known` is False where the log that would tell is gone."""
+    """The files of one version after another. `is_known` is False if the necessary part of the log is missing."""
 
     def __init__(self, *, is_known: bool) -> None:
         self.is_known = is_known
@@ -41,8 +40,8 @@ class KnownFiles:
 
     @classmethod
     def of_checkpoint(cls, adds: pyarrow.Table, removes: pyarrow.Table, path: str) -> KnownFiles:
-        """Begin anew with what the checkpoint at a path holds. `adds` has the fields of `action_schemas().add` but for
-        the statistics, which may be there, and `num_records`; `removes` those of `action_schemas().remove`.
+        """Start again with the contents of the checkpoint at a path. `adds` has the fields of `action_schemas().add`
+        and `num_records`; statistics are optional. `removes` has those of `action_schemas().remove`.
         """
         found = cls(is_known=True)
         found._base_path = path
@@ -54,7 +53,7 @@ class KnownFiles:
         return found
 
     def prefetch(self, paths: Iterable[str]) -> None:
-        """Take the files of these raw paths out of the columns: one look at them for many commits."""
+        """Take the files of these raw paths out of the columns, in one pass for many commits."""
         if self._base is None:
             return
         self._take_out({canonical(path) for path in paths})
@@ -70,7 +69,7 @@ class KnownFiles:
             self._touched[key] = (*_others(self._touched[key], live.dv_id), live)
 
     def live_of(self, key: str) -> Sequence[LiveFile] | None:
-        """The live logical files of a canonical path; None where that can't be known."""
+        """Return the live logical files of a canonical path, or None if unknown."""
         if not self.is_known:
             return None
         found = self._touched.get(key)
@@ -82,7 +81,7 @@ class KnownFiles:
         return found
 
     def apply(self, version: int, adds: Sequence[TouchedFile], removes: Sequence[TouchedFile]) -> None:
-        """Apply a commit. Of an add and a remove of one key the add counts, as in every replay here."""
+        """Apply a commit. Of an add and a remove of the same key the add applies, as in every replay here."""
         if not self.is_known:
             return
         if self._base is not None:
@@ -115,7 +114,7 @@ class KnownFiles:
         self.totals = Totals(files, size, vectors, deleted)
 
     def live(self) -> Iterator[LiveFile]:
-        """Every live file; those of the checkpoint in chunks."""
+        """Yield every live file; those of the checkpoint in chunks."""
         yield from self._touched_files()
         base = self._untouched_base()
         if base is not None:
@@ -123,11 +122,11 @@ class KnownFiles:
                 yield from _live_files(batch)
 
     def tombstone_of(self, key: tuple[str, str]) -> Action | None:
-        """The remove that a visible commit made of a key (canonical path, vector id), if no add undid it."""
+        """Return the remove of a key (canonical path, vector id) in a visible commit, unless an add undid it."""
         return self._tombstones.get(key)
 
     def tombstones(self, newer_than: int | None = None) -> Iterator[Action]:
-        """Every remove that no add undid, or those whose deletionTimestamp is greater; those of the checkpoint in
+        """Yield every remove that no add undid, or those whose deletionTimestamp is greater; those of the checkpoint in
         chunks.
         """
         for remove in self._tombstones.values():
@@ -144,7 +143,7 @@ class KnownFiles:
                     yield {name: value for name, value in remove.items() if value is not None}
 
     def whole_adds(self) -> Iterator[pyarrow.RecordBatch]:
-        """The live files as batches of `action_schemas().add`; those of the checkpoint lack their statistics."""
+        """Yield the live files as batches of `action_schemas().add`. Those of the checkpoint have no statistics."""
         from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
 
         schema = action_schemas().add
@@ -156,7 +155,7 @@ class KnownFiles:
             yield from _with_statistics(base).select(schema.names).to_batches()
 
     def placed_adds(self) -> Iterator[LiveAdds]:
-        """The same with the places where the log names each."""
+        """Yield the same batches with the places where the log names each file."""
         from deltacli.delta.log.file_actions import action_schemas, whole_actions_leniently
         from deltacli.delta.rules.framework.file_views import LiveAdds
 
@@ -174,7 +173,7 @@ class KnownFiles:
             yield LiveAdds(batch, [OF_CHECKPOINT] * rows, [None] * rows, self._base_path)
 
     def live_columns(self) -> pyarrow.Table:
-        """The live files in columns, as `StateView.live` has them."""
+        """Return the live files in columns, as in `StateView.live`."""
         import pyarrow as pa
 
         parts = [_columns_of(list(self._touched_files()))]
@@ -186,7 +185,7 @@ class KnownFiles:
         return pa.concat_tables(parts)
 
     def live_adds(self) -> pyarrow.Table:
-        """The live files in columns, as `StorageView.live_adds` has them."""
+        """Return the live files in columns, as in `StorageView.live_adds`."""
         import pyarrow as pa
 
         parts = [_add_columns(list(self._touched_files()), self._base_path)]
@@ -213,7 +212,7 @@ class KnownFiles:
         return chain.from_iterable(self._touched.values())
 
     def _untouched_base(self, *columns: str) -> pyarrow.Table | None:
-        """The files of the checkpoint that no commit touched, in these columns."""
+        """Return the files of the checkpoint that no commit touched, in these columns."""
         if self._base is None:
             return None
         base = self._base.select(columns) if columns else self._base
@@ -227,7 +226,7 @@ class KnownFiles:
 
 
 def _with_statistics(base: pyarrow.Table) -> pyarrow.Table:
-    """The files of a checkpoint with a column of statistics, null where they were not kept."""
+    """Return the files of a checkpoint with a column of statistics, null if they were not kept."""
     return base if "stats" in base.column_names else base.append_column("stats", _no_text(base.num_rows))
 
 
@@ -249,7 +248,7 @@ def _less(totals: tuple[int, int, int, int], gone: LiveFile) -> tuple[int, int, 
 
 
 def _without(table: pyarrow.Table, rows: Sequence[int]) -> pyarrow.Table:
-    """A table without a few rows: slices between them, not a copy."""
+    """Return a table without a few rows, as slices instead of a copy."""
     import pyarrow as pa
 
     ends = [-1, *rows, table.num_rows]
@@ -264,7 +263,7 @@ def _is_in(paths: Any, keys: Any) -> Any:  # Any: chunked arrays
 
 
 def _keys(paths: Any) -> Any:  # Any: chunked arrays
-    """The canonical paths; where all are plain these are the same bytes, not a copy."""
+    """Return the canonical paths. If all are plain, these are the same bytes without a copy."""
     import pyarrow as pa
 
     return pa.chunked_array([canonical_column(chunk) for chunk in paths.chunks], pa.binary())
@@ -277,7 +276,9 @@ def _binary(keys: Iterable[str]) -> Any:  # Any: a binary array
 
 
 def _bytes_of(key: str) -> bytes:
-    """The bytes of a canonical path: as they were in the log, or, for half a surrogate pair, bytes that no path has."""
+    """Return the bytes of a canonical path as they were in the log. For half a surrogate pair, return bytes that no
+    path has.
+    """
     try:
         return key.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -392,7 +393,7 @@ def _same_text(text: str, rows: int) -> Any:  # Any: a string array
 
 
 def _texts(values: Sequence[str | None]) -> Any:  # Any: a string array
-    """Texts as a column; halves of surrogate pairs become question marks, for they have no bytes."""
+    """Return texts as a column. Halves of surrogate pairs become question marks, because they cannot be encoded."""
     import pyarrow as pa
 
     try:

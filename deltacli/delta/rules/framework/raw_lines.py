@@ -1,6 +1,5 @@
-"""The raw lines of a commit, all faults reported: where replay stops at the first, `validate` goes on.
-
-Spec: Delta Log Entries; Actions.
+"""The raw lines of a commit with all their faults. Replay stops at the first fault, but `validate` continues. Spec:
+Delta Log Entries; Actions.
 """
 
 from __future__ import annotations
@@ -32,10 +31,9 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ScannedLines(NamedTuple):
-    """The actions of a file of lines, in order, and everything that is wrong with its lines.
-
-    Actions whose fields have a wrong type, or that have no path, are in `broken` instead. `is_readable` is False where
-    a line could not be parsed: what it held is not known.
+    """The actions of a file of lines, in order, and all faults of its lines. Actions whose fields have a wrong type, or
+    that have no path, are in `broken` instead. `is_readable` is False if a line could not be parsed, so that its
+    actions are unknown.
     """
 
     actions: list[LocatedAction]
@@ -45,8 +43,8 @@ class ScannedLines(NamedTuple):
 
 
 class LineScanner:
-    """Scans the files of one table; shapes of actions that were found sound are remembered, so that a million adds of
-    one writer cost one look.
+    """Scans the files of one table. Valid shapes of actions are remembered, so a million adds of one writer need one
+    check.
     """
 
     def __init__(self) -> None:
@@ -75,7 +73,7 @@ class LineScanner:
                 blank = True
                 continue
             if len(line) > MAX_LINE_BYTES:
-                message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB: no reader holds it"
+                message = f"the line is longer than {MAX_LINE_BYTES >> 20} MiB, which no reader supports"
                 run.report(rules.BAD_JSON.at(place._replace(line=number), message, seen=f"{len(line)} bytes"))
                 run.is_readable = False
                 continue
@@ -95,16 +93,16 @@ class LineScanner:
         return run.result()
 
     def _scan_spread(self, values: list[tuple[int, Any]], place: Place) -> ScannedLines:
-        """Take the actions of a file whose lines hold parts of them."""
+        """Parse the actions of a file whose lines are parts of actions."""
         run = _Run(place)
-        message = "actions are spread over several lines; each must stand on a line of its own"
+        message = "actions span several lines, but each must be on its own line"
         run.report(rules.PRETTY_PRINTED.at(place._replace(line=1), message))
         for number, value in values:
             self._take(value, number, run)
         return run.result()
 
     def _careful(self, line: bytes, number: int, run: _Run) -> Any:  # Any: a JSON value
-        """Parse a line that is not as a machine writes it."""
+        """Parse a line that does not have the usual machine-written form."""
         place = run.place._replace(line=number)
         try:
             text = line.decode("utf-8")
@@ -129,7 +127,7 @@ class LineScanner:
             if isinstance(value, dict) and is_nested_too_deeply(line, value):
                 raise RecursionError
         except RecursionError:
-            message = f"the line is nested too deeply: more than {MAX_DEPTH} objects and arrays within each other"
+            message = f"the line is nested too deeply: more than {MAX_DEPTH} levels of objects and arrays"
             run.report(rules.BAD_JSON.at(place, message))
             return _UNREADABLE
         except ValueError as fault:
@@ -138,13 +136,13 @@ class LineScanner:
             run.report(rules.BAD_JSON.at(place, message, seen=f"…{text[-60:]}" if len(text) > 60 else text))
             return _UNREADABLE
         for name in list(twice)[:_MOST_KEYS_TOLD]:
-            message = f'the key "{name[:80]}" stands twice in one object; the last one was taken'
+            message = f'the key "{name[:80]}" occurs twice in one object; the last value was used'
             run.report(rules.DUPLICATE_KEY.at(place, message, seen=name))
         run.odd_ends += text.endswith("\r")
         return value
 
     def _take(self, value: Any, number: int, run: _Run) -> bool:  # Any: a JSON value
-        """Take the actions of one line; False where it holds none."""
+        """Parse the actions of one line. Return False if it has none."""
         if type(value) is not dict:
             message = f"the line is {shown(value)}, expected an object with one action"
             run.report(rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=shown(value)))
@@ -164,7 +162,7 @@ class LineScanner:
         return is_filled
 
     def _take_unusual(self, shape: tuple[Any, ...], placed: LocatedAction, run: _Run) -> None:
-        """Take an action of a shape that was not seen before, or with parts that a shape does not tell."""
+        """Parse an action of a new shape, or with parts that a shape does not cover."""
         kind, action, number = placed
         odd = self._odd.get(shape)
         if odd is not None and _small_parts_are_plain(action):
@@ -190,7 +188,7 @@ class LineScanner:
 
 
 class _Run:
-    """What one file gave so far."""
+    """The results of one file so far."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -206,13 +204,13 @@ class _Run:
         self._findings.append(finding)
 
     def note_unknown(self, kind: str, names: Sequence[str], number: int) -> None:
-        """Count fields that nobody knows; each is told once a file."""
+        """Count unrecognized fields. Each is reported once per file."""
         for name in names:
             first, count = self._unknown.get((kind, name), (number, 0))
             self._unknown[kind, name] = (first, count + 1)
 
     def result(self) -> ScannedLines:
-        """Everything, with what is told of the file as a whole at the end."""
+        """Return the results, with the faults of the whole file at the end."""
         for (kind, name), (first, count) in self._unknown.items():
             self.report(rules.report_unknown_field(kind, name, count, self.place._replace(line=first)))
         if self.odd_ends:
@@ -222,12 +220,12 @@ class _Run:
 
 
 def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
-    """Report a line with no action, or with several; False where it holds none."""
+    """Report a line with no action or with several. Return False if it has none."""
     filled = sum(action is not None for action in value.values())
     known = sum(action is not None and kind in KNOWN_ACTIONS for kind, action in value.items())
-    if filled == 0 or known > 1:  # what nobody knows yet may stand beside an action
+    if filled == 0 or known > 1:  # an unrecognized key may be next to an action
         names = ", ".join(sorted(value)[:5]) or "nothing"
-        message = f"the line holds {known or 'no'} actions, expected one"
+        message = f"the line has {known or 'no'} actions, expected one"
         run.report(
             rules.LINE_NOT_OBJECT.at(run.place._replace(line=number), message, seen=names, expected="one action")
         )
@@ -237,7 +235,7 @@ def _report_number(value: dict[str, Any], number: int, run: _Run) -> bool:
 def _take_no_object(kind: str, action: Any, number: int, run: _Run) -> None:  # Any: a JSON value
     if kind not in KNOWN_ACTIONS:
         run.actions.append(LocatedAction(kind, {}, number))
-    elif kind == "commitInfo":  # free in form; a rule of its own asks for an object
+    elif kind == "commitInfo":  # free in form; another rule requires an object
         run.actions.append(LocatedAction(kind, {"": action}, number))
     else:
         message = f"{kind} is {shown(action)}, expected an object"
@@ -247,7 +245,9 @@ def _take_no_object(kind: str, action: Any, number: int, run: _Run) -> None:  # 
 
 
 def _small_parts_are_plain(action: Action) -> bool:
-    """True if numbers are small and maps hold strings alone, so that the shape of an action says everything."""
+    """Return True if numbers are small and maps have only strings, so that the shape of an action determines its
+    validity.
+    """
     for value in action.values():
         kind = type(value)
         if kind is int:
@@ -268,7 +268,9 @@ _UNREADABLE = object()
 
 
 def _spread_values(data: bytes) -> list[tuple[int, Any]] | None:
-    """The objects of a file whose actions span several lines, each with its first line; None if it is not that."""
+    """Return the objects of a file whose actions span several lines, each with its first line, or None if the file is
+    not of that form.
+    """
     try:
         return list(_decode_spread(data.decode("utf-8")))
     except (ValueError, RecursionError):

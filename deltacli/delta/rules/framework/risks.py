@@ -1,8 +1,5 @@
-"""What is at stake where a rule is broken, in a few classes: what the words of `Fix.broken` come to for whoever only
-wants to know how bad it is.
-
-A rule that no class names is `READERS_FAIL` where it is an error (that is what errors are, `Severity` says), and else
-nothing but something to look at.
+"""The consequences of violated rules, in a few classes, for users who only need to know how bad a fault is. A rule
+without a class is `READERS_FAIL` if it is an error (see `Severity`), and otherwise only worth a look.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ from deltacli.delta.rules.framework.base import Finding, Severity
 
 
 class Risk(StrEnum):
-    """A class of what can happen, the worst first."""
+    """A class of possible consequences, the worst first."""
 
     UNREADABLE = "unreadable"
     ROWS_LOST = "rows-lost"
@@ -26,10 +23,10 @@ class Risk(StrEnum):
 
 
 SAYS: Mapping[Risk, str] = {
-    Risk.UNREADABLE: "versions can't be read",
+    Risk.UNREADABLE: "versions cannot be read",
     Risk.ROWS_LOST: "rows can be lost",
     Risk.ROWS_WRONG: "wrong rows can be read",
-    Risk.FILES_DELETED: "files that are needed can be deleted",
+    Risk.FILES_DELETED: "needed files can be deleted",
     Risk.READERS_FAIL: "some engines can fail or refuse it",
     Risk.WRITES_FAIL: "writes can fail or go wrong",
     Risk.PAST_WRONG: "time travel, changes or row ids can go wrong",
@@ -107,7 +104,7 @@ RULES: Mapping[Risk, str] = {
         rowtracking.column-names rowtracking.suspended-and-enabled rowtracking.materialised-duplicate
         """,
 }
-"""The ids of rules whose errors and warnings are of a class."""
+"Return the ids of rules whose errors and warnings are of a class."
 
 _CLASSES = {rule: risk for risk, rules in RULES.items() for rule in rules.split()}
 
@@ -115,8 +112,8 @@ UNREADABLE = frozenset(RULES[Risk.UNREADABLE].split())
 
 
 def risk_of(finding: Finding) -> Risk | None:
-    """What is at stake with a finding; None where nothing is: an observation, a warning of no class, a fault that is
-    not the table's.
+    """Return the possible consequence of a finding, or None if there is none: an observation, a warning without a
+    class, or a fault outside the table.
     """
     if finding.severity is Severity.INFO or finding.rule.id.startswith("validate."):
         return None

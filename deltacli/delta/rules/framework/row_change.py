@@ -1,4 +1,5 @@
-"""How many rows a commit adds to a table, by what its log says. Spec: Add File and Remove File; Deletion Vectors."""
+"""Count how many rows a commit adds to a table according to its log. Spec: Add File and Remove File; Deletion "
+"Vectors."""
 
 from __future__ import annotations
 
@@ -10,9 +11,8 @@ from deltacli.delta.stats.record_counts import parse_num_records
 
 
 def rows_added(added: Sequence[TouchedFile], removed: Sequence[TouchedFile]) -> int | None:
-    """Rows that files with `dataChange` bring, less those of the files that go; None where it can't be told.
-
-    What only moves rows is left out. A removed file has as many rows as its live add says.
+    """Return the rows of added files with `dataChange` minus those of removed files, or None if unknown. Actions that
+    only move rows are not counted. A removed file has as many rows as its live add records.
     """
     total = 0
     for sign, files in ((1, added), (-1, removed)):
@@ -28,7 +28,7 @@ def rows_added(added: Sequence[TouchedFile], removed: Sequence[TouchedFile]) -> 
 
 
 def _rows_before(file: TouchedFile) -> int | None:
-    """The live rows of a file before its removal; none of one that was not live."""
+    """Return the live rows of a file before its removal, or 0 if it was not live."""
     if file.live is None or file.dv_id is None:
         return None
     found = [live.add for live in file.live if live.dv_id == file.dv_id]

@@ -1,4 +1,4 @@
-"""Files that rules look at: where a live one is named, and when one was removed last."""
+"""Files that rules check: where the log names a live one, and when one was last removed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from deltacli.delta.paths.stored_paths import locate_all
 
 
 def place_of(add: Mapping[str, Any]) -> Place:  # Any: values of the columns
-    """Where a live file is named, by its row of `StorageView.live_adds`."""
+    """Return where the log names a live file, by its row of `StorageView.live_adds`."""
     version = add["version"]
     return Place(add["source"], add["line"], version if version >= 0 else None, add["path"])
 
 
 def newest_removals(tombstones: Iterable[Action], uri: str) -> dict[str, int]:
-    """Path relative to the table -> when it was removed last; 0 where the remove does not say."""
+    """Return path relative to the table -> time of its last removal, 0 if the remove has none."""
     removes = [remove for remove in tombstones if isinstance(remove.get("path"), str)]
     newest: dict[str, int] = {}
     for path, remove in zip(locate_all((remove["path"] for remove in removes), uri), removes, strict=True):

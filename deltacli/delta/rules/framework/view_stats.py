@@ -1,4 +1,4 @@
-"""The statistics of a view of files, parsed once for all rules that look at them."""
+"""The statistics of a view of files, parsed once for all rules that use them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from deltacli.delta.stats.columns import StatsColumns, parse_stats
 
 
 def stats_of(view: FilesView) -> StatsColumns:
-    """The statistics of a view, parsed at the first call."""
+    """Return the statistics of a view, parsed at the first call."""
     found = view.memory.get("stats")
     if not isinstance(found, StatsColumns):
         found = view.memory["stats"] = parse_stats(view.adds.column("stats"), view.config)

@@ -1,7 +1,5 @@
-"""What checks look at: a table's log taken apart, read once, in the order of its versions.
-
-Views are plain data; nothing here reads a file. A view that could not be made whole says so by None, and checks that
-need the missing part have nothing to say.
+"""The input of checks: the log of a table, read once, in the order of its versions. Views are plain data; nothing here
+reads a file. A part that could not be read is None, and checks that need it report nothing.
 """
 
 from __future__ import annotations
@@ -24,11 +22,11 @@ if TYPE_CHECKING:
 
 
 MOST_ROWS_TOLD = 1_000
-"""Of the rows of one view that one check finds faulty, so many are told."""
+"Maximum number of findings per check and view."
 
 
 class LocatedAction(NamedTuple):
-    """An action as found in a file of JSON lines. `line` counts from 1."""
+    """An action in a file of JSON lines. `line` counts from 1."""
 
     kind: str
     action: Action
@@ -36,7 +34,7 @@ class LocatedAction(NamedTuple):
 
 
 class StoredFile(NamedTuple):
-    """A file of a listing; `path` is relative to the directory that was listed, not percent-encoded."""
+    """A file of a listing. `path` is relative to the listed directory and not percent-encoded."""
 
     path: str
     size_bytes: int
@@ -44,11 +42,11 @@ class StoredFile(NamedTuple):
 
 
 OF_CHECKPOINT = -1
-"""The version of a live file that the walk knows from a checkpoint: which commit added it is not known."""
+"The version of a live file from a checkpoint: the commit that added it is unknown."
 
 
 class LiveFile(NamedTuple):
-    """A live logical file as the last add left it. `version` is that add's, or OF_CHECKPOINT."""
+    """A live logical file as of its last add. `version` is that of the add, or OF_CHECKPOINT."""
 
     path: str
     dv_id: str
@@ -58,8 +56,8 @@ class LiveFile(NamedTuple):
 
 
 class TouchedFile(NamedTuple):
-    """A file that a commit adds or removes. `path` is canonical; `dv_id` is None where the deletion vector is not what
-    it must be; `live` are the logical files of the path before the commit, None where that can't be known.
+    """A file that a commit adds or removes. `path` is canonical. `dv_id` is None if the deletion vector is invalid.
+    `live` are the logical files of the path before the commit, None if unknown.
     """
 
     placed: LocatedAction
@@ -69,38 +67,37 @@ class TouchedFile(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """What makes a logical file."""
+        """Return the key of a logical file."""
         return self.path, self.dv_id
 
 
 @dataclass
 class CommitView:
-    """One commit, its lines parsed. Actions with faults of type are reported and left out of all lists here."""
+    """One commit, its lines parsed. Actions with type faults are reported and left out of all lists here."""
 
     version: int
     size_bytes: int
     modified_ms: int
     others: list[LocatedAction]
-    """Every action but add and remove, in file order, unknown kinds among them."""
+    "Every action except add and remove, in file order, including unrecognized kinds."
     adds: list[LocatedAction]
     removes: list[LocatedAction]
     first_kind: str | None
     """The kind of the first action of the file."""
     before: TableConfiguration
-    """In force when this commit was made."""
+    "In effect when this commit was made."
     after: TableConfiguration
-    """In force from this commit on. A commit must satisfy what it brings itself."""
+    "In effect from this commit on. A commit must satisfy what it introduces itself."
     live_at: Callable[[str], Sequence[LiveFile] | None]
-    """Canonical path -> the logical files of that path which are live before this commit; None where the log that would
-    tell is gone.
-    """
+    "Canonical path -> the logical files of that path which are live before this commit, or None if the necessary "
+    "part of the log is missing."
     previous: CommitView | None = None
-    """The commit of the version before, without its adds; None where that is gone or unreadable."""
+    "The commit of the previous version, without its adds, or None if it is missing or unreadable."
     now_ms: int = 0
     is_readable: bool = True
-    """False where lines could not be parsed: what is not here may have been there."""
+    "False if lines could not be parsed, so that other actions may exist."
     live_count_before: int | None = None
-    """How many logical files are live before this commit; None where the log that would tell is gone."""
+    "How many logical files are live before this commit, or None if the necessary part of the log is missing."
     tombstone_of: Callable[[tuple[str, str]], Action | None] = lambda _: None
     """Canonical path and deletion vector id -> the remove of it that is not undone before this commit."""
 
@@ -109,25 +106,25 @@ class CommitView:
         return f"{LOG_DIRECTORY}/{commit_name(self.version)}"
 
     def place(self, line: int | None = None, key: str | None = None) -> Place:
-        """A place in this commit."""
+        """Return a place in this commit."""
         return Place(self.path, line, self.version, key)
 
     def live_before(self, path: str) -> Sequence[LiveFile] | None:
-        """The same for a path as found."""
+        """Return the same for a raw path."""
         return self.live_at(canonical(path))
 
     def of_kind(self, kind: str) -> list[LocatedAction]:
-        """The actions of a kind that is neither add nor remove."""
+        """Return the actions of a kind other than add and remove."""
         return [placed for placed in self.others if placed.kind == kind]
 
     @cached_property
     def added(self) -> Sequence[TouchedFile]:
-        """The files of `adds`, looked up once for all checks."""
+        """Return the files of `adds`, looked up once for all checks."""
         return self._touched(self.adds)
 
     @cached_property
     def removed(self) -> Sequence[TouchedFile]:
-        """The files of `removes`."""
+        """Return the files of `removes`."""
         return self._touched(self.removes)
 
     def _touched(self, actions: Sequence[LocatedAction]) -> list[TouchedFile]:
@@ -142,36 +139,36 @@ class CommitView:
 
     @cached_property
     def commit_info(self) -> Action | None:
-        """The first commitInfo."""
+        """Return the first commitInfo."""
         return next((placed.action for placed in self.others if placed.kind == "commitInfo"), None)
 
     @cached_property
     def in_commit_timestamp(self) -> int | None:
-        """`commitInfo.inCommitTimestamp` where it is an integer."""
+        """Return `commitInfo.inCommitTimestamp` if it is an integer."""
         found = (self.commit_info or {}).get("inCommitTimestamp")
         return found if type(found) is int else None
 
 
 @dataclass
 class MetadataView:
-    """A metaData action of a commit (or of the checkpoint a log begins with), and what was in force before it."""
+    """A metaData action of a commit (or of the checkpoint a log begins with), and the configuration before it."""
 
     place: Place
     version: int
     raw: Action
     config: TableConfiguration
-    """In force from this action on."""
+    "In effect from this action on."
     previous: TableConfiguration | None
-    """None where nothing is known of what was before."""
+    "None if the configuration before is unknown."
     commit: CommitView | None
-    """The commit that holds it; None for a checkpoint's."""
-    memory: dict[str, Any]  # Any: each check keeps what it likes, under its own name
-    """Lasts for the whole run over a table, so that a check can remember older metadata."""
+    "The commit of the action, or None for that of a checkpoint."
+    memory: dict[str, Any]  # Any: each check keeps its own data, by name
+    "Lives for the whole run over a table, so that a check can remember older metadata."
 
 
 @dataclass
 class ProtocolView:
-    """A protocol action, and what was in force before it."""
+    """A protocol action, and the configuration before it."""
 
     place: Place
     version: int
@@ -183,36 +180,35 @@ class ProtocolView:
 
 @dataclass
 class TableConfigurationView:
-    """A protocol and a metadata in force together, seen once for each pair."""
+    """A protocol and a metadata in effect together, seen once for each pair."""
 
     place: Place
-    """Of the action that made the pair: the metaData where both came at once."""
+    "Of the action that completed the pair, which is the metaData if both came at once."
     version: int
     config: TableConfiguration
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, under its own name
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps its own data, by name
     """The memory of `MetadataView`."""
 
 
 @dataclass
 class FilesView:
-    """Adds in columns: up to some ten thousand rows that share one regime, from commits or from a checkpoint.
-
-    `adds` has the fields of `action_schemas().add`. Rows whose types are wrong never get here.
+    """Adds in columns: up to some ten thousand rows that share one configuration, from commits or from a checkpoint.
+    `adds` has the fields of `action_schemas().add`. Rows with wrong types are left out.
     """
 
     adds: pyarrow.RecordBatch
     config: TableConfiguration
     versions: Sequence[int] | None
-    """The version of each row; None: all of them are of the checkpoint at `path`."""
+    "The version of each row. None: all of them are from the checkpoint at `path`."
     lines: Sequence[int] | None
     path: str | None = None
     checkpoint_version: int | None = None
     now_ms: int = 0
     clustering: str | None = None
-    """The configuration of the domain `delta.clustering` that is in force, None without it."""
+    "The configuration of the domain `delta.clustering` in effect, or None."
 
     def place(self, row: int) -> Place:
-        """Where a row stands; its key is the path of the file."""
+        """Return the place of a row. Its key is the path of the file."""
         key = self.adds.column("path")[row].as_py()
         if self.versions is None or self.lines is None:
             return Place(self.path or "", None, self.checkpoint_version, key)
@@ -220,7 +216,8 @@ class FilesView:
         return Place(f"{LOG_DIRECTORY}/{commit_name(version)}", self.lines[row], version, key)
 
     def rows(self, mask: Any) -> list[int]:  # Any: a boolean array
-        """The rows that a mask marks, the first thousand of them: more findings of one kind tell nothing new."""
+        """Return the rows that a mask marks, at most the first thousand. More findings of one kind add no "
+        "information."""
         from deltacli.arrow import compute as pc
 
         found: list[int] = pc.indices_nonzero(mask).slice(0, MOST_ROWS_TOLD).to_pylist()
@@ -228,20 +225,20 @@ class FilesView:
 
     @cached_property
     def rows_with_vectors(self) -> bool:
-        """True if any add has a deletion vector."""
+        """Return True if any add has a deletion vector."""
         vectors = self.adds.column("deletionVector")
         return bool(vectors.null_count < len(vectors))
 
     @cached_property
     def num_records(self) -> Any:  # Any: an int64 array
-        """`numRecords` of each row's statistics, null where there is none."""
+        """Return `numRecords` of each row's statistics, null if missing."""
         from deltacli.delta.stats.record_counts import num_records_column
 
         return num_records_column(self.adds.column("stats"))
 
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, under their names
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: columns that several checks share, by name
     uri: str = ""
-    """Of the table; empty where it is not known."""
+    "Of the table, empty if unknown."
 
 
 @dataclass
@@ -249,27 +246,27 @@ class ListingView:
     """The files of `_delta_log` and of its directories, by name, size and time."""
 
     files: Sequence[LogFile]
-    """Every file directly in the log, bytewise ascending, whatever its name."""
+    "Every file directly in the log, in bytewise ascending order."
     directories: Sequence[str]
     sidecars: Sequence[StoredFile]
     staged: Sequence[StoredFile]
     """Of `_staged_commits`."""
     listing: LogListing
     config: TableConfiguration
-    """The newest that could be read; empty where none could."""
+    "The newest configuration that could be read, empty if none could."
     now_ms: int
     has_hint: bool
     log_exists: bool = True
     named_sidecars: frozenset[str] | None = None
-    """Names of the sidecars that complete checkpoints name; None where one of these could not be read."""
+    "Names of the sidecars that complete checkpoints name, or None if one of these could not be read."
 
     def place(self, name: str = "", version: int | None = None) -> Place:
-        """A place in the log."""
+        """Return a place in the log."""
         return Place(f"{LOG_DIRECTORY}/{name}" if name else LOG_DIRECTORY, version=version)
 
     @cached_property
     def newest_commit(self) -> int:
-        """-1 without any."""
+        """-1 if there is none."""
         return max(self.listing.commits, default=-1)
 
     @cached_property
@@ -304,22 +301,21 @@ class StateView:
     domains: Mapping[str, str]
     """Without removed ones."""
     live: pyarrow.Table
-    """One row a live file: path (raw), key (canonical path, binary), dv_id, size, num_records, dv_cardinality,
-    base_row_id, default_row_commit_version, version (-1: from a checkpoint).
-    """
+    "One row per live file: path (raw), key (canonical path, binary), dv_id, size, num_records, dv_cardinality, "
+    "base_row_id, default_row_commit_version, version (-1: from a checkpoint)."
     now_ms: int
-    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps what it likes, under its own name
+    memory: dict[str, Any] = field(default_factory=dict)  # Any: each check keeps its own data, by name
     """The memory of `MetadataView`."""
     uri: str = ""
-    """Of the table; empty where it is not known."""
+    "Of the table, empty if unknown."
 
     def place(self, key: str | None = None) -> Place:
-        """The newest version as a place."""
+        """Return the newest version as a place."""
         return Place(f"{LOG_DIRECTORY}/{commit_name(self.version)}", None, self.version, key)
 
 
 class Totals(NamedTuple):
-    """What a version sums up to. `deleted_records` and `vectors` count deletion vectors of live files."""
+    """The totals of a version. `deleted_records` and `vectors` count deletion vectors of live files."""
 
     files: int
     size_bytes: int
@@ -329,7 +325,7 @@ class Totals(NamedTuple):
 
 @dataclass
 class ExpectedState:
-    """What replay of older files makes of a version: against it checkpoints and checksums are compared."""
+    """The state of a version replayed from older files, with which checkpoints and checksums are compared."""
 
     version: int
     config: TableConfiguration
@@ -338,12 +334,13 @@ class ExpectedState:
     totals: Totals
     live: Callable[[], Iterator[LiveFile]]
     tombstones: Callable[[int | None], Iterator[Action]]
-    """Removes that are not undone, as found: those whose deletionTimestamp is greater than a time; None: all."""
+    "Yield removes that are not undone, as in the log: those whose deletionTimestamp is greater than a time, or all "
+    "for None."
     in_commit_timestamp: int | None = None
     whole_adds: Callable[[], Iterator[pyarrow.RecordBatch]] | None = None
-    """The live files as batches of `action_schemas().add`; statistics are null where they are not known."""
+    "Yield the live files as batches of `action_schemas().add`. Statistics are null if unknown."
     columns: Callable[[], pyarrow.Table] | None = None
-    """The live files as `StateView.live` has them: for a million files use this, not `live`."""
+    "Return the live files as in `StateView.live`. For a million files use this instead of `live`."
 
 
 @dataclass
@@ -365,20 +362,20 @@ class CheckpointView:
     inline_file_actions: int
     missing_sidecars: Sequence[str]
     config: TableConfiguration
-    """What the checkpoint itself holds."""
+    "The configuration in the checkpoint itself."
     expected: ExpectedState | None
-    """None where the commits below are gone: then nothing but the checkpoint itself can be judged."""
+    "None if the commits below are missing. Then only the checkpoint itself can be checked."
     modified_ms: int
     now_ms: int
     small_is_whole: bool = True
-    """False where a file of its own, not of a sidecar, could not be read: `small` may lack anything."""
+    "False if a file of its own, not of a sidecar, could not be read, so that `small` may be incomplete."
 
     @property
     def path(self) -> str:
         return f"{LOG_DIRECTORY}/{self.instance.files[0].name}"
 
     def place(self, path: str | None = None, key: str | None = None) -> Place:
-        """A place in the checkpoint."""
+        """Return a place in the checkpoint."""
         return Place(path or self.path, None, self.version, key)
 
     @cached_property
@@ -393,7 +390,7 @@ class HintView:
     data: bytes
     listing: LogListing
     checkpoints: Mapping[int, Sequence[CheckpointView]]
-    """Version -> its checkpoints, as far as they could be opened."""
+    "Version -> its checkpoints that could be opened."
     now_ms: int
 
     def place(self, key: str | None = None) -> Place:
@@ -407,7 +404,7 @@ class ChecksumView:
     version: int
     data: bytes
     expected: ExpectedState | None
-    """None where the version can't be rebuilt."""
+    "None if the version cannot be rebuilt."
     has_commit: bool
 
     @property
@@ -420,12 +417,12 @@ class ChecksumView:
 
 @dataclass
 class CompactionView:
-    """A log compaction file and the commits it stands for."""
+    """A log compaction file and the commits it replaces."""
 
     file: LogFile
     actions: Sequence[LocatedAction]
     commits: Sequence[Sequence[LocatedAction]] | None
-    """All actions of each commit of its range, ascending; None where one is gone or unreadable."""
+    "All actions of each commit of its range, ascending. None if one is missing or unreadable."
     is_readable: bool
 
     def place(self, line: int | None = None, key: str | None = None) -> Place:
@@ -434,29 +431,28 @@ class CompactionView:
 
 @dataclass
 class StorageView:
-    """One listing of the table's directory against its newest state."""
+    """One listing of the table's directory and its newest state."""
 
     files: Mapping[str, StoredFile]
-    """Relative path, not encoded -> every file below the root but those of `_delta_log`."""
+    "Relative path, not encoded -> every file below the root except those of `_delta_log`."
     nested_logs: Sequence[str]
-    """Directories below the root that hold a `_delta_log` of their own."""
+    "Directories below the root that have their own `_delta_log`."
     state: StateView
     live_adds: pyarrow.Table
-    """One row a live file: path (raw), size, modification_time, version, line (null from a checkpoint), dv_storage,
-    dv_path, source (the file of the log that names it).
-    """
+    "One row per live file: path (raw), size, modification_time, version, line (null from a checkpoint), dv_storage, "
+    "dv_path, source (the file of the log that names it)."
     tombstones: Sequence[Action]
-    """Removes of the newest state, as found, and of all visible commits."""
+    "Removes of the newest state, as in the log, and of all visible commits."
     cdc: Sequence[tuple[LocatedAction, int]]
     """Every cdc action of visible commits with its version."""
     commits: Sequence[CommitView]
     uri: str
     now_ms: int
     exists: Callable[[str], bool | None]
-    """An absolute path or URI -> whether it is there; None where that can't be known from here."""
+    "An absolute path or URI -> whether it exists, None if that cannot be determined from here."
     unlisted: Sequence[str] = ()
-    """Directories below the root whose files are not among `files`: links that lead outside the table."""
+    "Directories below the root whose files are not in `files`: links that point outside the table."
 
     def may_be_there(self, path: str) -> bool:
-        """Return whether a file below the root was listed, or lies where nothing was listed."""
+        """Return whether a file below the root was listed, or is in a directory that was not listed."""
         return path in self.files or any(path.startswith(f"{directory}/") for directory in self.unlisted)

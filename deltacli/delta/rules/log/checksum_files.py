@@ -1,5 +1,5 @@
-"""Version checksums as values, and the rules about the files they count: each claims what a version sums up to, and
-replay knows better.
+"""Version checksums as values, and the rules about the files they count. Each checksum records totals of its version,
+which are compared with replay.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from deltacli.units import plural
 
 AREA = Area("checksums")
 
-DELETE = "delete the checksum; the next commit brings a new one"
+DELETE = "delete the checksum; the next commit writes a new one"
 DELETED_RECORDS = (0, 1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 2_147_483_647)
 """The first number of each bin of the histogram of deleted records. Spec: Deleted Record Counts Histogram Schema."""
 
@@ -29,11 +29,11 @@ NUM_FILES = AREA.rule(
     "crc.num-files",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "`numFiles` of a version checksum is not the number of live files.",
+    "`numFiles` of a version checksum differs from the number of live files.",
     spec="State Validation",
     fix=Fix(
-        broken="the checksum is wrong, or the log was changed since: engines that compare refuse the table",
-        mend="make sure that no commit was changed, then delete the checksum",
+        broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
+        mend="check that no commit was changed, then delete the checksum",
         loss="nothing",
     ),
     example='"numFiles":4 where 3 files are live',
@@ -43,11 +43,11 @@ TABLE_SIZE = AREA.rule(
     "crc.table-size",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "`tableSizeBytes` of a version checksum is not the size of all live files.",
+    "`tableSizeBytes` of a version checksum differs from the total size of the live files.",
     spec="State Validation",
     fix=Fix(
-        broken="the checksum is wrong, or the log was changed since: engines that compare refuse the table",
-        mend="make sure that no commit was changed, then delete the checksum",
+        broken="the checksum is wrong, or the log was changed later; engines that compare refuse the table",
+        mend="check that no commit was changed, then delete the checksum",
         loss="nothing",
     ),
     example='"tableSizeBytes":4096 where the live files sum up to 3072 bytes',
@@ -57,7 +57,7 @@ HISTOGRAM = AREA.rule(
     "crc.histogram",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The histogram of file sizes of a version checksum is malformed, or counts other files than are live.",
+    "The histogram of file sizes of a version checksum is malformed, or does not match the live files.",
     spec="File Size Histogram Schema",
     fix=Fix(
         broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
@@ -71,7 +71,7 @@ DELETED_HISTOGRAM = AREA.rule(
     "crc.deleted-histogram",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The histogram of deleted records of a version checksum lacks bins, or counts other files than are live.",
+    "The histogram of deleted records of a version checksum lacks bins, or does not match the live files.",
     spec="Deleted Record Counts Histogram Schema",
     fix=Fix(
         broken="engines that plan by the histogram plan wrongly; some refuse a malformed one",
@@ -85,10 +85,10 @@ ALL_FILES = AREA.rule(
     "crc.all-files",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "`allFiles` of a version checksum are not the live files.",
+    "`allFiles` of a version checksum differs from the live files.",
     spec="State Validation",
     fix=Fix(
-        broken="engines that take the files from the checksum read other rows than the table has",
+        broken="engines that take the files from the checksum read different rows",
         mend="delete the checksum at once",
         loss="nothing",
     ),
@@ -99,7 +99,8 @@ DV_COUNTS = AREA.rule(
     "crc.dv-counts",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "`numDeletedRecordsOpt` or `numDeletionVectorsOpt` of a version checksum is not what the live files sum up to.",
+    "`numDeletedRecordsOpt` or `numDeletionVectorsOpt` of a version checksum differs from the totals of the live "
+    "files.",
     spec="State Validation",
     fix=Fix(
         broken="engines that count rows by the checksum count wrongly",
@@ -123,7 +124,7 @@ def totals_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
         if type(value.get(name)) is int and value[name] != number:
             yield rule.at(
                 view.place(key=name),
-                f"{name} of the checksum of version {view.version} is {value[name]}, and by the commits it is {number}",
+                f"{name} of the checksum of version {view.version} is {value[name]}, but the commits give {number}",
                 seen=value[name],
                 expected=number,
             )
@@ -131,7 +132,7 @@ def totals_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ChecksumView, DV_COUNTS)
 def vectors_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """Optional fields: null says nothing. Spec: Version Checksum File Schema."""
+    """The fields are optional; null is ignored. Spec: Version Checksum File Schema."""
     value, expected = comparable(view)
     if expected is None:
         return
@@ -145,7 +146,7 @@ def vectors_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ChecksumView, HISTOGRAM)
 def sizes_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """Spark wrote the same histogram as `histogramOpt` before the field had its name."""
+    """Spark wrote the same histogram as `histogramOpt` before the field had its current name."""
     value, expected = comparable(view)
     name = "fileSizeHistogram" if value.get("fileSizeHistogram") is not None else "histogramOpt"
     histogram = value.get(name)
@@ -195,7 +196,7 @@ def deleted_records_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]
 
 @AREA.check(ChecksumView, ALL_FILES)
 def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """Compared by path and deletion vector; of a file that is in both the size and the partition must be the same."""
+    """Files are compared by path and deletion vector. For a file in both, the size and the partition must be equal."""
     value, expected = comparable(view)
     listed = value.get("allFiles")
     if expected is None or listed is None:
@@ -211,8 +212,8 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
         if row is None:
             yield ALL_FILES.at(
                 view.place(key=live.path),
-                f"allFiles of the checksum of version {view.version} lack {live.path}",
-                seen="not there",
+                f"allFiles of the checksum of version {view.version} lacks {live.path}",
+                seen="missing",
                 expected="live",
             )
             continue
@@ -220,23 +221,22 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
             if name in live.add and _plain(row.get(name)) != _plain(live.add[name]):
                 yield ALL_FILES.at(
                     view.place(key=live.path),
-                    f"{name} of {live.path} in the checksum of version {view.version} is not that of the commits",
+                    f"{name} of {live.path} in the checksum of version {view.version} differs from the commits",
                     seen=row.get(name),
                     expected=live.add[name],
                 )
     for path, _ in found:
         yield ALL_FILES.at(
             view.place(key=path),
-            f"allFiles of the checksum of version {view.version} have {path}, which is not live",
+            f"allFiles of the checksum of version {view.version} has {path}, which is not live",
             seen="there",
             expected="not live",
         )
 
 
 def bins_of(values: Any, boundaries: Sequence[int]) -> tuple[list[int], list[int]]:  # Any: an Arrow array
-    """How many values lie in each bin, and their sums. A bin begins at its boundary and ends before the next one.
-
-    One sort (a million values: 0.1 s), then a binary search for each boundary.
+    """Return the number of values in each bin, and their sums. A bin begins at its boundary and ends before the next
+    one. One sort (a million values: 0.1 s), then a binary search for each boundary.
     """
     ordered = pc.take(values, pc.sort_indices(values))
     sums = pc.cumulative_sum(ordered)
@@ -248,7 +248,9 @@ def bins_of(values: Any, boundaries: Sequence[int]) -> tuple[list[int], list[int
 
 @lru_cache(maxsize=1)
 def read_checksum(data: bytes) -> Mapping[str, Any] | None:  # Any: JSON values
-    """The object in a checksum, None where there is none. Several checks look at the same one after another."""
+    """Return the object in a checksum, or None if there is none. Cached, because several checks use it one after
+    another.
+    """
     try:
         value = json.loads(data.decode())
     except (ValueError, RecursionError):
@@ -257,24 +259,24 @@ def read_checksum(data: bytes) -> Mapping[str, Any] | None:  # Any: JSON values
 
 
 def comparable(view: ChecksumView) -> tuple[Mapping[str, Any], ExpectedState | None]:  # Any: JSON values
-    """What the checksum says, and what replay makes of its version; None where there is nothing to compare."""
+    """Return the checksum and the replayed state of its version, or None if they cannot be compared."""
     value = read_checksum(view.data)
     expected = view.expected
     return value or {}, expected if value is not None else None
 
 
 def rows_of(listed: object) -> list[Action] | None:
-    """A list of objects as it is, None where it is something else."""
+    """Return a list of objects unchanged, or None if it is anything else."""
     if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
         return None
     return listed
 
 
 def differs(view: ChecksumView, rule: Rule, name: str, found: object, expected: object) -> Finding:
-    """A field of the checksum that says something else than replay."""
+    """Return a finding for a field of the checksum that differs from replay."""
     return rule.at(
         view.place(key=name),
-        f"{name} of the checksum of version {view.version} is not that of the commits",
+        f"{name} of the checksum of version {view.version} differs from the commits",
         seen="none" if found is None else found,
         expected="none" if expected is None else expected,
     )
@@ -288,7 +290,7 @@ def differences(
     found: Mapping[str, object],
     expected: Mapping[str, object],
 ) -> Iterator[Finding]:
-    """What two maps say differently about some of their keys."""
+    """Report the differences of two maps for some of their keys."""
     for name in sorted(names):
         one, other = found.get(name), expected.get(name)
         if one != other or (name in found) is not (name in expected):
@@ -296,7 +298,7 @@ def differences(
 
 
 def _live_column(expected: ExpectedState | None, name: str, *, absent: int | None = None) -> Any:  # Any: an array
-    """A column of the live files as one array, None where it is not known for all of them."""
+    """Return a column of the live files as one array, or None if it is not known for all of them."""
     import pyarrow as pa
 
     if expected is None or expected.columns is None:
@@ -310,7 +312,7 @@ def _live_column(expected: ExpectedState | None, name: str, *, absent: int | Non
 
 
 def _numbers(histogram: object, name: str) -> list[int] | None:
-    """A list of integers of a histogram; None where it has none."""
+    """Return a list of integers of a histogram, or None."""
     found = histogram.get(name) if isinstance(histogram, dict) else None
     if not isinstance(found, list) or not all(type(number) is int and abs(number) < 2**63 for number in found):
         return None
@@ -318,7 +320,7 @@ def _numbers(histogram: object, name: str) -> list[int] | None:
 
 
 def _fault_of_histogram(boundaries: list[int] | None, counts: list[int] | None, sizes: list[int] | None) -> str:
-    """What is wrong with the form of a histogram, in words; empty where nothing is."""
+    """Return the fault in the form of a histogram, in words, or an empty string."""
     if boundaries is None or counts is None or sizes is None:
         return "lacks one of its three lists of integers"
     if not len(boundaries) == len(counts) == len(sizes):
@@ -331,7 +333,7 @@ def _fault_of_histogram(boundaries: list[int] | None, counts: list[int] | None, 
 
 
 def _first_difference(boundaries: Sequence[int], claimed: Sequence[int], live: Sequence[int]) -> tuple[str, str]:
-    """The first bin that differs, as it is claimed and as it is."""
+    """Return the first bin that differs, as claimed and as computed."""
     for boundary, one, other in zip(boundaries, claimed, live, strict=True):
         if one != other:
             return f"{one} from {boundary} on", f"{other} from {boundary} on"
@@ -344,5 +346,5 @@ def _key_of(row: Action) -> tuple[str, str]:
 
 
 def _plain(value: object) -> object:
-    """Partition values with null for the empty text, which means the same."""
+    """Return partition values with null for the empty text, which has the same meaning."""
     return {name: text or None for name, text in value.items()} if isinstance(value, dict) else value

@@ -1,6 +1,5 @@
-"""Rules about version checksums: their form, and the small actions they repeat.
-
-Other engines take the protocol and the metadata of a table from its newest checksum: a wrong one is not harmless.
+"""Rules about version checksums: their form, and the small actions they repeat. Other engines read the protocol and the
+metadata of a table from its newest checksum, so a wrong checksum is harmful.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ BAD_JSON = AREA.rule(
     "crc.bad-json",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A version checksum is not one JSON object.",
+    "A version checksum is not a single JSON object.",
     spec="Version Checksum File Schema",
     fix=Fix(
-        broken="engines that read it ignore it, or fail on it",
+        broken="engines that read it ignore it or fail on it",
         mend=DELETE,
         loss="nothing",
     ),
@@ -45,10 +44,10 @@ MISSING_REQUIRED = AREA.rule(
     "crc.missing-required",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A version checksum lacks a required field, or has another type of value there.",
+    "A version checksum lacks a required field, or has a field of the wrong type.",
     spec="Version Checksum File Schema",
     fix=Fix(
-        broken="engines that need the field ignore the checksum, or fail on it",
+        broken="engines that need the field ignore the checksum or fail on it",
         mend=DELETE,
         loss="nothing",
     ),
@@ -59,7 +58,7 @@ METADATA_DIFFERS = AREA.rule(
     "crc.metadata-differs",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The metadata of a version checksum is not that of the commits.",
+    "The metadata of a version checksum differs from the commits.",
     spec="State Validation",
     fix=Fix(
         broken="engines that take the metadata from the checksum read and write with a wrong schema or properties",
@@ -73,10 +72,10 @@ PROTOCOL_DIFFERS = AREA.rule(
     "crc.protocol-differs",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The protocol of a version checksum is not that of the commits.",
+    "The protocol of a version checksum differs from the commits.",
     spec="State Validation",
     fix=Fix(
-        broken="engines that take the protocol from the checksum overlook features, and read or write wrongly",
+        broken="engines that take the protocol from the checksum miss features, and read or write wrongly",
         mend="delete the checksum at once",
         loss="nothing",
     ),
@@ -90,7 +89,7 @@ COUNTS_NOT_ONE = AREA.rule(
     "`numMetadata` or `numProtocol` of a version checksum is not 1.",
     spec="Version Checksum File Schema",
     fix=Fix(
-        broken="engines that check refuse the table, or ignore the checksum",
+        broken="engines that verify checksums refuse the table or ignore the checksum",
         mend=DELETE,
         loss="nothing",
     ),
@@ -101,10 +100,10 @@ COMMIT_TIME = AREA.rule(
     "crc.ict",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "`inCommitTimestampOpt` of a version checksum is not the in-commit timestamp of its commit.",
+    "`inCommitTimestampOpt` of a version checksum differs from the in-commit timestamp of its commit.",
     spec="Version Checksum File Schema",
     fix=Fix(
-        broken="engines that take the time of the version from the checksum travel to the wrong version",
+        broken="engines that take the time of the version from the checksum time travel to the wrong version",
         mend=DELETE,
         loss="nothing",
     ),
@@ -115,10 +114,10 @@ TRANSACTIONS = AREA.rule(
     "crc.txns",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "`setTransactions` of a version checksum are not the transaction identifiers of the commits.",
+    "`setTransactions` of a version checksum differs from the transaction identifiers of the commits.",
     spec="Version Checksum File Schema",
     fix=Fix(
-        broken="a stream that asks the checksum how far it came writes batches twice, or leaves some out",
+        broken="a stream that reads its progress from the checksum writes batches twice or skips some",
         mend=DELETE,
         loss="nothing",
     ),
@@ -129,10 +128,10 @@ DOMAINS = AREA.rule(
     "crc.domains",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "`domainMetadata` of a version checksum are not the live domains of the commits.",
+    "`domainMetadata` of a version checksum differs from the live domains of the commits.",
     spec="Version Checksum File Schema",
     fix=Fix(
-        broken="engines that take domains from the checksum give row ids twice, or forget clustering",
+        broken="engines that take domains from the checksum assign row ids twice or lose clustering",
         mend=DELETE,
         loss="nothing",
     ),
@@ -146,7 +145,9 @@ WITHOUT_COMMIT = AREA.rule(
     "A version checksum has no commit.",
     spec="Version Checksum File: Writer Requirements",
     fix=Fix(
-        broken="nothing where the commit was cleaned up; above the newest one it describes a version that is not there",
+        broken=(
+            "nothing if the commit was cleaned up; above the newest commit it describes a version that does not exist"
+        ),
         mend="delete the checksum",
         loss="nothing",
     ),
@@ -157,11 +158,11 @@ MISSING = AREA.rule(
     "crc.missing",
     Severity.INFO,
     Level.LOG,
-    "Most versions have a checksum, and some do not.",
+    "Most versions have a checksum, but some do not.",
     spec="Version Checksum File: Writer Requirements",
     fix=Fix(
-        broken="nothing; these versions can't be compared with what their writer believed",
-        mend="nothing to mend",
+        broken="nothing; these versions cannot be compared with the state their writer assumed",
+        mend="no repair needed",
         loss="nothing",
     ),
     example="checksums of the versions 0-4 and 6-9",
@@ -175,7 +176,7 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
     if value is None:
         yield BAD_JSON.at(
             view.place(),
-            f"the checksum of version {view.version} is not one JSON object",
+            f"the checksum of version {view.version} is not a single JSON object",
             seen=view.data[:100].decode("utf-8", "replace"),
             expected="one JSON object",
         )
@@ -210,7 +211,7 @@ def a_checksum_is_complete(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ChecksumView, METADATA_DIFFERS, PROTOCOL_DIFFERS)
 def the_configuration_is_that_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """How a schema is spelled, the order of properties and of features do not count."""
+    """Spelling of schemas and order of properties and features are ignored."""
     value, expected = comparable(view)
     if expected is None:
         return
@@ -253,7 +254,7 @@ def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
     elif found is not None and expected.in_commit_timestamp not in (None, found):
         yield COMMIT_TIME.at(
             view.place(key=name),
-            f"{name} of the checksum of version {view.version} is not the time of its commit",
+            f"{name} of the checksum of version {view.version} differs from the timestamp of its commit",
             seen=found,
             expected=expected.in_commit_timestamp,
         )
@@ -261,7 +262,9 @@ def the_time_is_that_of_the_commit(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ChecksumView, TRANSACTIONS)
 def transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """Where transactions expire, nobody knows which of them had when the checksum was written: only versions count."""
+    """If transactions expire, it is unknown which ones had expired when the checksum was written, so only versions are
+    compared.
+    """
     value, expected = comparable(view)
     listed = value.get("setTransactions")
     if expected is None or listed is None:
@@ -280,7 +283,7 @@ def transactions_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ChecksumView, DOMAINS)
 def domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
-    """Removed domains are left out. Spec: Version Checksum File Schema."""
+    """Removed domains are ignored. Spec: Version Checksum File Schema."""
     value, expected = comparable(view)
     listed = value.get("domainMetadata")
     if expected is None or listed is None:
@@ -299,7 +302,7 @@ def domains_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, WITHOUT_COMMIT)
 def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
-    """A missing commit between others is a gap, which has its own rule. Spec: Version Checksum File."""
+    """Another rule reports a missing commit between others. Spec: Version Checksum File."""
     commits = view.listing.commits
     if not commits or (view.config.protocol is not None and view.config.protocol.is_catalog_managed):
         return
@@ -311,7 +314,7 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
         if found:
             yield WITHOUT_COMMIT.at(
                 view.place(f"{found[0]:020d}.crc", found[0]),
-                f"no commit belongs to the checksum of version {format_ranges(found)}: {words}",
+                f"there is no commit for the checksum of version {format_ranges(found)}: {words}",
                 seen=format_ranges(found),
                 expected=f"{oldest}-{newest}",
             )
@@ -319,8 +322,8 @@ def checksums_have_their_commits(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(ListingView, MISSING)
 def versions_have_a_checksum(view: ListingView) -> Iterator[Finding]:
-    """From the first checksum on, where more than half of the versions have one. That of the newest commit may be on
-    its way.
+    """Checked from the first checksum on, if more than half of the versions have one. The checksum of the newest commit
+    may still be written.
     """
     commits = view.listing.commits
     having = {version for version in _versions_with_checksum(view) if version in commits}

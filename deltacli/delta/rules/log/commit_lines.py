@@ -1,4 +1,4 @@
-"""Rules about the lines of commits: is each one action, and is every field what it must be."""
+"""Rules about the lines of commits: each line must be one action with valid fields."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from deltacli.delta.rules.framework.base import Area, Finding, Fix, Level, Sever
 AREA = Area("commit_lines")
 
 _RESTORE = Fix(
-    broken="the commit can't be read as written, so every version from it on is in doubt",
-    mend="restore the file from a backup or an older object version; a commit is never edited",
-    loss="without a backup, this version and what was committed after it",
+    broken="the commit cannot be read as written, so this version and all later ones are in doubt",
+    mend="restore the file from a backup or an older object version; commits must never be edited",
+    loss="without a backup, this version and all later ones",
 )
 _LATER_ADD = Fix(
-    broken="readers must guess the field, or refuse the table",
-    mend="commit the same action again with the right fields and dataChange=false; the old commit stays as it is",
-    loss="nothing: the newer action wins",
+    broken="readers must guess the field or refuse the table",
+    mend="commit the same action again with the right fields and dataChange=false; leave the old commit unchanged",
+    loss="nothing: the newer action replaces it",
 )
-_IGNORED = Fix(broken="nothing: readers pass over it", mend="nothing to mend", loss="nothing")
+_IGNORED = Fix(broken="nothing: readers ignore it", mend="no repair needed", loss="nothing")
 
 EMPTY = AREA.rule(
     "commit.empty",
     Severity.ERROR,
     Level.LOG,
-    "A commit file has no bytes: a torn write, which silently revives or loses rows where readers pass over it.",
+    "A commit file is empty: an incomplete write, which silently restores or loses rows if readers skip the file.",
     seed="000: Delta Log Entries",
     spec="Delta Log Entries",
     fix=_RESTORE,
@@ -44,7 +44,7 @@ BAD_JSON = AREA.rule(
     "commit.bad-json",
     Severity.ERROR,
     Level.LOG,
-    "A line of a commit is not one complete JSON value; where it is the last line, the write was torn.",
+    "A line of a commit is not a complete JSON value. If it is the last line, the write was incomplete.",
     seed="000: Delta Log Entries",
     spec="Delta Log Entries",
     fix=_RESTORE,
@@ -54,7 +54,7 @@ LINE_NOT_OBJECT = AREA.rule(
     "commit.line-not-object",
     Severity.ERROR,
     Level.LOG,
-    "A line of a commit is no object with exactly one action.",
+    "A line of a commit is not an object with exactly one action.",
     seed="000: Actions",
     spec="Actions",
     fix=_RESTORE,
@@ -64,10 +64,10 @@ DUPLICATE_KEY = AREA.rule(
     "commit.duplicate-key",
     Severity.WARNING,
     Level.LOG,
-    "A line holds the same JSON key twice in one object; engines disagree on which counts.",
+    "A line has the same JSON key twice in one object. Engines disagree about which value applies.",
     spec="Delta Log Entries (JSON, RFC 8259)",
     fix=Fix(
-        broken="one reader takes the first value, another the last",
+        broken="one reader uses the first value, another the last",
         mend="commit the action again with one value",
         loss="nothing",
     ),
@@ -77,7 +77,7 @@ UNKNOWN_FIELD = AREA.rule(
     "commit.unknown-field",
     Severity.INFO,
     Level.LOG,
-    "A known action has a field that the protocol does not name; readers ignore it.",
+    "A known action has a field that the protocol does not define. Readers ignore it.",
     seed="000: Protocol Evolution",
     spec="Protocol Evolution",
     fix=_IGNORED,
@@ -87,7 +87,7 @@ PRETTY_PRINTED = AREA.rule(
     "commit.pretty-printed",
     Severity.ERROR,
     Level.LOG,
-    "An action is spread over several lines; most readers fail on it.",
+    "An action spans several lines. Most readers fail on it.",
     seed="000: Delta Log Entries",
     spec="Delta Log Entries",
     fix=_RESTORE,
@@ -107,7 +107,7 @@ MISSING_REQUIRED = AREA.rule(
     "action.missing-required",
     Severity.ERROR,
     Level.LOG,
-    "An action lacks a field that every such action must have.",
+    "An action lacks a required field.",
     seed="000: Actions (without a column for it)",
     spec="Actions",
     fix=_LATER_ADD,
@@ -117,7 +117,7 @@ WRONG_TYPE = AREA.rule(
     "action.wrong-type",
     Severity.ERROR,
     Level.LOG,
-    "A field of an action has another JSON type than the protocol says.",
+    "A field of an action has a JSON type that differs from the protocol.",
     seed="000: Actions",
     spec="Actions",
     fix=_LATER_ADD,
@@ -127,7 +127,7 @@ CONFIGURATION_NOT_STRING = AREA.rule(
     "domain.configuration-not-string",
     Severity.ERROR,
     Level.LOG,
-    "The configuration of a domain is no string.",
+    "The configuration of a domain is not a string.",
     spec="Domain Metadata",
     fix=Fix(
         broken="readers that parse the configuration as text fail",
@@ -139,7 +139,7 @@ CONFIGURATION_NOT_STRING = AREA.rule(
 
 
 def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
-    """Make the finding for a faulty field."""
+    """Return the finding for a faulty field."""
     what = f"{kind}.{fault.name}"
     if fault.found is None:
         return MISSING_REQUIRED.at(place, f"{what} is missing", expected=fault.expected)
@@ -150,7 +150,7 @@ def report_field(kind: str, fault: FieldFault, place: Place) -> Finding:
 
 
 def report_unknown_field(kind: str, name: str, count: int, place: Place) -> Finding:
-    """Make the finding for a field that nobody knows, once for the file that has it."""
+    """Return the finding for an unrecognized field, once per file."""
     where = f" in {count:,} actions" if count > 1 else ""
-    message = f"{kind}.{name} is no field that the protocol names{where}; readers ignore it"
+    message = f"{kind}.{name} is not defined by the protocol{where}; readers ignore it"
     return UNKNOWN_FIELD.at(place, message, seen=name)

@@ -1,4 +1,4 @@
-"""The rows of the rules about in-commit timestamps, catalogs and manifests; their checks stand in `commit_times`."""
+"""The rows of the rules about in-commit timestamps, catalogs and manifests; their checks are in `commit_times`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ MISSING = AREA.rule(
     "ict.missing",
     Severity.ERROR,
     Level.LOG,
-    "In-commit timestamps are on, and a commit has none.",
+    "In-commit timestamps are on, but a commit has none.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="the version has no time: time travel by timestamp fails or goes wrong",
-        mend="none for what is past; find the writer that does not know the feature",
+        broken="the version has no time: time travel by timestamp fails or is wrong",
+        mend="past versions cannot be repaired; find the writer that does not support the feature",
         loss="the true time of that version",
     ),
     example='{"commitInfo":{"operation":"WRITE"}} with delta.enableInCommitTimestamps=true',
@@ -24,11 +24,11 @@ NOT_FIRST = AREA.rule(
     "ict.not-first",
     Severity.ERROR,
     Level.LOG,
-    "In-commit timestamps are on, and commitInfo is not the first action of a commit.",
+    "In-commit timestamps are on, but commitInfo is not the first action of a commit.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="readers may look at the first line only, and find no time",
-        mend="none for what is past; find the writer that orders actions otherwise",
+        broken="readers may read only the first line and find no time",
+        mend="past versions cannot be repaired; find the writer that orders actions differently",
         loss="nothing",
     ),
     example='{"add":{…}} before {"commitInfo":{"inCommitTimestamp":…}}',
@@ -38,11 +38,11 @@ NOT_MONOTONE = AREA.rule(
     "ict.not-monotone",
     Severity.ERROR,
     Level.LOG,
-    "An in-commit timestamp is not later than that of the version before.",
+    "An in-commit timestamp is not later than that of the previous version.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="time travel by timestamp searches a sorted list, and finds another version",
-        mend="none for what is past; check the clocks of the writers",
+        broken="time travel by timestamp searches a sorted list and finds the wrong version",
+        mend="past versions cannot be repaired; check the clocks of the writers",
         loss="nothing",
     ),
     example="inCommitTimestamp 1000 in version 4, 1000 in version 5",
@@ -52,10 +52,10 @@ ENABLEMENT_PROPERTIES = AREA.rule(
     "ict.enablement-properties",
     Severity.ERROR,
     Level.LOG,
-    "The properties that say since when in-commit timestamps count are incomplete, missing or wrong.",
+    "The properties that record when in-commit timestamps were enabled are incomplete, missing or wrong.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="readers don't know which versions go by file times; Delta-Spark fails where one of the two is missing",
+        broken="readers do not know which versions use file times; Delta-Spark fails if one of the two is missing",
         mend="set both delta.inCommitTimestampEnablement… properties to the first such version and its time",
         loss="nothing",
     ),
@@ -66,11 +66,11 @@ ENABLE_BEFORE_MTIME = AREA.rule(
     "ict.enable-before-mtime",
     Severity.WARNING,
     Level.LOG,
-    "The commit that turns in-commit timestamps on has one that is not later than the file of the version before.",
+    "The commit that enables in-commit timestamps has one that is not later than the file of the previous version.",
     spec="In-Commit Timestamps, writer requirement 5",
     fix=Fix(
-        broken="times of versions run backwards there: time travel by timestamp may find another version",
-        mend="none for what is past",
+        broken="times of versions decrease there: time travel by timestamp may find the wrong version",
+        mend="past versions cannot be repaired",
         loss="nothing",
     ),
     example="inCommitTimestamp 11:59 in version 3, and a file of 12:00 for version 2",
@@ -80,13 +80,17 @@ FUTURE = AREA.rule(
     "ict.future",
     Severity.WARNING,
     Level.LOG,
-    "An in-commit timestamp lies in the future; an error where no later one fits 64 bits in microseconds.",
+    "An in-commit timestamp is in the future. It is an error if no later one fits 64 bits in microseconds.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="later commits must count on from it; time travel to now misses the version; where no later timestamp "
-        "fits, nothing can be committed and change data feeds fail",
-        mend="check the clock of the writer; it mends itself as time goes by. Where no later timestamp fits, restore "
-        "the log from a backup",
+        broken=(
+            "later commits must use even later timestamps; time travel to now misses the version; if no later "
+            "timestamp fits, nothing can be committed and change data feeds fail"
+        ),
+        mend=(
+            "check the clock of the writer; the fault disappears as time passes. If no later timestamp fits, restore "
+            "the log from a backup"
+        ),
         loss="nothing; after a restore, the changes of that version and of later ones",
     ),
     example="an inCommitTimestamp of tomorrow",
@@ -96,10 +100,10 @@ WITHOUT_FEATURE = AREA.rule(
     "ict.without-feature",
     Severity.ERROR,
     Level.LOG,
-    "In-commit timestamps are turned on in a table that does not support them.",
+    "In-commit timestamps are enabled in a table that does not support them.",
     spec="In-Commit Timestamps",
     fix=Fix(
-        broken="writers need not write them: versions have no time of their own",
+        broken="writers need not write them, so versions have no in-commit timestamp",
         mend="add the feature inCommitTimestamp to the protocol, or unset the property",
         loss="nothing",
     ),
@@ -110,9 +114,9 @@ UNPUBLISHED_POSSIBLE = AREA.rule(
     "catalog.unpublished-possible",
     Severity.INFO,
     Level.LOG,
-    "A catalog manages the table: versions may exist that are not in the log yet.",
+    "A catalog manages the table, so versions may exist that are not in the log yet.",
     spec="Catalog-managed tables",
-    fix=Fix(broken="nothing: only published versions were checked", mend="none needed", loss="nothing"),
+    fix=Fix(broken="nothing: only published versions were checked", mend="no repair needed", loss="nothing"),
     example='"writerFeatures":["catalogManaged",…]',
 )
 
@@ -120,11 +124,11 @@ TXNID_MISSING = AREA.rule(
     "catalog.txnid-missing",
     Severity.ERROR,
     Level.LOG,
-    "A catalog manages the table, and a commit has no commitInfo.txnId.",
+    "A catalog manages the table, but a commit has no commitInfo.txnId.",
     spec="Writer Requirements for Catalog-managed tables",
     fix=Fix(
-        broken="a writer whose answer is lost can't tell whether the commit is its own",
-        mend="none for what is past; find the writer that does not know the feature",
+        broken="a writer that loses the response cannot determine whether the commit is its own",
+        mend="past versions cannot be repaired; find the writer that does not support the feature",
         loss="nothing",
     ),
     example='{"commitInfo":{"inCommitTimestamp":…}} with the feature catalogManaged',
@@ -134,11 +138,11 @@ CATALOG_ICT_MISSING = AREA.rule(
     "catalog.ict-missing",
     Severity.ERROR,
     Level.LOG,
-    "A catalog manages the table, and in-commit timestamps are not on.",
+    "A catalog manages the table, but in-commit timestamps are not on.",
     spec="Catalog-managed tables",
     fix=Fix(
-        broken="published files get their times late: versions have no true time",
-        mend="turn in-commit timestamps on by way of the catalog",
+        broken="files are published late, so versions have no reliable time",
+        mend="turn in-commit timestamps on through the catalog",
         loss="the true times of versions until then",
     ),
     example='"writerFeatures":["catalogManaged"] without delta.enableInCommitTimestamps=true',
@@ -148,12 +152,12 @@ PUBLISH_ORDER = AREA.rule(
     "catalog.publish-order",
     Severity.ERROR,
     Level.LOG,
-    "A catalog manages the table, and a version is published while one before it is not.",
+    "A catalog manages the table, and a version is published although an earlier one is not.",
     spec="Publishing Commits",
     fix=Fix(
-        broken="the newest version can't be rebuilt from the log",
-        mend="let the catalog publish the missing version; else restore it from a backup",
-        loss="the changes of the missing version, if the catalog does not have it any more",
+        broken="the newest version cannot be rebuilt from the log",
+        mend="let the catalog publish the missing version, or restore it from a backup",
+        loss="the changes of the missing version, if the catalog no longer has it",
     ),
     example="00000000000000000007.json, 00000000000000000009.json",
 )
@@ -162,11 +166,11 @@ READABLE_PARTIALLY = AREA.rule(
     "amt.readable-partially",
     Severity.WARNING,
     Level.LOG,
-    "The table keeps its state in manifests (adaptiveMetadata): only its log was checked.",
+    "The table keeps its state in manifests (adaptiveMetadata). Only its log was checked.",
     spec="RFC: Iceberg v4 metadata",
     fix=Fix(
-        broken="nothing that is known: files named by manifests were not looked at",
-        mend="check the table with an engine that knows the feature",
+        broken="nothing known: files named by manifests were not checked",
+        mend="check the table with an engine that supports the feature",
         loss="nothing",
     ),
     example='"readerFeatures":["adaptiveMetadata-preview",…]',

@@ -1,4 +1,4 @@
-"""Rules about in-commit timestamps, and about tables whose state does not lie in the log alone."""
+"""Rules about in-commit timestamps, and about tables whose state is not only in the log."""
 
 from __future__ import annotations
 
@@ -34,11 +34,13 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
     found = view.in_commit_timestamp
     if found is None:
         seen = "no commitInfo" if view.commit_info is None else (view.commit_info.get("inCommitTimestamp") or "none")
-        message = f"version {view.version} has no in-commit timestamp, though they are on"
+        message = f"version {view.version} has no in-commit timestamp, although they are on"
         yield rows.MISSING.at(view.place(), message, seen=seen, expected="commitInfo.inCommitTimestamp")
         return
     if view.first_kind != "commitInfo":
-        message = f"the first action of version {view.version} is {view.first_kind}; readers look for commitInfo there"
+        message = (
+            f"the first action of version {view.version} is {view.first_kind}, but readers expect commitInfo there"
+        )
         yield rows.NOT_FIRST.at(view.place(1), message, seen=view.first_kind, expected="commitInfo")
     line = next(placed.line for placed in view.others if placed.kind == "commitInfo")
     before = view.previous.in_commit_timestamp if view.previous and view.previous.after.has_ict else None
@@ -51,37 +53,41 @@ def in_commit_timestamp_of_a_commit(view: CommitView) -> Iterator[Finding]:
         )
         yield rows.NOT_MONOTONE.at(view.place(line), message, seen=found, expected=f"> {before}")
     if found >= MAX_TIME_MS:
-        message = f"no timestamp can follow that of version {view.version}: it is the last that fits 64 bits, or above"
+        message = (
+            f"no timestamp can follow that of version {view.version}: it is the last one that fits 64 bits, or above"
+        )
         place = view.place(line)
         yield rows.FUTURE.at(place, message, seen=found, expected=f"< {MAX_TIME_MS}", severity=Severity.ERROR)
     elif found > view.now_ms + SKEW_MS:
-        message = f"the in-commit timestamp of version {view.version} lies in the future"
+        message = f"the in-commit timestamp of version {view.version} is in the future"
         expected = f"<= {format_timestamp(view.now_ms)}"
         yield rows.FUTURE.at(view.place(line), message, seen=format_timestamp(found), expected=expected)
 
 
 @AREA.check(CommitView, rows.ENABLE_BEFORE_MTIME)
 def enabling_is_older_than_the_file_before(view: CommitView) -> Iterator[Finding]:
-    """Spec: In-Commit Timestamps, writer requirement 5. The times of a copied log say nothing."""
+    """Spec: In-Commit Timestamps, writer requirement 5. The file times of a copied log are ignored."""
     found, previous = view.in_commit_timestamp, view.previous
     if found is None or previous is None or not view.after.has_ict or view.before.has_ict or is_copied(previous):
         return
     if found <= previous.modified_ms:
-        message = f"version {view.version} turns in-commit timestamps on with one not later than the file before it"
+        message = (
+            f"version {view.version} turns in-commit timestamps on with a timestamp not later than the previous file"
+        )
         seen, expected = format_timestamp(found), f"> {format_timestamp(previous.modified_ms)}"
         yield rows.ENABLE_BEFORE_MTIME.at(view.place(), message, seen=seen, expected=expected)
 
 
 @AREA.check(HistoryView, rows.ENABLEMENT_PROPERTIES)
 def enablement_properties(view: HistoryView) -> Iterator[Finding]:
-    """Spec: In-Commit Timestamps. Judged at each version whose commit brings a metaData or turns the feature on."""
+    """Spec: In-Commit Timestamps. Checked at each version whose commit has a metaData or turns the feature on."""
     times = {commit.version: commit.in_commit_timestamp for commit in view.commits if commit.after.has_ict}
     has_older = False
     judged: set[tuple[str | None, str | None, bool]] = set()
     for commit in view.commits:
         config = commit.after
         if not config.has_ict:
-            # Without a protocol or a metaData nobody knows what held: a log that begins with a checkpoint.
+            # Without a protocol or a metaData the configuration is unknown: a log that begins with a checkpoint.
             has_older = has_older or (config.protocol is not None and config.metadata is not None)
             continue
         if config is commit.before:
@@ -108,7 +114,7 @@ def _enablement_of(
         yield rule.at(place._replace(key=lacks), f"the table has {has} but not {lacks}", seen=has, expected=lacks)
     elif version_text is None:
         if has_older:
-            message = "older versions have no in-commit timestamps, and no property says with which version they begin"
+            message = "older versions have no in-commit timestamps, but no property records the first version with them"
             yield rule.at(place, message, expected=f"{keys.version}, {keys.timestamp}")
     else:
         version = parse_integer(config.properties, keys.version)
@@ -127,7 +133,7 @@ def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
         return
     for feature, (switch, *_) in IN_COMMIT_KEYS.items():
         if config.is_on(switch):
-            message = f"{switch} is true, but the protocol lacks the feature {feature}: it has no effect"
+            message = f"{switch} is true, but the protocol lacks the feature {feature}, so it has no effect"
             yield rows.WITHOUT_FEATURE.at(view.place._replace(key=switch), message, expected=feature)
 
 
@@ -135,10 +141,10 @@ def property_without_feature(view: TableConfigurationView) -> Iterator[Finding]:
 def state_outside_the_log(view: ListingView) -> Iterator[Finding]:
     """Spec: Catalog-managed tables; RFC: Iceberg v4 metadata."""
     if names := sorted(view.config.features & CATALOG_FEATURES):
-        message = f"a catalog manages this table: versions after {view.listing.newest_version} may exist there"
+        message = f"a catalog manages this table, so versions after {view.listing.newest_version} may exist there"
         yield rows.UNPUBLISHED_POSSIBLE.at(view.place(), message, seen=", ".join(names))
     if names := sorted(view.config.features & ADAPTIVE):
-        message = "the state of this table lies in manifests as well: only its log was checked"
+        message = "the state of this table is partly in manifests, so only its log was checked"
         yield rows.READABLE_PARTIALLY.at(view.place(), message, seen=", ".join(names))
 
 
@@ -147,7 +153,7 @@ def catalog_commit_without_id(view: CommitView) -> Iterator[Finding]:
     """Spec: Writer Requirements for Catalog-managed tables. A commit without commitInfo is reported as such."""
     info = view.commit_info
     if info is not None and view.is_readable and view.after.features & MANAGED_BY_CATALOG and not info.get("txnId"):
-        message = f"version {view.version} has no commitInfo.txnId, by which a catalog knows its commits again"
+        message = f"version {view.version} has no commitInfo.txnId, by which a catalog recognizes its commits"
         yield rows.TXNID_MISSING.at(view.place(), message, expected="commitInfo.txnId")
 
 
@@ -164,13 +170,13 @@ def catalog_without_in_commit_timestamps(view: TableConfigurationView) -> Iterat
 
 @AREA.check(ListingView, rows.PUBLISH_ORDER)
 def published_out_of_order(view: ListingView) -> Iterator[Finding]:
-    """Spec: Publishing Commits (in order). What is missing below a checkpoint, `log.gap` reports."""
+    """Spec: Publishing Commits (in order). `log.gap` reports versions missing below a checkpoint."""
     if not view.config.features & CATALOG_FEATURES:
         return
     base = max((instance.version for instance in view.listing.checkpoints), default=-1)
     for first, last in gaps_of(view.listing):
         if first > base:
             missing = f"version {first} is" if first == last else f"versions {first} to {last} are"
-            message = f"{missing} not published, though version {last + 1} is"
+            message = f"{missing} not published, although version {last + 1} is"
             place = view.place(version=last + 1)
             yield rows.PUBLISH_ORDER.at(place, message, seen=last + 1, expected=first)

@@ -1,6 +1,5 @@
-"""Rules about log compaction files: each must equal the reconciliation of the commits it stands for.
-
-Spec: Log Compaction Files; Action Reconciliation.
+"""Rules about log compaction files: each must equal the reconciliation of the commits it replaces. Spec: Log Compaction
+Files; Action Reconciliation.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from deltacli.units import plural
 AREA = Area("compactions")
 
 _DELETE = Fix(
-    broken="engines that read compactions in the place of commits get another state of the table",
-    mend="delete the compaction; the commits hold everything",
+    broken="engines that read compactions instead of commits get a different state of the table",
+    mend="delete the compaction; the commits have all its data",
     loss="nothing",
 )
 
@@ -29,11 +28,11 @@ BAD_NAME = AREA.rule(
     "compaction.bad-name",
     Severity.WARNING,
     Level.LOG,
-    "The name of a log compaction is not two versions of 20 digits, the second above the first.",
+    "The name of a log compaction does not consist of two versions of 20 digits, the second above the first.",
     spec="Log Compaction Files",
     fix=Fix(
-        broken="no reader takes it for what it is",
-        mend="delete the compaction; the commits hold everything",
+        broken="no reader recognizes it",
+        mend="delete the compaction; the commits have all its data",
         loss="nothing",
     ),
     example="00000000000000000007.00000000000000000004.compacted.json",
@@ -42,7 +41,7 @@ BEYOND_LOG = AREA.rule(
     "compaction.beyond-log",
     Severity.ERROR,
     Level.LOG,
-    "A log compaction stands for versions that the log does not have.",
+    "A log compaction covers versions that the log does not have.",
     spec="Log Compaction Files",
     fix=_DELETE,
     example="00000000000000000004.00000000000000000009.compacted.json where the newest commit is 7",
@@ -51,7 +50,7 @@ MISSING_REMOVE = AREA.rule(
     "compaction.missing-remove",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A log compaction lacks a remove of its commits, so that a file of an older checkpoint comes back.",
+    "A log compaction lacks a remove of its commits, so a file of an older checkpoint reappears.",
     spec="Action Reconciliation",
     fix=_DELETE,
     example='no {"remove":{"path":"part-0.parquet",…}} in 00000000000000000004.00000000000000000006.compacted.json',
@@ -60,7 +59,7 @@ MISSING_DOMAIN_TOMBSTONE = AREA.rule(
     "compaction.missing-domain-tombstone",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A log compaction lacks the removal of a domain, so that the domain of an older checkpoint comes back.",
+    "A log compaction lacks the removal of a domain, so the domain of an older checkpoint reappears.",
     spec="Action Reconciliation",
     fix=_DELETE,
     example='no {"domainMetadata":{"domain":"app.settings",…,"removed":true}} in the compaction',
@@ -69,7 +68,7 @@ CONTENT = AREA.rule(
     "compaction.content",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "A log compaction is not what its commits come to.",
+    "A log compaction differs from the reconciliation of its commits.",
     spec="Log Compaction Files",
     fix=_DELETE,
     example="an add of commit 5 that 00000000000000000004.00000000000000000006.compacted.json does not hold",
@@ -78,11 +77,11 @@ FORBIDDEN_ACTION = AREA.rule(
     "compaction.forbidden-action",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "A log compaction holds an action that reconciliation does not keep.",
+    "A log compaction has an action that reconciliation does not keep.",
     spec="Action Reconciliation",
     fix=Fix(
-        broken="readers of history or changes may take it for an action of its last version",
-        mend="delete the compaction; the commits hold everything",
+        broken="readers of history or changes may treat it as an action of its last version",
+        mend="delete the compaction; the commits have all its data",
         loss="nothing",
     ),
     example='{"commitInfo":{…}} in 00000000000000000004.00000000000000000006.compacted.json',
@@ -91,7 +90,7 @@ STALE = AREA.rule(
     "compaction.stale",
     Severity.INFO,
     Level.LOG,
-    "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up; nobody reads it.",
+    "A log compaction begins at or below the oldest checkpoint of a log that was cleaned up, so it is not used.",
     spec="Metadata Cleanup",
     fix=Fix(broken="nothing but the space it takes", mend="delete the compaction", loss="nothing"),
     example="00000000000000000004.00000000000000000006.compacted.json with the oldest checkpoint at 40",
@@ -114,7 +113,7 @@ _ADD_FIELDS = (
 
 @AREA.check(ListingView, BAD_NAME, BEYOND_LOG, STALE)
 def names_of_compactions(view: ListingView) -> Iterator[Finding]:
-    """What the names say against what the log holds."""
+    """Compare the names with the contents of the log."""
     oldest = view.oldest_checkpoint
     is_cleaned = 0 not in view.listing.commits
     for file in view.files:
@@ -130,53 +129,53 @@ def names_of_compactions(view: ListingView) -> Iterator[Finding]:
             yield BAD_NAME.at(place, message, seen=f"{first} to {last}", expected="a last version above the first")
         elif last > view.listing.newest_version:
             newest = view.listing.newest_version
-            message = f"{file.name} stands for versions up to {last}, and the newest is {newest}"
+            message = f"{file.name} covers versions up to {last}, but the newest is {newest}"
             yield BEYOND_LOG.at(place, message, seen=last, expected=f"at most {newest}")
         elif is_cleaned and oldest is not None and first <= oldest.version:
-            message = f"{file.name} begins at version {first}, and the oldest checkpoint is {oldest.version}"
+            message = f"{file.name} begins at version {first}, but the oldest checkpoint is {oldest.version}"
             yield STALE.at(place, message, seen=first, expected=f"above {oldest.version}")
 
 
 @AREA.check(CompactionView, FORBIDDEN_ACTION)
 def actions_that_do_not_last(view: CompactionView) -> Iterator[Finding]:
-    """Provenance and change files belong to one version; sidecars to checkpoints."""
+    """Provenance and change files belong to one version, sidecars to checkpoints."""
     seen: dict[str, list[int]] = {}
     for placed in view.actions:
         if placed.kind in ("commitInfo", "cdc", "sidecar", "checkpointMetadata"):
             seen.setdefault(placed.kind, []).append(placed.line)
     for kind, lines in seen.items():
-        message = f"the compaction holds {plural(len(lines), f'{kind} action')}, which reconciliation does not keep"
+        message = f"the compaction has {plural(len(lines), f'{kind} action')}, which reconciliation does not keep"
         yield FORBIDDEN_ACTION.at(view.place(lines[0], kind), message, seen=len(lines), expected=0)
 
 
 @AREA.check(CompactionView, MISSING_REMOVE, MISSING_DOMAIN_TOMBSTONE, CONTENT)
 def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]:
-    """Key by key: every remove and every removed domain stays, whatever its age."""
+    """Compare key by key. Every remove and every removed domain is kept, whatever its age."""
     if view.commits is None or view.file.path.version >= view.file.path.last_version:
         return
     if not view.is_readable:
-        message = "the compaction has lines or actions that can't be read"
-        yield CONTENT.at(view.place(), message, expected="what its commits come to")
+        message = "the compaction has lines or actions that cannot be read"
+        yield CONTENT.at(view.place(), message, expected="the reconciliation of its commits")
         return
     expected = _reconciled(view.commits)
     found = _reconciled([view.actions])
     lacking = [key for key in expected if key not in found]
     removes = [key for key in lacking if expected[key].kind == "remove"]
     if removes:
-        message = f"{plural(len(removes), 'remove')} of the commits {_are(removes)} not in the compaction"
+        message = f"the compaction lacks {plural(len(removes), 'remove')} of the commits"
         yield MISSING_REMOVE.at(view.place(key=removes[0][1]), message, seen="no remove", expected=_name(removes[0]))
     domains = [key for key in lacking if expected[key].action.get("removed") is True and key[0] == "domainMetadata"]
     if domains:
-        message = f"the removal of {plural(len(domains), 'domain')} is not in the compaction"
+        message = f"the compaction lacks the removal of {plural(len(domains), 'domain')}"
         yield MISSING_DOMAIN_TOMBSTONE.at(
             view.place(key=domains[0][1]), message, seen="no removal", expected=_name(domains[0])
         )
     known = {*removes, *domains}
     repeated = _repeated(view.actions)
     faults = [
-        *((key, f"holds {_name(key)} more than once") for key in repeated),
+        *((key, f"has {_name(key)} more than once") for key in repeated),
         *((key, f"lacks {_name(key)}") for key in lacking if key not in known),
-        *((key, f"holds {_name(key)}, which its commits do not") for key in found if key not in expected),
+        *((key, f"has {_name(key)}, which its commits do not have") for key in found if key not in expected),
         *((key, words) for key, words in _differences(expected, found) if key not in repeated),
     ]
     if faults:
@@ -187,12 +186,12 @@ def compactions_against_their_commits(view: CompactionView) -> Iterator[Finding]
             view.place(line, _name(key)),
             f"the compaction {first}{rest}",
             seen=plural(len(faults), "difference"),
-            expected="what its commits come to",
+            expected="the reconciliation of its commits",
         )
 
 
 def _reconciled(commits: Iterable[Sequence[LocatedAction]]) -> dict[Key, LocatedAction]:
-    """The newest action of every key; within a commit the last, and an add before a remove."""
+    """Return the newest action of every key. Within a commit the last one applies, and an add wins over a remove."""
     newest: dict[Key, LocatedAction] = {}
     for actions in commits:
         added = {_key(placed) for placed in actions if placed.kind == "add"}
@@ -240,13 +239,13 @@ def _differences(
         if other is None:
             continue
         if other.kind != placed.kind:
-            yield key, f"has the {other.kind} of {_name(key)} in the place of its {placed.kind}"
+            yield key, f"has the {other.kind} of {_name(key)} instead of its {placed.kind}"
         elif names := _fields_that_differ(placed.kind, placed.action, other.action):
-            yield key, f"has another {' and '.join(names)} of {_name(key)}"
+            yield key, f"has a different {' and '.join(names)} of {_name(key)}"
 
 
 def _fields_that_differ(kind: str, expected: Action, found: Action) -> list[str]:
-    """The fields that differ; which of dataChange and statistics a writer keeps is up to it."""
+    """Return the fields that differ. Writers may choose which dataChange and statistics to keep."""
     names: Iterable[str]
     match kind:
         case "add":
@@ -267,7 +266,7 @@ def _fields_that_differ(kind: str, expected: Action, found: Action) -> list[str]
 
 
 def _plain(name: str, value: object) -> object:
-    """A value without what means the same: no map and an empty one, no time and 0, the order of features."""
+    """Return a value in normal form: no map and an empty one, no time and 0, and any order of features are equal."""
     if isinstance(value, dict):
         plain = {key: item for key, item in value.items() if item is not None or name == "partitionValues"}
         return {key: _plain(key, item) for key, item in plain.items()} or None

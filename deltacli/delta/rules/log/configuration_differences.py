@@ -1,5 +1,5 @@
-"""Whether two spellings of a protocol or of a metaData action mean the same: a copy in a checkpoint or a checksum
-against the one that replay finds.
+"""Whether two spellings of a protocol or of a metaData action are equivalent: a copy in a checkpoint or a checksum
+compared with replay.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from deltacli.delta.protocol.protocol import READER_FEATURES_VERSION, WRITER_FEA
 
 
 def metadata_differences(found: Metadata, expected: Metadata) -> list[str]:
-    """Name the fields that differ. The order of properties, and how a schema is spelled as JSON, do not count."""
+    """Return the names of the fields that differ. The order of properties and the JSON spelling of a schema are
+    ignored.
+    """
     names = []
     for field in Metadata._fields:
         one, other = getattr(found, field), getattr(expected, field)
@@ -23,8 +25,8 @@ def metadata_differences(found: Metadata, expected: Metadata) -> list[str]:
 
 
 def protocol_differences(found: Protocol, expected: Protocol, *, with_null_lists: bool = True) -> list[str]:
-    """Name the fields that differ. An empty list and none are the same; without `with_null_lists`, so is a list that
-    should not be null, or should be, by the versions found: that is a fault of its own.
+    """Return the names of the fields that differ. An empty list equals a missing one. Without `with_null_lists`, a list
+    that is null or not null contrary to its versions is also equal, because another rule reports it.
     """
     names = []
     if found.min_reader_version != expected.min_reader_version:
@@ -40,7 +42,7 @@ def protocol_differences(found: Protocol, expected: Protocol, *, with_null_lists
 
 
 def misplaced_feature_lists(protocol: Protocol) -> Collection[str]:
-    """The feature lists that are null where the versions ask for one, or there where they allow none."""
+    """Return the feature lists that are null although the versions require one, or present although they allow none."""
     lists = {
         "readerFeatures": (protocol.reader_features, protocol.min_reader_version >= READER_FEATURES_VERSION),
         "writerFeatures": (protocol.writer_features, protocol.min_writer_version >= WRITER_FEATURES_VERSION),
@@ -49,7 +51,7 @@ def misplaced_feature_lists(protocol: Protocol) -> Collection[str]:
 
 
 def _same_schema(one: str | None, other: str | None) -> bool:
-    """True if two texts are the same JSON; texts that are no JSON must be the same texts."""
+    """Return True if two texts are the same JSON. Texts that are not JSON must be identical."""
     if one == other:
         return True
     if one is None or other is None:

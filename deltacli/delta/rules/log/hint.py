@@ -1,6 +1,5 @@
-"""Rules about the last checkpoint file. Spec: Last Checkpoint File; JSON checksum.
-
-A wrong hint costs readers a listing, and engines that believe it more than that.
+"""Rules about the last checkpoint file. Spec: Last Checkpoint File; JSON checksum. A wrong hint costs readers a
+listing, and engines that trust it more.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from deltacli.delta.rules.log.hint_schema import difference
 
 AREA = Area("hint")
 
-_REWRITE = "write a checkpoint of the newest version, which writes the hint anew; or delete _last_checkpoint"
-_SLOW = Fix(broken="readers can't use the hint and list the log from its start", mend=_REWRITE, loss="nothing")
-_MISLED = Fix(broken="engines that trust the hint fail or go wrong", mend=_REWRITE, loss="nothing")
+_REWRITE = "write a checkpoint of the newest version, which also rewrites the hint; or delete _last_checkpoint"
+_SLOW = Fix(broken="readers cannot use the hint and list the log from its start", mend=_REWRITE, loss="nothing")
+_MISLED = Fix(broken="engines that trust the hint fail or read the wrong state", mend=_REWRITE, loss="nothing")
 
 MISSING = AREA.rule(
     "hint.missing",
@@ -29,7 +28,7 @@ MISSING = AREA.rule(
     seed="000: Checkpoints",
     spec="Last Checkpoint File",
     fix=Fix(
-        broken="readers list the log from its start, or search for a checkpoint backwards",
+        broken="readers list the log from its start, or search backwards for a checkpoint",
         mend="write a checkpoint of the newest version, which writes the hint",
         loss="nothing",
     ),
@@ -39,7 +38,7 @@ BAD_JSON = AREA.rule(
     "hint.bad-json",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The hint is not one JSON object, or names a key twice.",
+    "The hint is not a JSON object, or has a key twice.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File",
     fix=_SLOW,
@@ -49,7 +48,7 @@ MISSING_FIELD = AREA.rule(
     "hint.missing-field",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The hint lacks its version or its size, or one of them is no whole number.",
+    "The hint lacks its version or its size, or one of them is not a whole number.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File Schema",
     fix=_SLOW,
@@ -59,7 +58,7 @@ CHECKPOINT_MISSING = AREA.rule(
     "hint.checkpoint-missing",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The hint names a checkpoint that is not there, or not whole, or not of that form.",
+    "The hint names a checkpoint that does not exist, is incomplete, or has another form.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File",
     fix=_MISLED,
@@ -69,17 +68,17 @@ STALE = AREA.rule(
     "hint.stale",
     Severity.INFO,
     Level.CHECKPOINT,
-    "The log has a newer checkpoint than the one that the hint names.",
+    "The log has a newer checkpoint than the one in the hint.",
     seed="002: Checkpoints",
     spec="Last Checkpoint File",
-    fix=Fix(broken="nothing: readers find the newer one as they list", mend="nothing to mend", loss="nothing"),
+    fix=Fix(broken="nothing: readers find the newer one by listing", mend="no repair needed", loss="nothing"),
     example='{"version":10,"size":13} beside a checkpoint of version 20',
 )
 SIZE_WRONG = AREA.rule(
     "hint.size-wrong",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The hint gives another number of actions, of files or of bytes than its checkpoint has.",
+    "The numbers of actions, files or bytes in the hint differ from its checkpoint.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File Schema",
     fix=Fix(broken="engines plan with wrong numbers", mend=_REWRITE, loss="nothing"),
@@ -89,7 +88,7 @@ PARTS_ON_CLASSIC = AREA.rule(
     "hint.parts-on-classic",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The hint counts parts, but its checkpoint is a single file.",
+    "The hint has a number of parts, but its checkpoint is a single file.",
     seed="000: Checkpoints",
     spec="Last Checkpoint File Schema",
     fix=_MISLED,
@@ -99,7 +98,7 @@ CHECKSUM_BAD = AREA.rule(
     "hint.checksum-bad",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The checksum of the hint fits its content neither in the order of the protocol nor in that of Spark.",
+    "The checksum of the hint does not match its content, neither in the order of the protocol nor in that of Spark.",
     spec="JSON checksum",
     fix=_SLOW,
     example='{"version":10,"size":13,"checksum":"00000000000000000000000000000000"}',
@@ -111,8 +110,8 @@ CHECKSUM_ORDER = AREA.rule(
     "The checksum of the hint depends on the order of its parts, in which the protocol and Spark differ.",
     spec="JSON checksum",
     fix=Fix(
-        broken="engines that know only the other order take the hint for torn and list the log",
-        mend="write the hint without the list of more than ten values that makes the difference",
+        broken="engines that use only the other order treat the hint as corrupt and list the log",
+        mend="write the hint without the list of more than ten values that causes the difference",
         loss="nothing",
     ),
     example='a hint whose "v2Checkpoint" holds a protocol with eleven writer features',
@@ -121,7 +120,7 @@ SCHEMA_WRONG = AREA.rule(
     "hint.schema-wrong",
     Severity.WARNING,
     Level.CHECKPOINT,
-    "The checkpointSchema of the hint is not the schema of its checkpoint's files.",
+    "The checkpointSchema of the hint differs from the schema of its checkpoint's files.",
     spec="Last Checkpoint File Schema",
     fix=_MISLED,
     example='"checkpointSchema" without `domainMetadata` for a file that has it',
@@ -130,7 +129,7 @@ AHEAD_OF_LOG = AREA.rule(
     "hint.ahead-of-log",
     Severity.ERROR,
     Level.CHECKPOINT,
-    "The hint names a version that the log does not have yet.",
+    "The hint names a version that is newer than the log.",
     spec="Last Checkpoint File",
     fix=Fix(
         broken="engines that list from the hint on find no table",
@@ -143,10 +142,10 @@ AHEAD_OF_LOG = AREA.rule(
 
 @AREA.check(ListingView, MISSING)
 def checkpoints_have_a_hint(view: ListingView) -> Iterator[Finding]:
-    """Report a log with complete checkpoints and no hint."""
+    """Report a log with complete checkpoints but no hint."""
     newest = view.newest_checkpoint
     if newest is not None and not view.has_hint:
-        message = f"_last_checkpoint is not there, although version {newest.version} has a checkpoint"
+        message = f"_last_checkpoint does not exist, although version {newest.version} has a checkpoint"
         yield MISSING.at(view.place("_last_checkpoint"), message)
 
 
@@ -164,17 +163,17 @@ def checkpoints_have_a_hint(view: ListingView) -> Iterator[Finding]:
     AHEAD_OF_LOG,
 )
 def hints_fit_their_checkpoint(view: HintView) -> Iterator[Finding]:
-    """Read the hint and compare it with the checkpoint it names."""
+    """Compare the hint with the checkpoint it names."""
     hint = parse_hint(view.data)
     if isinstance(hint, str):
-        yield BAD_JSON.at(view.place(), f"_last_checkpoint can't be read: {hint}", seen=_start(view.data))
+        yield BAD_JSON.at(view.place(), f"_last_checkpoint cannot be read: {hint}", seen=_start(view.data))
         return
     yield from _checksum_faults(view, hint)
     for key, least in (("version", 0), ("size", -1)):
         value = hint.get(key)
         if type(value) is not int or value < least:
-            message = f"the hint has no {key}" if value is None else f"the {key} of the hint is no number that counts"
-            expected = f"a whole number from {least} on"
+            message = f"the hint has no {key}" if value is None else f"the {key} of the hint is not a valid number"
+            expected = f"a whole number of at least {least}"
             yield MISSING_FIELD.at(view.place(key), message, seen=value, expected=expected)
     version = hint.get("version")
     if type(version) is int and version >= 0:
@@ -192,20 +191,18 @@ def _checksum_faults(view: HintView, hint: Mapping[str, Any]) -> Iterator[Findin
     try:
         known = checksums(dict(hint))
     except ValueError:
-        return  # too large to be summed up
+        return  # too large to be totalled
     if not isinstance(found, str) or found.lower() not in known:
-        message = "the checksum of the hint does not fit its content"
+        message = "the checksum of the hint does not match its content"
         yield CHECKSUM_BAD.at(view.place("checksum"), message, seen=found, expected=" or ".join(sorted(known)))
     elif len(known) > 1:
-        message = "the checksum of the hint fits in one of the two orders only that engines put its parts in"
+        message = "the checksum of the hint matches only one of the two orders in which engines put its parts"
         other = ", ".join(sorted(known - {found.lower()}))
-        yield CHECKSUM_ORDER.at(
-            view.place("checksum"), message, seen=found, expected=f"one checksum, not {other} as well"
-        )
+        yield CHECKSUM_ORDER.at(view.place("checksum"), message, seen=found, expected=f"a checksum other than {other}")
 
 
 def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iterator[Finding]:
-    """Is the checkpoint there, in the form that the hint says, and is it the newest?"""
+    """Check that the checkpoint exists in the form of the hint and is the newest."""
     here = [one for one in view.listing.checkpoints if one.version == version]
     newest = max((one.version for one in view.listing.checkpoints), default=-1)
     if not here and version > view.listing.newest_version:
@@ -213,22 +210,22 @@ def _place_faults(view: HintView, hint: Mapping[str, Any], version: int) -> Iter
         yield AHEAD_OF_LOG.at(view.place("version"), message, seen=version, expected=_newest(newest))
         return
     if not here:
-        message = f"the hint names a checkpoint of version {version}, which has no whole one"
+        message = f"the hint names a checkpoint of version {version}, but no complete one exists"
         yield CHECKPOINT_MISSING.at(view.place("version"), message, seen=version, expected=_newest(newest))
         return
     if newest > version:
-        message = f"version {newest} has a newer checkpoint than the one of version {version} that the hint names"
+        message = f"version {newest} has a newer checkpoint than version {version} in the hint"
         yield STALE.at(view.place("version"), message, seen=version, expected=newest)
     fault = _form_fault(view, hint, here)
     if fault is not None:
         yield fault
-    else:  # of several checkpoints that the hint may mean, the one it fits best
+    else:  # of several checkpoints that match the hint, the best match
         meant = [one for one in view.checkpoints.get(version, ()) if _is_of_form(hint, one.instance)]
         yield from min((list(_content_faults(view, hint, one)) for one in meant), key=len, default=[])
 
 
 def _is_of_form(hint: Mapping[str, Any], instance: CheckpointInstance) -> bool:
-    """True if a hint, which names a form that its version has, can mean this checkpoint."""
+    """Return True if a hint, which names a form that its version has, can mean this checkpoint."""
     parts, name = hint.get("parts"), _v2_name(hint)
     if parts is not None:
         return instance.kind is LogFileKind.MULTI_PART_CHECKPOINT and len(instance.files) == parts
@@ -242,15 +239,15 @@ def _newest(version: int) -> str:
 
 
 def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointInstance]) -> Finding | None:
-    """Does the version have a checkpoint of the form that the hint says? If not, readers take the one it has."""
+    """Check that the version has a checkpoint of the form in the hint. Otherwise readers use the one it has."""
     parts, name = hint.get("parts"), _v2_name(hint)
     forms = ", ".join(sorted(one.kind.value for one in here))
     single = [one for one in here if one.kind is not LogFileKind.MULTI_PART_CHECKPOINT]
     if parts is not None and not (type(parts) is int and parts > 1):
         if single:
-            message = "the hint counts parts, but the checkpoint is a single file"
+            message = "the hint has a number of parts, but the checkpoint is a single file"
             return PARTS_ON_CLASSIC.at(view.place("parts"), message, seen=parts, expected="no parts")
-        message = "the parts that the hint counts are not those of the checkpoint"
+        message = "the number of parts in the hint differs from the checkpoint"
         return SIZE_WRONG.at(view.place("parts"), message, seen=parts, expected=len(here[0].files))
     if any(_is_of_form(hint, one) for one in here):
         return None
@@ -260,25 +257,25 @@ def _form_fault(view: HintView, hint: Mapping[str, Any], here: list[CheckpointIn
             view.place("parts"), message, seen=parts, expected=forms, severity=Severity.WARNING
         )
     if name is not None:
-        message = "the hint names a checkpoint file that is not there"
+        message = "the hint names a checkpoint file that does not exist"
         return CHECKPOINT_MISSING.at(
             view.place("v2Checkpoint"), message, seen=name, expected=forms, severity=Severity.WARNING
         )
-    message = "the hint names a checkpoint of a single file, but the version has one of several parts"
+    message = "the hint names a checkpoint of a single file, but the version has one with several parts"
     return CHECKPOINT_MISSING.at(
         view.place("parts"), message, seen="no parts", expected=forms, severity=Severity.WARNING
     )
 
 
 def _v2_name(hint: Mapping[str, Any]) -> str | None:
-    """The name of the top-level file of a V2 checkpoint, as Spark adds it."""
+    """Return the name of the top-level file of a V2 checkpoint, which Spark adds to the hint."""
     found = hint.get("v2Checkpoint")
     path = found.get("path") if isinstance(found, dict) else None
     return path.rsplit("/", 1)[-1] if isinstance(path, str) else None
 
 
 def _content_faults(view: HintView, hint: Mapping[str, Any], checkpoint: CheckpointView) -> Iterator[Finding]:
-    """Compare numbers and schema with those of the checkpoint, where all its files could be read."""
+    """Compare numbers and schema with those of the checkpoint, if all its files could be read."""
     files = {f"_delta_log/{file.name}" for file in checkpoint.instance.files}
     if checkpoint.missing_sidecars or not files <= checkpoint.rows.keys():
         return
@@ -290,11 +287,11 @@ def _content_faults(view: HintView, hint: Mapping[str, Any], checkpoint: Checkpo
     for key, what, right in numbers:
         found = hint.get(key)
         if type(found) is int and found >= 0 and found != right:
-            message = f"the hint counts {found:,} {what} in the checkpoint of version {checkpoint.version}"
+            message = f"the hint records {found:,} {what} for the checkpoint of version {checkpoint.version}"
             yield SIZE_WRONG.at(view.place(key), message, seen=found, expected=right)
     schema = hint.get("checkpointSchema")
     if schema is not None and checkpoint.schemas:
         faults = [difference(schema, stored) for stored in checkpoint.schemas.values()]
         if all(fault is not None for fault in faults):
-            message = "the checkpointSchema of the hint is not that of the checkpoint's files"
+            message = "the checkpointSchema of the hint differs from the checkpoint's files"
             yield SCHEMA_WRONG.at(view.place("checkpointSchema"), message, seen=faults[0])

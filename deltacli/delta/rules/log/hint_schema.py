@@ -1,4 +1,4 @@
-"""Comparing the checkpointSchema of a hint, which is a table schema, with the schema of a Parquet file."""
+"""Compare the checkpointSchema of a hint, which is a table schema, with the schema of a Parquet file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def difference(schema: object, stored: pyarrow.Schema) -> str | None:
-    """The first place where the two differ; None where they say the same, nullability and order apart."""
+    """Return the first difference, or None if they are equal apart from nullability and order."""
     import pyarrow as pa
 
     try:
@@ -62,7 +62,7 @@ def _struct_difference(wanted: Mapping[str, DataType], found: Any, path: str) ->
 
 
 def _is_stored_as(name: str, found: Any) -> bool:
-    """True if a primitive type may be stored as an Arrow type; types that nobody here knows may be anything."""
+    """Return True if a primitive type may be stored as an Arrow type. Unrecognized types may be anything."""
     import pyarrow as pa
 
     decimal = decimal_of(name)

@@ -1,4 +1,4 @@
-"""Rules about what the history of a table tells: vacuums, writers, and how far time travel reaches."""
+"""Rules about the history of a table: vacuums, writers, and the reach of time travel."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ AREA = rows.AREA
 
 VACUUM_START, VACUUM_END = "VACUUM START", "VACUUM END"
 FAR_BEHIND = 1_000
-"""A commit that was prepared so many versions earlier is odd in any table."""
+"A commit that was prepared this many versions earlier is unusual in any table."
 BEHIND_IN_YOUNG_TABLES = 10
-"""In a table of few versions more than these are, if they are most of its history as well."""
+"In a short history more than this number of versions is unusual, if it is also most of the history."
 _INTEGER = re.compile("-?[0-9]{1,18}")
 
 
 @AREA.check(CommitView, rows.OPERATION_MISSING)
 def commit_without_operation(view: CommitView) -> Iterator[Finding]:
-    """Spec: Commit Provenance Information. A commit without any is reported as such."""
+    """Spec: Commit Provenance Information. `commit.no-provenance` reports a commit without any."""
     info = view.commit_info
     if info is not None and not info.get("operation"):
         yield rows.OPERATION_MISSING.at(view.place(), f"the commitInfo of version {view.version} names no operation")
@@ -33,7 +33,7 @@ def commit_without_operation(view: CommitView) -> Iterator[Finding]:
 
 @AREA.check(HistoryView, rows.VACUUM_START_WITHOUT_END)
 def vacuums_without_end(view: HistoryView) -> Iterator[Finding]:
-    """An end closes the newest open start: two vacuums at once stay two."""
+    """An end closes the newest open start, so that two concurrent vacuums are kept apart."""
     started: list[CommitView] = []
     for commit in view.commits:
         operation = (commit.commit_info or {}).get("operation")
@@ -42,13 +42,15 @@ def vacuums_without_end(view: HistoryView) -> Iterator[Finding]:
         elif operation == VACUUM_END and started:
             started.pop()
     for commit in started:
-        message = f"the vacuum that began at version {commit.version} has no end: it was broken off, or still runs"
+        message = (
+            f"the vacuum that began at version {commit.version} has no end: it was interrupted or is still running"
+        )
         yield rows.VACUUM_START_WITHOUT_END.at(commit.place(), message, seen=VACUUM_START, expected=VACUUM_END)
 
 
 @AREA.check(CommitView, rows.VACUUM_SHORT_RETENTION)
 def vacuum_with_short_retention(view: CommitView) -> Iterator[Finding]:
-    """Writers put these parameters down as numbers, or as text."""
+    """Writers record these parameters as numbers or as text."""
     info = view.commit_info or {}
     parameters = info.get("operationParameters")
     if info.get("operation") != VACUUM_START or not isinstance(parameters, dict):
@@ -56,10 +58,10 @@ def vacuum_with_short_retention(view: CommitView) -> Iterator[Finding]:
     specified = _integer(parameters.get("specifiedRetentionMillis"))
     default = _integer(parameters.get("defaultRetentionMillis"))
     if specified is not None and default is not None and specified < default:
-        message = f"version {view.version} vacuumed with a shorter retention than the table's"
+        message = f"version {view.version} ran vacuum with a retention shorter than the table's"
         yield rows.VACUUM_SHORT_RETENTION.at(view.place(), message, seen=f"{specified} ms", expected=f">= {default} ms")
     elif str(parameters.get("retentionCheckEnabled")).strip('"').lower() == "false":
-        message = f"version {view.version} vacuumed with the check of the retention turned off"
+        message = f"version {view.version} ran vacuum with the retention check disabled"
         yield rows.VACUUM_SHORT_RETENTION.at(
             view.place(), message, seen="retentionCheckEnabled: false", expected="true"
         )
@@ -74,7 +76,7 @@ def _integer(value: object) -> int | None:
 
 @AREA.check(HistoryView, rows.WRITER_MIX)
 def several_writers(view: HistoryView) -> Iterator[Finding]:
-    """Which engines, and which versions of them, have written."""
+    """Report the engines, and their versions, that have written to the table."""
     first: dict[str, CommitView] = {}
     for commit in view.commits:
         engine = (commit.commit_info or {}).get("engineInfo")
@@ -82,13 +84,13 @@ def several_writers(view: HistoryView) -> Iterator[Finding]:
             first.setdefault(engine, commit)
     if len(first) > 1:
         newest = max(first.values(), key=lambda commit: commit.version)
-        message = f"{len(first)} engines, or versions of them, have written to this table"
+        message = f"{len(first)} engines, or versions of engines, have written to this table"
         yield rows.WRITER_MIX.at(newest.place(), message, seen=", ".join(sorted(first)))
 
 
 @AREA.check(CommitView, rows.CONCURRENT_VERSION_HOLE)
 def commit_far_behind(view: CommitView) -> Iterator[Finding]:
-    """`readVersion` far below the version before, in a commit that depends on what it read."""
+    """Report a `readVersion` far below the previous version, in a commit that depends on what it read."""
     info = view.commit_info or {}
     read = info.get("readVersion")
     if type(read) is not int or info.get("isBlindAppend") is not False or read < -1:
@@ -101,7 +103,7 @@ def commit_far_behind(view: CommitView) -> Iterator[Finding]:
 
 @AREA.check(StorageView, rows.TIME_TRAVEL_BROKEN, rows.RESTORE_RISK)
 def how_far_time_travel_reaches(view: StorageView) -> Iterator[Finding]:
-    """A version needs the files that later ones removed; the log may rebuild it all the same."""
+    """A version needs the files that later ones removed, although the log may still rebuild it."""
     run = _newest_run(view.commits)
     base = _oldest_rebuilt(run, view.state.version)
     compared = Compared(view)
@@ -110,20 +112,20 @@ def how_far_time_travel_reaches(view: StorageView) -> Iterator[Finding]:
     if gone:
         versions = sorted(gone)
         message = (
-            f"version {oldest - 1} can be rebuilt from the log but needs files that are gone, {gone[oldest]} among them"
+            f"version {oldest - 1} can be rebuilt from the log but needs missing files, for example {gone[oldest]}"
         )
         if len(versions) > 1:
             message += f"; so do older ones, down to version {versions[0] - 1}"
         place = view.state.place(gone[oldest])._replace(version=oldest - 1, path=_path_of(run, oldest - 1))
         yield rows.TIME_TRAVEL_BROKEN.at(place, message, seen=f"broken: version {oldest - 1}", expected="every file")
     if oldest > 0 and not compared.absent_rows:
-        message = f"versions from {oldest} on can be read whole, log and files; of the older ones not all can"
+        message = f"all versions from {oldest} on are complete, both log and files; some older versions are not"
         place = Place(_path_of(run, oldest), version=oldest)
         yield rows.RESTORE_RISK.at(place, message, seen=oldest, expected=0)
 
 
 def _newest_run(commits: Iterable[CommitView]) -> list[CommitView]:
-    """The newest commits without a gap. Where a checkpoint stands for one that is missing, there is none."""
+    """Return the newest commits without a gap. A checkpoint does not replace a missing commit."""
     run: list[CommitView] = []
     for commit in commits:
         step = commit.version - run[-1].version if run else 1
@@ -134,21 +136,23 @@ def _newest_run(commits: Iterable[CommitView]) -> list[CommitView]:
 
 
 def _oldest_rebuilt(run: list[CommitView], newest: int) -> int:
-    """The oldest version of a run that the log rebuilds: 0, or the one whose checkpoint the next commit builds on."""
+    """Return the oldest version of a run that the log can rebuild: 0, or that of the checkpoint before the first
+    commit.
+    """
     if run and run[0].version == 0:
         return 0
     return next((commit.version - 1 for commit in run if _follows_checkpoint(commit)), newest)
 
 
 def _follows_checkpoint(commit: CommitView) -> bool:
-    """True if what held before a commit is known from a checkpoint: its own commit may be missing."""
+    """Return True if the state before a commit is known from a checkpoint, even if its own commit is missing."""
     place = commit.before.metadata_place
     return place is not None and ".checkpoint." in place.path
 
 
 def _removed_and_gone(run: list[CommitView], base: int, compared: Compared) -> dict[int, str]:
-    """Version that removed a file which is gone -> that file; of versions whose predecessor the log rebuilds. What is
-    live all the same, by another deletion vector, `data.file-missing` reports.
+    """Return version that removed a missing file -> that file, for versions whose predecessor the log can rebuild.
+    `data.file-missing` reports files that are still live with another deletion vector.
     """
     view, live = compared.view, compared.absent_names
     found: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""The rows of the rules about a table's history; their checks stand in `history`."""
+"""The rows of the rules about a table's history; their checks are in `history`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ OPERATION_MISSING = AREA.rule(
     "history.operation-missing",
     Severity.INFO,
     Level.LOG,
-    "A commitInfo names no operation.",
+    "A commitInfo has no operation.",
     seed="000: Commit Provenance Information",
     spec="Commit Provenance Information",
-    fix=Fix(broken="nothing: the history does not say what the commit did", mend="none needed", loss="nothing"),
+    fix=Fix(broken="nothing: the history does not show what the commit did", mend="no repair needed", loss="nothing"),
     example='{"commitInfo":{"timestamp":1768003200000}}',
 )
 
@@ -21,12 +21,12 @@ VACUUM_START_WITHOUT_END = AREA.rule(
     "history.vacuum-start-without-end",
     Severity.WARNING,
     Level.LOG,
-    "A vacuum has begun and not ended.",
+    "A vacuum has started but not ended.",
     spec="Delta-Spark: VACUUM START, VACUUM END",
     fix=Fix(
-        broken="the vacuum was broken off: some of the files it meant to delete are gone, others not",
+        broken="the vacuum was interrupted: some of the files it should delete are deleted, others not",
         mend="run the vacuum again",
-        loss="nothing more than the vacuum meant to delete",
+        loss="only what the vacuum was meant to delete",
     ),
     example='{"commitInfo":{"operation":"VACUUM START",…}} as the newest commit',
 )
@@ -35,11 +35,11 @@ VACUUM_SHORT_RETENTION = AREA.rule(
     "history.vacuum-short-retention",
     Severity.WARNING,
     Level.LOG,
-    "A vacuum went below the table's retention, or had the check of the retention turned off.",
+    "A vacuum used a retention below the table's, or had the retention check disabled.",
     spec="Delta-Spark: VACUUM START, specifiedRetentionMillis and retentionCheckEnabled",
     fix=Fix(
         broken="running readers and writers may have lost files; time travel reaches less far than it should",
-        mend="none for what is past; compare the files with the log (deltacli validate --level storage)",
+        mend="past versions cannot be repaired; compare the files with the log (deltacli validate --level storage)",
         loss="files that were still in use, if there were any",
     ),
     example='{"operation":"VACUUM START","operationParameters":{"specifiedRetentionMillis":0,…}}',
@@ -49,12 +49,12 @@ TIME_TRAVEL_BROKEN = AREA.rule(
     "history.time-travel-broken",
     Severity.WARNING,
     Level.LISTING,
-    "The log rebuilds a version whose files are gone.",
+    "The log can rebuild a version whose files are missing.",
     seed="000: Overview",
     spec="Overview",
     fix=Fix(
         broken="readers open the version and fail on its files",
-        mend="none, unless a backup has the files; keep log and files equally long",
+        mend="cannot be repaired without a backup of the files; use equal retentions for log and files",
         loss="time travel to that version and older ones",
     ),
     example="a vacuum after 7 days, and a log of 30 days",
@@ -64,11 +64,11 @@ RESTORE_RISK = AREA.rule(
     "history.restore-risk",
     Severity.INFO,
     Level.LISTING,
-    "Not every version can be read any more; this is the oldest that can, log and files.",
+    "Some versions are no longer readable. This is the oldest version with complete log and files.",
     spec="Delta-Spark: RESTORE",
     fix=Fix(
         broken="nothing: a restore to an older version fails",
-        mend="none needed; longer retentions keep more versions",
+        mend="no repair needed; longer retentions keep more versions",
         loss="nothing more",
     ),
     example="commits 0 to 9 are gone: version 10 is the oldest",
@@ -78,11 +78,11 @@ WRITER_MIX = AREA.rule(
     "history.writer-mix",
     Severity.INFO,
     Level.LOG,
-    "Several engines, or several versions of one, have written to the table.",
+    "Several engines, or several versions of an engine, have written to the table.",
     spec="Commit Provenance Information",
     fix=Fix(
-        broken="nothing: engines differ in what they write and heed",
-        mend="none needed; look here first when commits contradict each other",
+        broken="nothing: engines differ in what they write and enforce",
+        mend="no repair needed; check this first when commits contradict each other",
         loss="nothing",
     ),
     example='"engineInfo":"Apache-Spark/3.5.3 …" and "engineInfo":"delta-rs:py-1.6.6"',
@@ -95,9 +95,9 @@ CONCURRENT_VERSION_HOLE = AREA.rule(
     "A commit that depends on what it read was prepared many versions earlier.",
     spec="Delta-Spark: commitInfo.readVersion and isBlindAppend",
     fix=Fix(
-        broken="perhaps nothing: if its writer did not check what had come since, it overlooked those commits",
-        mend="check what the versions between changed",
-        loss="changes of the versions between, if they were overlooked",
+        broken="possibly nothing: if its writer did not check for conflicts, it ignored the commits in between",
+        mend="check the changes of the versions in between",
+        loss="changes of the versions in between, if they were ignored",
     ),
     example='{"commitInfo":{"readVersion":3,"isBlindAppend":false,…}} in version 50',
 )

@@ -1,4 +1,4 @@
-"""Rules about which files the log has and how they are called."""
+"""Rules about the files of the log and their names."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from deltacli.delta.rules.log import log_times
 from deltacli.units import format_ranges, format_timestamp, plural, ranges_of
 
 AREA = rows.AREA
-__all__ = ["AREA", "log_times"]  # whose checks belong to this area
+__all__ = ["AREA", "log_times"]  # its checks belong to this area
 
 KNOWN_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 KNOWN_DIRECTORIES = frozenset({"_sidecars", "_staged_commits", "_commits"})
 LARGEST_JUMP = 1_000_000
-"""Versions further apart than this were not counted up by writers."""
+"A gap larger than this was not caused by writers counting up."
 DEFAULT_LOG_RETENTION_MS = 30 * DAY_MS
 
 _VERSIONED = re.compile(r"([0-9]+)\.(?:([0-9]+)\.compacted\.json|json|crc|checkpoint\..+)")
@@ -43,7 +43,7 @@ def log_holds_no_version(view: ListingView) -> Iterator[Finding]:
         yield rows.NOT_A_TABLE.at(view.place(), "the directory has no _delta_log", seen="no _delta_log")
     elif view.listing.is_empty:
         seen = plural(len(view.files), "file")
-        message = "the log holds no commit and no complete checkpoint"
+        message = "the log has no commit and no complete checkpoint"
         yield rows.NOT_A_TABLE.at(view.place(), message, seen=seen, expected="a commit or a complete checkpoint")
 
 
@@ -54,13 +54,13 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
     if listing.is_empty:
         return
     if listing.newest_version == MAX_VERSION:
-        message = "the newest version is 2^63 - 1: no version can follow it"
+        message = "the newest version is 2^63 - 1, which no version can follow"
         place = view.place(version=MAX_VERSION)
         yield rows.VERSION_TOO_LARGE.at(place, message, seen=MAX_VERSION, expected=f"< {MAX_VERSION}")
     base = max((instance.version for instance in listing.checkpoints), default=-1)
     if not listing.checkpoints and 0 not in listing.commits:
         first = min(listing.commits)
-        message = f"the log begins with commit {first}, and no complete checkpoint holds what was before"
+        message = f"the log begins with commit {first}, and no complete checkpoint covers the versions before it"
         expected = "commit 0 or a complete checkpoint"
         yield rows.START_MISSING.at(
             view.place(listing.commits[first].name, first), message, seen=first, expected=expected
@@ -71,12 +71,12 @@ def commits_are_missing(view: ListingView) -> Iterator[Finding]:
         elif last - first + 2 > LARGEST_JUMP:
             yield _jump(view, first, last)
         elif not view.config.features & CATALOG_FEATURES:
-            # Of a catalog-managed table the catalog may hold what is missing: `catalog.publish-order` reports that.
+            # The catalog may have the missing versions; `catalog.publish-order` reports them.
             yield _gap(view, first, last, needed=True)
 
 
 def gaps_of(listing: LogListing) -> list[Range]:
-    """Runs of versions above the oldest file and below the newest that have neither a commit nor a complete
+    """Yield runs of versions above the oldest file and below the newest that have neither a commit nor a complete
     checkpoint.
     """
     present = {*listing.commits, *(instance.version for instance in listing.checkpoints)}
@@ -87,9 +87,9 @@ def gaps_of(listing: LogListing) -> list[Range]:
 def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
     missing = f"commit {first} is" if first == last else f"commits {first} to {last} are"
     if needed:
-        message = f"{missing} missing: version {view.listing.newest_version} can't be rebuilt"
+        message = f"{missing} missing, so version {view.listing.newest_version} cannot be rebuilt"
     else:
-        message = f"{missing} missing: versions from {first} up to the next checkpoint can't be rebuilt any more"
+        message = f"{missing} missing, so versions from {first} up to the next checkpoint can no longer be rebuilt"
     expected = first if first == last else f"{first}-{last}"
     severity = None if needed else Severity.WARNING
     seen = f"commits {format_ranges(view.listing.commits)}"
@@ -97,23 +97,23 @@ def _gap(view: ListingView, first: int, last: int, *, needed: bool) -> Finding:
 
 
 def _jump(view: ListingView, first: int, last: int) -> Finding:
-    name = view.listing.commits[last + 1].name  # above the newest checkpoint every version there is has its commit
-    message = f"{name} is {last - first + 2} versions after version {first - 1}: no writer has counted so far"
+    name = view.listing.commits[last + 1].name  # above the newest checkpoint every existing version has its commit
+    message = f"{name} is {last - first + 2} versions after version {first - 1}, which no writer reaches by counting"
     return rows.VERSION_TOO_LARGE.at(view.place(name, last + 1), message, seen=last + 1, expected=first)
 
 
 @AREA.check(ListingView, rows.CHECKPOINT_COMMIT_MISSING)
 def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
-    """Spec: Metadata Cleanup (the commit of the checkpoint's version stays)."""
+    """Spec: Metadata Cleanup (the commit of the checkpoint's version is kept)."""
     seen: set[int] = set()
     for instance in sorted(view.listing.checkpoints, key=lambda found: found.version):
         version = instance.version
         if version in view.listing.commits or version in seen:
             continue
         seen.add(version)
-        message = f"the checkpoint of version {version} has no commit {version} beside it"
+        message = f"the checkpoint of version {version} has no commit {version}"
         if version > view.newest_commit:
-            message += "; Delta-Spark can't open the table until there is a newer commit"
+            message += "; Delta-Spark cannot open the table until there is a newer commit"
         place = view.place(instance.files[0].name, version)
         yield rows.CHECKPOINT_COMMIT_MISSING.at(place, message, expected=f"{version:020d}.json")
 
@@ -127,7 +127,7 @@ def checkpoint_without_its_commit(view: ListingView) -> Iterator[Finding]:
     rows.SUBDIR_UNKNOWN,
 )
 def odd_names(view: ListingView) -> Iterator[Finding]:
-    """Spec: Delta Log Entries; Protocol Evolution (what is unknown is ignored)."""
+    """Spec: Delta Log Entries; Protocol Evolution (unrecognized files are ignored)."""
     hadoop: list[LogFile] = []
     for file in view.files:
         digits = _versions_in(file.name)
@@ -140,31 +140,33 @@ def odd_names(view: ListingView) -> Iterator[Finding]:
             continue
         elif any(len(number) != 20 for number in digits):
             odd = next(number for number in digits if len(number) != 20)
-            message = f"{file.name} has a version of {len(odd)} digits; names of the log have 20"
+            message = f"{file.name} has a version of {len(odd)} digits, but names in the log have 20"
             yield rows.NAME_NOT_PADDED.at(view.place(file.name), message, seen=odd, expected=f"{int(odd):020d}")
         elif not _TEMPORARY.fullmatch(file.name):
-            yield rows.NAME_UNKNOWN.at(view.place(file.name), f"{file.name} is no name of the protocol: it is ignored")
+            yield rows.NAME_UNKNOWN.at(
+                view.place(file.name), f"{file.name} is not a name of the protocol and is ignored"
+            )
         elif view.now_ms - file.modified_ms > DAY_MS:
             if _HADOOP_CHECKSUM.fullmatch(file.name):
                 hadoop.append(file)
             else:
-                yield _leftover(view, file, f"{file.name} is a temporary file that nobody has taken away")
+                yield _leftover(view, file, f"{file.name} is a leftover temporary file")
     if hadoop:
-        message = f"Hadoop has left {plural(len(hadoop), 'checksum file')} beside the files of the log"
+        message = f"Hadoop left {plural(len(hadoop), 'checksum file')} next to the files of the log"
         yield _leftover(view, hadoop[0], message)
     for directory in sorted({name.strip("/").split("/")[0] for name in view.directories} - KNOWN_DIRECTORIES):
-        message = f"the directory {directory} is none of the protocol: it is ignored"
+        message = f"the directory {directory} is not defined by the protocol and is ignored"
         yield rows.SUBDIR_UNKNOWN.at(view.place(directory), message)
 
 
 def _versions_in(name: str) -> list[str]:
-    """The digits of the versions a name holds, two for a compaction."""
+    """Return the digits of the versions in a name, two for a compaction."""
     match = _VERSIONED.fullmatch(name)
     return [digits for digits in match.groups() if digits] if match else []
 
 
 def _is_known(name: str) -> bool:
-    """Files that others keep in the log on purpose, and the markers by which some stores show directories."""
+    """Return True for files that other tools keep in the log on purpose, and for directory markers of some stores."""
     return name in KNOWN_NAMES or name.startswith(".s3-optimization-") or name.endswith("_$folder$") or not name
 
 
@@ -189,7 +191,7 @@ def staged_commits(view: ListingView) -> Iterator[Finding]:
         place = view.place(f"_staged_commits/{file.path}")
         match = _STAGED.fullmatch(file.path)
         if match is None:
-            message = f"{file.path} is no name of a staged commit"
+            message = f"{file.path} is not a valid name of a staged commit"
             yield rows.STAGED_NAME.at(place, message, seen=file.path, expected="20 digits, a UUID, .json")
         elif oldest is not None and int(match[1]) <= oldest.version:
             message = (
@@ -231,7 +233,7 @@ def cleanup_is_overdue(view: ListingView) -> Iterator[Finding]:
     expired = [version for version in times if version < below]
     if expired:
         message = (
-            f"{_commits(expired)} older than the log's retention, and the checkpoint of version {below} replaces them"
+            f"{_commits(expired)} older than the log retention, and the checkpoint of version {below} replaces them"
         )
         first = view.listing.commits[min(expired)]
         seen = format_timestamp(times[min(expired)].timestamp_ms)
@@ -246,8 +248,8 @@ def _commits(versions: Iterable[int]) -> str:
 
 @AREA.check(StorageView, rows.NESTED_TABLE)
 def tables_within_the_table(view: StorageView) -> Iterator[Finding]:
-    """Delta-Spark's vacuum goes down into them."""
+    """The vacuum of Delta-Spark descends into nested tables."""
     for directory in view.nested_logs:
         inner = directory.removesuffix("/").removesuffix("_delta_log").removesuffix("/")
-        message = f"{inner} is a table of its own, inside this one"
+        message = f"{inner} is a separate table inside this one"
         yield rows.NESTED_TABLE.at(Place(inner), message, seen=f"{inner}/_delta_log")

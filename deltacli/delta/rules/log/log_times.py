@@ -1,4 +1,4 @@
-"""Rules about the times of the log's files; they belong to the area of `log_files`."""
+"""Rules about the times of the log's files, in the area `log_files`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AREA = rows.AREA
 
 @AREA.check(ListingView, rows.MTIME_ORDER)
 def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
-    """Spec: In-Commit Timestamps (without them a version's time is its file's)."""
+    """Spec: In-Commit Timestamps (without them the time of a version is its file time)."""
     commits = view.listing.commits
     below = _first_in_commit_time(view)
     versions = [version for version in sorted(commits) if below is None or version < below]
@@ -32,7 +32,7 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
         before, version = odd[0]
         amount = "1 commit file is" if len(odd) == 1 else f"{len(odd):,} commit files are"
         message = (
-            f"{amount} not newer than the one before, version {version} the first: time travel adjusts their times"
+            f"{amount} not newer than the previous one, first at version {version}; time travel adjusts their times"
         )
         seen = format_timestamp(commits[version].modified_ms)
         expected = f"> {format_timestamp(commits[before].modified_ms)}"
@@ -40,14 +40,14 @@ def commit_files_out_of_order(view: ListingView) -> Iterator[Finding]:
 
 
 def _first_in_commit_time(view: ListingView) -> int | None:
-    """The version from which on in-commit timestamps count; None: they are off."""
+    """Return the version from which in-commit timestamps apply, or None if they are off."""
     keys = view.config.in_commit_keys
     return None if keys is None else parse_integer(view.config.properties, keys.version) or 0
 
 
 @AREA.check(ListingView, rows.MTIME_FUTURE)
 def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
-    """A vacuum, and time travel, compare these times with the clock."""
+    """Vacuum and time travel compare these times with the clock."""
     for version in sorted(view.listing.commits):
         file = view.listing.commits[version]
         if file.modified_ms > view.now_ms + SKEW_MS:
@@ -56,7 +56,7 @@ def commit_files_of_the_future(view: ListingView) -> Iterator[Finding]:
 
 @AREA.check(StorageView, rows.MTIME_FUTURE)
 def data_files_of_the_future(view: StorageView) -> Iterator[Finding]:
-    """A vacuum compares these times with the clock."""
+    """Vacuum compares these times with the clock."""
     latest = view.now_ms + SKEW_MS
     for path, file in view.files.items():
         if file.modified_ms > latest and not is_hidden(path):
@@ -71,13 +71,14 @@ def _future(place: Place, what: str, modified_ms: int, now_ms: int) -> Finding:
 
 @AREA.check(HistoryView, rows.MTIME_VS_COMMITINFO)
 def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
-    """Spec: Commit Provenance Information. With in-commit timestamps nobody goes by file times."""
+    """Spec: Commit Provenance Information. With in-commit timestamps file times are not used."""
     odd = [commit for commit in view.commits if not commit.after.has_ict and is_copied(commit)]
     if odd:
         first = odd[0]
         amount = plural(len(odd), "commit file")
         message = (
-            f"{amount}, from version {first.version} on, more than a day from the time in the commit: a copied log"
+            f"{amount}, from version {first.version} on, more than a day from the time in the commit, so the log was "
+            "probably copied"
         )
         told = format_timestamp(told_time(first) or 0)
         yield rows.MTIME_VS_COMMITINFO.at(
@@ -86,12 +87,12 @@ def file_times_differ_from_commit_infos(view: HistoryView) -> Iterator[Finding]:
 
 
 def told_time(commit: CommitView) -> int | None:
-    """When the writer says that it committed: `commitInfo.timestamp` where it is an integer."""
+    """Return the commit time according to the writer: `commitInfo.timestamp` if it is an integer."""
     found = (commit.commit_info or {}).get("timestamp")
     return found if type(found) is int else None
 
 
 def is_copied(commit: CommitView) -> bool:
-    """True if the file's time and the one in the commit are more than a day apart: somebody copied the file."""
+    """Return True if the file time and the one in the commit differ by more than a day, as after copying."""
     told = told_time(commit)
     return told is not None and abs(commit.modified_ms - told) > DAY_MS

@@ -1,4 +1,4 @@
-"""The fields of a schema with the ids and physical names that column mapping gives them. Spec: Column Mapping."""
+"""The fields of a schema with the ids and physical names of column mapping. Spec: Column Mapping."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODES = ("none", "name", "id")
 
 
 class MappedField(NamedTuple):
-    """A column or nested field. `physical_path` is None where a name on the way is missing."""
+    """A column or nested field. `physical_path` is None if a name along the path is missing."""
 
     path: str
     field: StructField
@@ -37,19 +37,19 @@ class MappedField(NamedTuple):
 
     @property
     def nested_ids(self) -> dict[str, object]:
-        """Ids of the parts of arrays and maps, by the way to them."""
+        """Ids of the parts of arrays and maps, by their paths."""
         found = self.field.metadata.get(NESTED_IDS)
         return found if isinstance(found, dict) else {}
 
 
 def physical_name_of(field: StructField) -> str | None:
-    """The physical name of a field; None where it has none, or one that is no name."""
+    """Return the physical name of a field, or None if it is missing or invalid."""
     found = field.metadata.get(PHYSICAL_NAME)
     return found if isinstance(found, str) and found else None
 
 
 def mapped_fields(schema: StructType) -> list[MappedField]:
-    """Every column and nested field, parents first."""
+    """Yield every column and nested field, parents first."""
     return list(_fields(schema, "", ()))
 
 
@@ -73,7 +73,9 @@ def _below(physical: tuple[str, ...] | None, part: str) -> tuple[str, ...] | Non
 
 
 def ways_to_parts(data_type: DataType, start: str) -> Iterator[str]:
-    """The ways to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct begins anew."""
+    """Yield the paths to the parts of an array or a map: `<start>.element`, `<start>.value.key`. A struct starts a new
+    path.
+    """
     match data_type:
         case ArrayType(element):
             yield f"{start}.element"

@@ -16,11 +16,11 @@ FILE_WITHOUT_FIELD_IDS = AREA.rule(
     "mapping.file-without-field-ids",
     Severity.ERROR,
     Level.FOOTERS,
-    "Column mapping goes by ids, and a data file has columns without any.",
+    "Column mapping uses ids, but a data file has columns without ids.",
     seed="000: Reader Requirements for Column Mapping",
     spec="Reader Requirements for Column Mapping",
     fix=Fix(
-        broken="readers refuse the file, or read null in its columns",
+        broken="readers refuse the file, or read null for its columns",
         mend=_REWRITE,
         loss="nothing",
     ),
@@ -30,10 +30,10 @@ FIELD_ID_MISMATCH = AREA.rule(
     "mapping.field-id-mismatch",
     Severity.ERROR,
     Level.FOOTERS,
-    "A column of a data file has another field id than the table's column of its name.",
+    "The field id of a column in a data file differs from the id of the table's column with that name.",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
-        broken="readers that go by ids and readers that go by names read different columns",
+        broken="readers that use ids and readers that use names read different columns",
         mend=_REWRITE,
         loss="nothing",
     ),
@@ -43,7 +43,7 @@ FIELD_ID_MISMATCH = AREA.rule(
 
 @AREA.check(FileSchemaView, FILE_WITHOUT_FIELD_IDS, FIELD_ID_MISMATCH)
 def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
-    """The ids beside the names, at every depth."""
+    """Compare ids and names at every depth."""
     mode = view.config.mapping_mode
     if mode == "none":
         return
@@ -63,7 +63,9 @@ def field_ids_of_files(view: FileSchemaView) -> Iterator[Finding]:
 
 
 def wanted_id(part: MatchedPart, physical_name: str) -> int | None:
-    """The field id that a file must have for a part; of elements, keys and values where the table names one."""
+    """Return the field id that a file must have for a part. For elements, keys and values, only if the table defines
+    one.
+    """
     if part.field_path is None:
         return id_of(part.field)
     nested = part.field.metadata.get(NESTED_IDS)
@@ -77,11 +79,11 @@ def _lacks_id(part: MatchedPart) -> bool:
 
 def _without_ids(view: FileSchemaView, without: list[MatchedPart], *, has_any: bool) -> Iterator[Finding]:
     if without and not has_any:
-        message = f"no column has a field id in {view.shown_files}, and column mapping goes by ids"
+        message = f"no column has a field id in {view.shown_files}, but column mapping uses ids"
         yield FILE_WITHOUT_FIELD_IDS.at(view.place, message, seen="no field ids", expected="field ids")
         return
     for part in without:
-        message = f"column {part.path} has no field id in {view.shown_files}, and column mapping goes by ids"
+        message = f"column {part.path} has no field id in {view.shown_files}, but column mapping uses ids"
         place = view.place._replace(key=part.path)
         yield FILE_WITHOUT_FIELD_IDS.at(place, message, seen="no field id", expected=id_of(part.field))
 

@@ -1,4 +1,4 @@
-"""Rules about column mapping over versions: ids and physical names are given once, and never again."""
+"""Rules about column mapping over versions. Ids and physical names are assigned once and never reused."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from deltacli.delta.rules.mapping.fields import AREA, MAX_COLUMN_ID, MODE, MODES
 from deltacli.delta.rules.schema.schema_walk import shown_path
 
 _OLD_VALUES = Fix(
-    broken="files from before hold other values under that id or name, and readers return them for the column",
-    mend="commit a metaData in which the column has an id and a physical name that were never used",
-    loss="the values of the column in files that were written meanwhile",
+    broken="older files have other values under that id or name, and readers return them for the column",
+    mend="commit a metaData in which the column has an unused id and physical name",
+    loss="the values of the column in files written since the change",
 )
 
 MODE_CHANGE_ILLEGAL = AREA.rule(
     "mapping.mode-change-illegal",
     Severity.ERROR,
     Level.LOG,
-    "The mode of column mapping changed in another way than from none to name while files from before stayed live.",
+    "The column mapping mode changed in another way than from none to name while older files stayed live.",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
-        broken="columns of files from before are looked for by another name, or by ids that they do not have",
+        broken="columns of older files are searched under another name, or by ids that they do not have",
         mend="commit a metaData with the old mode, or rewrite all files",
         loss="nothing",
     ),
@@ -38,13 +38,13 @@ PHYSICAL_NAME_CHANGED = AREA.rule(
     "mapping.physical-name-changed",
     Severity.ERROR,
     Level.LOG,
-    "A field kept its id and got another physical name.",
+    "A field kept its id but got another physical name.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
-        broken="the column is not found in files from before: its old values read as null",
+        broken="the column is not found in older files, so its old values read as null",
         mend="commit a metaData with the old physical name",
-        loss="the values of the column in files that were written meanwhile",
+        loss="the values of the column in files written since the change",
     ),
     example='the id 2 with the physical name "col-b" in one metaData, "col-x" in the next',
 )
@@ -52,7 +52,7 @@ ID_REUSED = AREA.rule(
     "mapping.id-reused",
     Severity.ERROR,
     Level.LOG,
-    "A field got the id of another one that was dropped.",
+    "A field got the id of a dropped field.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=_OLD_VALUES,
@@ -62,7 +62,7 @@ PHYSICAL_PATH_REUSED = AREA.rule(
     "mapping.physical-path-reused",
     Severity.ERROR,
     Level.LOG,
-    "A field got the physical name of another one that was dropped.",
+    "A field got the physical name of a dropped field.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Column Mapping",
     fix=_OLD_VALUES,
@@ -72,12 +72,12 @@ MAX_ID_DECREASED = AREA.rule(
     "mapping.max-id-decreased",
     Severity.ERROR,
     Level.LOG,
-    "delta.columnMapping.maxColumnId became smaller.",
+    "delta.columnMapping.maxColumnId decreased.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
-        broken="the next column that is added may get the id of a dropped one",
-        mend="commit a metaData with delta.columnMapping.maxColumnId at the highest id that was ever given",
+        broken="the next new column may get the id of a dropped one",
+        mend="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
         loss="nothing",
     ),
     example='"delta.columnMapping.maxColumnId":"7" in one metaData, "5" in the next',
@@ -88,7 +88,7 @@ _GIVEN = "mapping.given"
 
 @dataclass
 class _Given:
-    """What was ever given: id -> physical path, physical path -> id; and the ids of the newest schema."""
+    """Everything assigned so far: id -> physical path, physical path -> id; and the ids of the newest schema."""
 
     paths: dict[int, tuple[str, ...]] = field(default_factory=dict)
     ids: dict[tuple[str, ...], int] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class _Given:
 
 @AREA.check(MetadataView, MODE_CHANGE_ILLEGAL, MAX_ID_DECREASED)
 def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
-    """Compare the mode and the highest id with those before."""
+    """Compare the mode and the highest id with the previous ones."""
     before, after = view.previous, view.config
     if before is None or not _is_same_table(before, after) or view.raw is not after.raw_metadata:
         return
@@ -113,7 +113,7 @@ def mappings_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
         return
     if old != new and (old, new) != ("none", "name") and view.commit and not replaces_all_files(view.commit):
         place = view.place._replace(key=MODE)
-        message = f"the mode of column mapping changed from {old} to {new} while files from before stayed live"
+        message = f"the column mapping mode changed from {old} to {new} while older files stayed live"
         yield MODE_CHANGE_ILLEGAL.at(place, message, seen=new, expected=old)
     if "none" not in (old, new):
         yield from _decreased(view.place, before, after)
@@ -124,14 +124,14 @@ def _decreased(place: Place, before: TableConfiguration, after: TableConfigurati
     if was is None or now is None or now >= was:
         return
     used = max((one.id or 0 for one in mapped_fields(after.schema)), default=0) if after.schema else 0
-    if now >= used:  # below that, mapping.max-id-too-small says more
-        message = f"{MAX_COLUMN_ID} became smaller"
+    if now >= used:  # below that, `mapping.max-id-too-small` is more specific
+        message = f"{MAX_COLUMN_ID} decreased"
         yield MAX_ID_DECREASED.at(place._replace(key=MAX_COLUMN_ID), message, seen=now, expected=f"at least {was}")
 
 
 @AREA.check(MetadataView, PHYSICAL_NAME_CHANGED, ID_REUSED, PHYSICAL_PATH_REUSED)
 def ids_and_names_are_given_once(view: MetadataView) -> Iterator[Finding]:
-    """Compare ids and physical names with all that were given since the table, its files or its mapping began."""
+    """Compare ids and physical names with all that were assigned since the table, its files or its mapping began."""
     config = view.config
     if config.schema is None or view.raw is not config.raw_metadata:
         return
@@ -160,13 +160,13 @@ def _reused(place: Place, fields: Sequence[MappedField], given: _Given) -> Itera
                 message = f"the field {column} kept the id {one.id}, but its physical name changed"
                 yield PHYSICAL_NAME_CHANGED.at(here, message, seen=path[-1], expected=known[-1])
             else:
-                message = f"the field {column} has the id {one.id} of a field that was dropped"
-                yield ID_REUSED.at(here, message, seen=one.id, expected="an id that was never used")
+                message = f"the field {column} has the id {one.id} of a dropped field"
+                yield ID_REUSED.at(here, message, seen=one.id, expected="an unused id")
         elif known is None:
             owner = given.ids.get(path)
             if owner is not None and owner != one.id and owner not in counts:
-                message = f"the field {column} has the physical name of the field with the id {owner}, which is gone"
-                yield PHYSICAL_PATH_REUSED.at(here, message, seen=path[-1], expected="a name that was never used")
+                message = f"the field {column} has the physical name of the dropped field with the id {owner}"
+                yield PHYSICAL_PATH_REUSED.at(here, message, seen=path[-1], expected="an unused name")
 
 
 def _is_same_table(before: TableConfiguration, after: TableConfiguration) -> bool:

@@ -1,4 +1,4 @@
-"""Rules about the names by which adds know their columns: under column mapping, the physical ones."""
+"""Rules about the column names in adds, which are physical names under column mapping."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ PARTITION_KEY_LOGICAL = AREA.rule(
     "mapping.partition-key-logical",
     Severity.ERROR,
     Level.LOG,
-    "The partition values of a file are kept under logical names although column mapping is on.",
+    "The partition values of a file have logical names although column mapping is on.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
-        broken="readers look for the value under the physical name, and find none",
+        broken="readers search for the value under the physical name and do not find it",
         mend="commit the add again with physical names in partitionValues and dataChange=false",
         loss="nothing",
     ),
@@ -33,11 +33,11 @@ STATS_KEY_LOGICAL = AREA.rule(
     "mapping.stats-key-logical",
     Severity.WARNING,
     Level.LOG,
-    "The statistics of a file are kept under logical names although column mapping is on.",
+    "The statistics of a file have logical names although column mapping is on.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=Fix(
-        broken="the statistics are not found, so that no query skips the file",
+        broken="the statistics are not found, so no query can skip the file",
         mend="commit the add again with physical names in stats and dataChange=false",
         loss="nothing",
     ),
@@ -47,7 +47,7 @@ STATS_KEY_LOGICAL = AREA.rule(
 
 @AREA.check(FilesView, PARTITION_KEY_LOGICAL)
 def partition_values_have_physical_names(view: FilesView) -> Iterator[Finding]:
-    """Look for the logical names of partition columns among the keys of partition values."""
+    """Search for the logical names of partition columns in the keys of partition values."""
     physical = view.config.partition_columns
     renamed = {
         column.name: name
@@ -58,12 +58,12 @@ def partition_values_have_physical_names(view: FilesView) -> Iterator[Finding]:
         return
     values = view.adds.column("partitionValues")
     for row, key in _rows_with_keys(values, list(renamed)):
-        message = f"the partition value of {key} is kept under its logical name"
+        message = f"the partition value of {key} has its logical name instead of the physical one"
         yield PARTITION_KEY_LOGICAL.at(view.place(row), message, seen=key, expected=renamed[key])
 
 
 def _rows_with_keys(maps: pyarrow.Array, wanted: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The rows of a map column that have one of some keys, with the key."""
+    """Return the rows of a map column that have one of some keys, with the key."""
     import pyarrow as pa
 
     text = pa.string()
@@ -79,8 +79,8 @@ def _rows_with_keys(maps: pyarrow.Array, wanted: Sequence[str]) -> Iterator[tupl
 
 @AREA.check(FilesView, STATS_KEY_LOGICAL)
 def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
-    """Look for logical names among the columns of statistics that the schema does not have; each name is reported once
-    for files that share a regime.
+    """Search for logical names in statistics columns that are not in the schema. Each name is reported once for files
+    that share a configuration.
     """
     if view.config.mapping_mode == "none" or view.config.schema is None:
         return
@@ -89,12 +89,12 @@ def statistics_have_physical_names(view: FilesView) -> Iterator[Finding]:
         if found.schema.is_logical(path):
             logical, physical = _names_of(path, view.config.schema)
             where = f" in {unknown.files:,} files" if unknown.files > 1 else ""
-            message = f"the statistics of {logical} are kept under its logical name{where}"
+            message = f"the statistics of {logical} have its logical name instead of the physical one{where}"
             yield STATS_KEY_LOGICAL.at(view.place(unknown.row), message, seen=".".join(path), expected=physical)
 
 
 def _names_of(path: Sequence[str], schema: StructType) -> tuple[str, str | None]:
-    """The logical path of a column that is named by its logical name in the end, and its physical name."""
+    """Return the logical path of a column that ends with its logical name, and its physical name."""
     names: list[str] = []
     fields: Sequence[StructField] = schema.fields
     for part in path:

@@ -27,18 +27,18 @@ from deltacli.delta.rules.mapping.fields import (
 from deltacli.delta.rules.schema.schema_walk import fresh, shown_path
 
 _COLUMN_LOST = Fix(
-    broken="engines refuse the table, or can't find the column in its files",
-    mend="commit a metaData in which the field has the id and the physical name that its files hold",
-    loss="nothing, if they are known: the footer of a data file shows both",
+    broken="engines refuse the table, or cannot find the column in its files",
+    mend="commit a metaData in which the field has the id and the physical name that its files have",
+    loss="nothing, if they are known; the footer of a data file shows both",
 )
 _TWINS = Fix(
     broken="readers return the values of one column for the other, or refuse the table",
-    mend="commit a metaData in which the newer of the two has an id and a physical name of its own",
-    loss="the values of the newer column in files that were written meanwhile",
+    mend="commit a metaData in which the newer of the two has a unique id and physical name",
+    loss="the values of the newer column in files written since the change",
 )
 _COUNTER = Fix(
-    broken="the next column that is added may get an id that is taken",
-    mend="commit a metaData with delta.columnMapping.maxColumnId at the highest id that was ever given",
+    broken="the next new column may get an id that is already used",
+    mend="commit a metaData with delta.columnMapping.maxColumnId set to the highest id ever assigned",
     loss="nothing",
 )
 
@@ -46,12 +46,12 @@ MODE_INVALID = AREA.rule(
     "mapping.mode-invalid",
     Severity.ERROR,
     Level.LOG,
-    "The mode of column mapping is none of none, name and id.",
+    "The column mapping mode is not none, name or id.",
     seed="000: Column Mapping",
     spec="Column Mapping",
     fix=Fix(
         broken="engines refuse the table, or read it without column mapping",
-        mend="set delta.columnMapping.mode to the mode that the files were written with",
+        mend="set delta.columnMapping.mode to the mode with which the files were written",
         loss="nothing",
     ),
     example='"delta.columnMapping.mode":"names"',
@@ -60,13 +60,13 @@ MODE_WITHOUT_PROTOCOL = AREA.rule(
     "mapping.mode-without-protocol",
     Severity.ERROR,
     Level.LOG,
-    "The properties turn column mapping on, but the protocol does not have it, so that readers must ignore the mode.",
+    "The properties enable column mapping, but the protocol does not support it, so readers must ignore the mode.",
     seed="000: Column Mapping",
     spec="Column Mapping",
     fix=Fix(
-        broken="engines disagree whether files hold physical or logical names",
-        mend="commit a protocol that has columnMapping (reader 2 and writer 5, or the feature)",
-        loss="readers and writers that do not know column mapping",
+        broken="engines disagree about whether files have physical or logical names",
+        mend="commit a protocol with columnMapping (reader 2 and writer 5, or the feature)",
+        loss="access by readers and writers without support for column mapping",
     ),
     example='"delta.columnMapping.mode":"name" under {"minReaderVersion":1,"minWriterVersion":2}',
 )
@@ -74,7 +74,7 @@ ID_MISSING = AREA.rule(
     "mapping.id-missing",
     Severity.ERROR,
     Level.LOG,
-    "A field has no id, or one that is no whole number, although column mapping is on.",
+    "Column mapping is on, but a field has no id or an id that is not a whole number.",
     seed="000: Column Mapping",
     spec="Column Mapping",
     fix=_COLUMN_LOST,
@@ -84,7 +84,7 @@ NAME_MISSING = AREA.rule(
     "mapping.name-missing",
     Severity.ERROR,
     Level.LOG,
-    "A field has no physical name, or one that is no text, although column mapping is on.",
+    "Column mapping is on, but a field has no physical name or one that is not text.",
     seed="000: Column Mapping",
     spec="Column Mapping",
     fix=_COLUMN_LOST,
@@ -114,7 +114,7 @@ ID_OUT_OF_RANGE = AREA.rule(
     "mapping.id-out-of-range",
     Severity.ERROR,
     Level.LOG,
-    "The id of a field is below 1, or too large for the 32 bits that it has in a data file.",
+    "The id of a field is below 1, or too large for the 32 bits of data files.",
     seed="000: Column Mapping",
     spec="Column Mapping",
     fix=_COLUMN_LOST,
@@ -134,7 +134,7 @@ MAX_ID_MISSING = AREA.rule(
     "mapping.max-id-missing",
     Severity.WARNING,
     Level.LOG,
-    "Column mapping is on, but delta.columnMapping.maxColumnId is not there.",
+    "Column mapping is on, but delta.columnMapping.maxColumnId is missing.",
     seed="000: Writer Requirements for Column Mapping",
     spec="Writer Requirements for Column Mapping",
     fix=_COUNTER,
@@ -144,11 +144,11 @@ STRAY_ANNOTATIONS = AREA.rule(
     "mapping.stray-annotations",
     Severity.WARNING,
     Level.LOG,
-    "Fields carry ids or physical names although column mapping is off.",
+    "Fields have ids or physical names although column mapping is off.",
     spec="Delta Kernel: column mapping annotations",
     fix=Fix(
-        broken="some engines refuse the table; others take the physical names for real when mapping is turned on",
-        mend="commit a metaData without the ids and names, or with the mode that was meant",
+        broken="some engines refuse the table; others use the physical names when mapping is turned on",
+        mend="commit a metaData without the ids and names, or with the intended mode",
         loss="nothing",
     ),
     example='"metadata":{"delta.columnMapping.id":1,…} without delta.columnMapping.mode',
@@ -157,13 +157,12 @@ NESTED_IDS_WRONG = AREA.rule(
     "mapping.nested-ids",
     Severity.ERROR,
     Level.LOG,
-    "The parts of an array or a map have no ids, wrong ones, or ids that are taken, although Iceberg compatibility "
-    "asks for them.",
+    "Iceberg compatibility requires ids for the parts of arrays and maps, but they are missing, wrong or already used.",
     spec="Iceberg Compatibility V2",
     fix=Fix(
-        broken="the table can't be read as an Iceberg table",
-        mend="commit a metaData in which delta.columnMapping.nested.ids names every part with an id of its own",
-        loss="nothing, if files already have the ids; else they must be rewritten",
+        broken="the table cannot be read as an Iceberg table",
+        mend="commit a metaData in which delta.columnMapping.nested.ids gives every part a unique id",
+        loss="nothing, if files already have the ids; otherwise they must be rewritten",
     ),
     example='an array column "col-1" without {"delta.columnMapping.nested.ids":{"col-1.element":7}}',
 )
@@ -171,11 +170,11 @@ COMPAT_PHYSICAL_NAME = AREA.rule(
     "mapping.compat-physical-name",
     Severity.ERROR,
     Level.LOG,
-    "The physical name of a field is not `col-` and its id, although Iceberg writer compatibility asks for it.",
+    "Iceberg writer compatibility requires physical names of `col-` and the id, but a field has another one.",
     spec="IcebergWriterCompatV1 (proposal)",
     fix=Fix(
-        broken="Iceberg writers can't find the column by its id",
-        mend="turn the compatibility off, or create the table anew with such names",
+        broken="Iceberg writers cannot find the column by its id",
+        mend="turn the compatibility off, or recreate the table with such names",
         loss="nothing",
     ),
     example='"delta.columnMapping.id":1,"delta.columnMapping.physicalName":"id"',
@@ -201,19 +200,19 @@ _NEEDS_PLAIN_NAMES = ("icebergWriterCompatV1", "icebergWriterCompatV3")
     COMPAT_PHYSICAL_NAME,
 )
 def mappings_are_complete(view: MetadataView) -> Iterator[Finding]:
-    """Look at ids and physical names of one schema; each fault is reported with the version that brings it."""
+    """Check ids and physical names of one schema. Each fault is reported with the version that introduces it."""
     yield from fresh(view, "mapping.faults", _faults(view))
 
 
 @AREA.check(MetadataView, MODE_WITHOUT_PROTOCOL)
 def modes_have_their_protocol(view: MetadataView) -> Iterator[Finding]:
-    """Report a metadata that turns mapping on where the protocol does not have it."""
+    """Report a metadata that enables mapping without support in the protocol."""
     yield from _ignored_mode(view.place, view.config, view.previous)
 
 
 @AREA.check(ProtocolView, MODE_WITHOUT_PROTOCOL)
 def protocols_keep_the_mapping(view: ProtocolView) -> Iterator[Finding]:
-    """Report a protocol that loses column mapping while the metadata still asks for it."""
+    """Report a protocol that drops column mapping while the metadata still enables it."""
     if view.config.metadata_version != view.version:
         yield from _ignored_mode(view.place, view.config, view.previous)
 
@@ -222,7 +221,7 @@ def _ignored_mode(place: Place, config: TableConfiguration, previous: TableConfi
     mode = _mode(config)
     if config.protocol is None or not _is_ignored(config) or (previous is not None and _is_ignored(previous)):
         return
-    message = f"{MODE} is {mode}, but the protocol does not have column mapping"
+    message = f"{MODE} is {mode}, but the protocol does not support column mapping"
     seen = f"reader {config.protocol.min_reader_version}, writer {config.protocol.min_writer_version}"
     yield MODE_WITHOUT_PROTOCOL.at(place._replace(key=MODE), message, seen=seen, expected="columnMapping")
 
@@ -232,7 +231,7 @@ def _is_ignored(config: TableConfiguration) -> bool:
 
 
 def _mode(config: TableConfiguration) -> str:
-    """The mode that the properties ask for, whether or not the protocol has column mapping."""
+    """Return the mode in the properties, whether or not the protocol supports column mapping."""
     return str(config.properties.get(MODE) or "none").lower()
 
 
@@ -259,9 +258,9 @@ def _stray(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Findin
     found = [one for one in fields if any(key.startswith("delta.columnMapping.") for key in one.field.metadata)]
     if found:
         first = shown_path(found[0].path)
-        message = f"{len(found)} fields carry column mapping, which is off; the first is {first}"
+        message = f"{len(found)} fields have ids or physical names although column mapping is off; the first is {first}"
         if len(found) == 1:
-            message = f"the field {first} carries column mapping, which is off"
+            message = f"the field {first} has an id or a physical name although column mapping is off"
         yield STRAY_ANNOTATIONS.at(_at(view, found[0]), message, seen=len(found), expected=0)
 
 
@@ -296,27 +295,27 @@ def _field_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator
                 message = f"several fields have the physical name {one.physical_name}: {twins}"
                 yield PHYSICAL_PATH_DUPLICATE.at(place, message, seen=one.physical_name)
         elif has_plain_names and one.id is not None and one.physical_name != f"col-{one.id}":
-            message = f"the physical name of the field {column} is not made of its id"
+            message = f"the physical name of the field {column} is not derived from its id"
             yield COMPAT_PHYSICAL_NAME.at(place, message, seen=one.physical_name, expected=f"col-{one.id}")
 
 
 def _is_below_twins(one: MappedField, paths: Mapping[tuple[str, ...], Sequence[str]]) -> bool:
-    """True within a struct that has a twin itself: there everything is double."""
+    """Return True within a struct that has the same id or name as another, where everything is duplicated."""
     path = one.physical_path or ()
     return any(len(paths.get(path[:length], ())) > 1 for length in range(1, len(path)))
 
 
 def _counter_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iterator[Finding]:
-    """Is the highest id known to the table that gives the next one?"""
+    """Check that the highest id is recorded, because the next id is derived from it."""
     properties, place = view.config.properties, view.place._replace(key=MAX_COLUMN_ID)
     if MAX_COLUMN_ID not in properties:
-        yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is not there")
+        yield MAX_ID_MISSING.at(place, f"column mapping is on, but {MAX_COLUMN_ID} is missing")
         return
     limit = parse_integer(properties, MAX_COLUMN_ID)
     nested = [found for one in fields for found in one.nested_ids.values() if type(found) is int]
     used = max([*nested, *(one.id for one in fields if one.id is not None)], default=0)
     if limit is not None and limit < used <= _MAX_ID:
-        message = f"{MAX_COLUMN_ID} is below the highest id that is used"
+        message = f"{MAX_COLUMN_ID} is below the highest id in use"
         yield MAX_ID_TOO_SMALL.at(place, message, seen=limit, expected=f"at least {used}")
 
 
@@ -333,19 +332,19 @@ def _nested_id_faults(view: MetadataView, fields: Sequence[MappedField]) -> Iter
             yield NESTED_IDS_WRONG.at(place, message, seen=one.nested_ids or None, expected=", ".join(wanted))
         strange = [way for way in one.nested_ids if way not in wanted]
         if strange and not absent:
-            message = f"the field {column} has ids for parts that are not there: {', '.join(strange)}"
+            message = f"the field {column} has ids for parts that do not exist: {', '.join(strange)}"
             yield NESTED_IDS_WRONG.at(place, message, seen=", ".join(strange), expected=", ".join(wanted) or "none")
         for way in wanted:
             found = one.nested_ids.get(way)
             if type(found) is int:
                 if found in taken:
-                    message = f"the id {found} of {way} is taken by {shown_path(taken[found])}"
-                    yield NESTED_IDS_WRONG.at(place, message, seen=found, expected="an id of its own")
+                    message = f"the id {found} of {way} is already used by {shown_path(taken[found])}"
+                    yield NESTED_IDS_WRONG.at(place, message, seen=found, expected="a unique id")
                 taken[found] = way
 
 
 def _is_on(config: TableConfiguration, features: Sequence[str]) -> bool:
-    """True if one of the features is supported and its property is true."""
+    """Return True if one of the features is supported and its property is true."""
     return any(
         name in config.features and config.is_on(f"delta.enable{name[:1].upper()}{name[1:]}") for name in features
     )

@@ -1,4 +1,4 @@
-"""The partition values of a view in columns, taken out of their maps once. Spec: Add File and Remove File."""
+"""The partition values of a view in columns, extracted from their maps once. Spec: Add File and Remove File."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from deltacli.delta.schema.types import PrimitiveType
 
 @dataclass(frozen=True)
 class PartitionColumn:
-    """The values of one partition column. `rows` are the rows of the view that have one; None: all of them.
-
-    `type_name` is None where nothing can be said about the text: a column the schema lacks, or a type that can't
-    partition.
+    """The values of one partition column. `rows` are the rows of the view that have one, None for all. `type_name` is
+    None if the text cannot be checked: a column that is not in the schema, or a type that cannot partition.
     """
 
     name: str
@@ -27,25 +25,25 @@ class PartitionColumn:
     rows: Any  # Any: an integer array
 
     def row(self, index: int) -> int:
-        """The row of the view."""
+        """Return the row of the view."""
         return index if self.rows is None else int(self.rows[index].as_py())
 
     def occurrences(self, texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-        """Where in the column any of these texts stands."""
+        """Return where in the column any of these texts occurs."""
         import pyarrow as pa
 
         indices = pc.indices_nonzero(pc.is_in(self.values, value_set=pa.array(texts, pa.string())))
         yield from zip(indices.to_pylist(), pc.take(self.values, indices).to_pylist(), strict=True)
 
     def text_at(self, row: int) -> str | None:
-        """The text of a row of the view."""
+        """Return the text of a row of the view."""
         index = row if self.rows is None else self.rows.index(row).as_py()
         text: str | None = self.values[index].as_py()
         return text
 
 
 class PartitionKeys:
-    """The maps of a view, cut into keys and values. `expected` are the physical names of the partition columns."""
+    """The maps of a view, split into keys and values. `expected` are the physical names of the partition columns."""
 
     def __init__(self, view: FilesView) -> None:
         self._config = view.config
@@ -66,16 +64,16 @@ class PartitionKeys:
         self._columns: list[PartitionColumn] | None = None
 
     def names_of(self, row: int) -> list[str]:
-        """The keys of one row."""
+        """Return the keys of one row."""
         return [key for key, _ in self.maps[row].as_py() or ()]
 
     def rows_with_values(self) -> list[int]:
-        """Rows whose map is not empty."""
+        """Return rows whose map is not empty."""
         found: list[int] = pc.indices_nonzero(pc.greater(self._sizes, 0)).to_pylist()
         return found
 
     def irregular_rows(self) -> list[int]:
-        """Rows whose keys are not exactly the partition columns."""
+        """Return rows whose keys are not exactly the partition columns."""
         import pyarrow as pa
 
         if self.are_regular:
@@ -88,7 +86,7 @@ class PartitionKeys:
         return sorted(rows)
 
     def columns(self) -> list[PartitionColumn]:
-        """The values of every partition column."""
+        """Return the values of every partition column."""
         if self._columns is None:
             self._columns = [self._column(name) for name in self.expected]
         return self._columns
@@ -114,7 +112,7 @@ class PartitionKeys:
 
 
 def keys_of(view: FilesView) -> PartitionKeys:
-    """The partition values of a view, taken apart at the first call."""
+    """Return the partition values of a view, parsed at the first call."""
     found = view.memory.get("partition_keys")
     if not isinstance(found, PartitionKeys):
         found = view.memory["partition_keys"] = PartitionKeys(view)

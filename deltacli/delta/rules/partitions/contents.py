@@ -1,4 +1,4 @@
-"""Partition values that data files hold, against those of the log. Spec: IcebergCompatV1; IcebergCompatV2."""
+"""Compare partition values in data files with those in the log. Spec: IcebergCompatV1; IcebergCompatV2."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DIFFERS = AREA.rule(
     "data.partition-column-differs",
     Severity.ERROR,
     Level.DATA,
-    "A file that holds its partition values has another one than the log says.",
+    "The partition value in a data file differs from the log.",
     spec="Writer Requirements for IcebergCompatV1 and V2",
     fix=Fix(
-        broken="readers of Delta see the value of the log, readers of Iceberg or of the bare file the other one",
-        mend="rewrite the file with an engine; before that find out which of the two is right",
+        broken="Delta readers see the value in the log; readers of Iceberg or of the bare file see the other one",
+        mend="find out which of the two is right, then rewrite the file with an engine",
         loss="nothing",
     ),
     example='"partitionValues":{"p":"a"}, and a file whose column p is "b"',
@@ -30,7 +30,7 @@ DIFFERS = AREA.rule(
 
 
 class PartitionDifference(NamedTuple):
-    """`rows` of a file have another value than the log says: `seen` is one of them."""
+    """`rows` of a file differ from the value in the log; `seen` is one of their values."""
 
     column: str
     rows: int
@@ -39,7 +39,7 @@ class PartitionDifference(NamedTuple):
 
 
 def are_materialised(config: TableConfiguration) -> bool:
-    """True if files must hold their partition values."""
+    """Return True if files must hold their partition values."""
     if "materializePartitionColumns" in config.features and any(map(config.is_on, _KNOBS)):
         return True
     return any(
@@ -50,7 +50,7 @@ def are_materialised(config: TableConfiguration) -> bool:
 
 @AREA.check(AnswersView, DIFFERS)
 def partition_columns_of_files(view: AnswersView) -> Iterator[Finding]:
-    """Each column of each file."""
+    """Check each column of each file."""
     for row, answers in enumerate(view.answers):
         found: PartitionDifference
         for found in answers.get(QUESTION, ()):

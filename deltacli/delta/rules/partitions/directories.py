@@ -1,4 +1,4 @@
-"""Directories that look like partitions. They are decoration: the log decides. Spec: Data Files."""
+"""Directories that look like partitions. They are informational, because the log decides. Spec: Data Files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from deltacli.units import format_count
 _FILE_NAME = "[^/]*$"
 _NUL = "\0"
 _AFTER_SLASH = "0"
-"""The character after the slash: text from `p=a/` up to `p=a0` is what begins with `p=a/`."""
+"The character after the slash: texts that begin with `p=a/` sort from `p=a/` up to `p=a0`."
 
 
 @rules.AREA.check(FilesView, rules.DIR_MISMATCH)
 def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
-    """A directory `column=value` that names another value than partitionValues has. Once for each directory."""
+    """Report directories `column=value` that differ from partitionValues. Once per directory."""
     if view.config.metadata is None or not view.config.partition_columns:
         return
     found = keys_of(view)
@@ -47,13 +47,13 @@ def directories_of_other_values(view: FilesView) -> Iterator[Finding]:
                 files.update(of_rows)
                 first.update(zip(reversed(of_rows), range(len(of_rows) - 1, -1, -1), strict=True))
             many = f" in {format_count(files[number])} files" if files[number] > 1 else ""
-            text = f"the directory names another value of partition column {name} than the log{many}"
+            text = f"the directory names a different value of partition column {name} than the log{many}"
             place = view.place(rows[first[number]].as_py())
             yield rules.DIR_MISMATCH.at(place, text, seen=named, expected=logged)
 
 
 def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow arrays
-    """Rows whose path begins with `p=value/q=value/`, values as they stand in the log, none of them with a slash."""
+    """Return rows whose path begins with `p=value/q=value/`, with the values of the log, none of which has a slash."""
     texts = [pc.coalesce(column.values, HIVE_DEFAULT) for column in columns]
     segments = [
         pc.binary_join_element_wise(column.physical_name, values, "=")
@@ -69,14 +69,14 @@ def _as_usual(paths: Any, columns: list[PartitionColumn]) -> Any:  # Any: Arrow 
 
 
 def _directories_with_values(paths: Any, columns: list[PartitionColumn], rows: Any) -> Any:  # Any: Arrow arrays
-    """The directory and the values of each row in one text: few are distinct."""
+    """Return the directory and the values of each row in one text, of which few are distinct."""
     directories = pc.replace_substring_regex(pc.take(paths, rows), _FILE_NAME, "")
     values = [pc.coalesce(pc.take(column.values, rows), "") for column in columns]
     return pc.binary_join_element_wise(directories, *values, _NUL)
 
 
 def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]]) -> Iterator[tuple[str, str, str]]:
-    """Column, the directory's value, the log's value, where they surely differ."""
+    """Return column, the directory's value and the log's value if they certainly differ."""
     by_name = {found[0].name: found for found in texts.values()} | dict(texts)
     for segment in decode(directory).split("/"):
         name, is_partition, escaped = segment.partition("=")
@@ -90,7 +90,9 @@ def _differences(directory: str, texts: Mapping[str, tuple[PartitionColumn, str]
 
 
 def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
-    """True if a directory's value and the log's are surely two; a value that does not parse has its own rule."""
+    """Return True if a directory's value and the log's certainly differ. Another rule reports a value that does not
+    parse.
+    """
     is_null, is_logged_null = named in ("", HIVE_DEFAULT), logged in ("", HIVE_DEFAULT)
     if is_null or is_logged_null:
         return is_null != is_logged_null
@@ -101,7 +103,7 @@ def _differ(column: PartitionColumn, named: str, logged: str) -> bool:
 
 
 def count_partitions(paths: Any) -> int:  # Any: a chunked string array
-    """How many directories of the form `column=value` there are."""
+    """Return the number of directories of the form `column=value`."""
     import pyarrow as pa
 
     found = []

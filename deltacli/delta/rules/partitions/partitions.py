@@ -1,4 +1,4 @@
-"""Rules about partition values: their keys, their text, and how much they split."""
+"""Rules about partition values: their keys, their text, and the number of partitions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SMALL_BYTES = 1_000_000
 
 @AREA.check(FilesView, rules.KEY_MISSING, rules.KEY_EXTRA, rules.KEY_CASE, rules.ON_UNPARTITIONED)
 def keys_of_partition_values(view: FilesView) -> Iterator[Finding]:
-    """Keys that are not the partition columns'. Logical names under column mapping are a matter of
-    `mapping.partition-key-logical`.
+    """Report keys other than the partition columns. `mapping.partition-key-logical` reports logical names under column
+    mapping.
     """
     if view.config.metadata is None:
         return
@@ -58,7 +58,7 @@ def _judge_keys(view: FilesView, row: int, found: PartitionKeys, logical: Mappin
             text = f"the partition value of column {column} is under the name {name}"
             yield rules.KEY_CASE.at(view.place(row), text, seen=name, expected=column)
         else:
-            text = f"the file has a partition value for {name}, which is no partition column"
+            text = f"the file has a partition value for {name}, which is not a partition column"
             yield rules.KEY_EXTRA.at(view.place(row), text, seen=name, expected=expected)
     for column in missing.values():
         text = f"the file has no partition value for column {column}"
@@ -76,12 +76,12 @@ def _judge_keys(view: FilesView, row: int, found: PartitionKeys, logical: Mappin
     rules.NTZ_DATE_ONLY,
 )
 def texts_of_partition_values(view: FilesView) -> Iterator[Finding]:
-    """Values that do not parse under their column's type, or that engines read in different ways."""
+    """Report values that do not parse as their column's type, or that engines read in different ways."""
     if view.config.metadata is None:
         return
     for column in keys_of(view).columns():
         if column.type_name is None:
-            continue  # a column that the schema does not have, or of a type that can't partition
+            continue  # a column that is not in the schema, or of a type that cannot partition
         if not column.is_nullable:
             yield from _judge_nulls(view, column)
         yield from _judge_texts(view, column)
@@ -97,7 +97,7 @@ def _judge_nulls(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
 
 
 def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
-    """Judge each distinct text once. Errors are told file by file, what is merely unusual once for all files."""
+    """Check each distinct text once. Errors are reported file by file, unusual values once for all files."""
     spellings = _spellings(column)
     if not spellings:
         return
@@ -112,7 +112,7 @@ def _judge_texts(view: FilesView, column: PartitionColumn) -> Iterator[Finding]:
             by_spelling[spelling] += places
         elif spelling is Spelling.UNPARSABLE:
             for row in places:
-                message = f"the value of partition column {column.name} is no {type_name}"
+                message = f"the value of partition column {column.name} is not a valid {type_name}"
                 yield rules.UNPARSABLE.at(view.place(row), message, seen=text, expected=type_name)
         else:
             rule, message, expected = _WORDS[text if text in _WORDS else "other"]
@@ -143,7 +143,7 @@ _WORDS = {
 
 
 def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
-    """The distinct texts of a column that something is to be said about."""
+    """Return the distinct texts of a column that need a finding."""
     type_name = column.type_name or ""
     distinct = pc.unique(column.values)
     if is_text(type_name):
@@ -165,7 +165,7 @@ def _spellings(column: PartitionColumn) -> dict[str, Spelling]:
 
 @AREA.check(StateView, rules.CARDINALITY)
 def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
-    """More than 100,000 directories of partitions, or more than 1,000 live files of less than 1 MB each on average."""
+    """More than 100,000 partition directories, or more than 1,000 live files of less than 1 MB each on average."""
     files = view.live.num_rows
     metadata = view.config.metadata
     if metadata is None or not metadata.partition_columns or files <= MANY_FILES:
@@ -180,12 +180,14 @@ def partitions_that_are_too_small(view: StateView) -> Iterator[Finding]:
             return
     average = (pc.sum(view.live.column("size")).as_py() or 0) // files
     if average < SMALL_BYTES:
-        text = f"the {format_count(files)} files of the partitioned table have {format_size(average)} each on average"
+        text = (
+            f"the {format_count(files)} files of the partitioned table have an average size of {format_size(average)}"
+        )
         yield rules.CARDINALITY.at(place, text, seen=format_size(average), expected="1 MB or more")
 
 
 def _logical_names(config: TableConfiguration) -> dict[str, str]:
-    """Logical name -> physical name of partition columns, where mapping makes them differ."""
+    """Return logical name -> physical name of partition columns where mapping makes them differ."""
     found = {}
     for physical, column in config.partition_columns.items():
         if column is not None and column.name != physical:
@@ -200,5 +202,5 @@ def _texts(values: list[str]) -> Any:  # Any: a string array
 
 
 def _in_files(rows: list[int]) -> str:
-    """` in 12 files` where there are several."""
+    """Return ` in 12 files`, or nothing for one file."""
     return f" in {format_count(len(rows))} files" if len(rows) > 1 else ""

@@ -18,44 +18,44 @@ KEY_MISSING = AREA.rule(
     "A file has no value for a partition column.",
     seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
-    fix=Fix(broken="readers fail, or take the value for null", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="readers fail, or treat the value as null", mend=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","partitionValues":{},…}} where partitionColumns is ["p"]',
 )
 KEY_EXTRA = AREA.rule(
     "partition.key-extra",
     Severity.ERROR,
     Level.LOG,
-    "A file has a value for something that is no partition column.",
+    "A file has a value for a name that is not a partition column.",
     seed=_ADD,
     spec="Add File and Remove File",
-    fix=Fix(broken="some readers fail, others pass over the value", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="some readers fail, others ignore the value", mend=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"p":"a","q":"b"} where partitionColumns is ["p"]',
 )
 KEY_CASE = AREA.rule(
     "partition.key-case",
     Severity.WARNING,
     Level.LOG,
-    "A partition value is under a name that differs from its column's by case.",
+    "A partition value has a name that differs from its column's name only in case.",
     seed=_ADD,
     spec="Add File and Remove File",
-    fix=Fix(broken="readers that mind case take the value for null, or fail", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="case-sensitive readers treat the value as null, or fail", mend=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"P":"a"} where partitionColumns is ["p"]',
 )
 UNPARSABLE = AREA.rule(
     "partition.unparsable",
     Severity.ERROR,
     Level.LOG,
-    "A partition value is no value of its column's type.",
+    "A partition value is not valid for the type of its column.",
     seed=_SERIAL,
     spec=_SERIALIZATION,
-    fix=Fix(broken="readers fail, or take the value for null", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="readers fail, or treat the value as null", mend=_RECOMMIT, loss="nothing"),
     example='"partitionValues":{"day":"yesterday"} where day is a date',
 )
 EMPTY_STRING = AREA.rule(
     "partition.empty-string",
     Severity.WARNING,
     Level.LOG,
-    "A string partition value is empty: some engines read null, others an empty string.",
+    "A string partition value is empty. Some engines read null, others an empty string.",
     seed=_SERIAL,
     spec=_SERIALIZATION,
     fix=Fix(
@@ -79,11 +79,11 @@ TIMESTAMP_ZONELESS = AREA.rule(
     "partition.timestamp-zoneless",
     Severity.INFO,
     Level.LOG,
-    "A timestamp partition value has no zone: it means another moment in another session.",
+    "A timestamp partition value has no time zone, so its meaning depends on the session.",
     seed=_SERIAL,
     spec=_SERIALIZATION,
     fix=Fix(
-        broken="readers in another zone than the writer's see other times",
+        broken="readers in another time zone than the writer's see other times",
         mend="commit the same add again with the time in ISO 8601, UTC, and dataChange=false",
         loss="nothing",
     ),
@@ -93,19 +93,21 @@ NOT_CANONICAL = AREA.rule(
     "partition.noncanonical",
     Severity.INFO,
     Level.LOG,
-    "A partition value is spelled in an unusual way: one partition may appear as two.",
+    "A partition value has an unusual spelling, so one partition may appear as two.",
     spec=_SERIALIZATION,
-    fix=Fix(broken="tools that compare partitions as text see two of one", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(
+        broken="tools that compare partitions as text see two partitions instead of one", mend=_RECOMMIT, loss="nothing"
+    ),
     example='"partitionValues":{"year":"02026"} where year is an integer',
 )
 HIVE_DEFAULT = AREA.rule(
     "partition.hive-default",
     Severity.WARNING,
     Level.LOG,
-    "A partition value is the name that Hive gives to the directory of nulls.",
+    "A partition value is Hive's directory name for null.",
     spec=_SERIALIZATION,
     fix=Fix(
-        broken="rows that were null hold this text",
+        broken="rows that were null now hold this text",
         mend="commit the same add again with null for the value and dataChange=false",
         loss="nothing",
     ),
@@ -115,10 +117,10 @@ DIR_MISMATCH = AREA.rule(
     "partition.dir-mismatch",
     Severity.INFO,
     Level.LOG,
-    "A file's directory names another partition value than the log does.",
+    "A file's directory names a different partition value than the log.",
     seed="000: Data Files",
     spec="Data Files",
-    fix=Fix(broken="nothing: the log decides", mend="none is needed", loss="nothing"),
+    fix=Fix(broken="nothing: the log decides", mend="no repair needed", loss="nothing"),
     example='{"add":{"path":"p=b/part-0.parquet","partitionValues":{"p":"a"},…}}',
 )
 ON_UNPARTITIONED = AREA.rule(
@@ -135,20 +137,22 @@ CARDINALITY = AREA.rule(
     "partition.cardinality",
     Severity.INFO,
     Level.LOG,
-    "The table has so many partitions, or so little in each file, that reading it is slow.",
+    "The table has so many partitions, or so little data in each file, that reading it is slow.",
     spec="deltacli",
-    fix=Fix(broken="queries spend their time on opening files", mend="rewrite with fewer partitions", loss="nothing"),
+    fix=Fix(
+        broken="queries spend most of their time opening files", mend="rewrite with fewer partitions", loss="nothing"
+    ),
     example="partitionColumns is [user_id], 2 million files of 40 KiB",
 )
 NTZ_DATE_ONLY = AREA.rule(
     "partition.ntz-date-only",
     Severity.INFO,
     Level.LOG,
-    "A value of a timestamp_ntz partition column is a date alone, as after a widening from date.",
+    "A value of a timestamp_ntz partition column is only a date, as after widening from date.",
     spec="Type Widening",
     fix=Fix(
         broken="several engines fail to read the file",
-        mend="commit the same add again with 00:00:00 behind the date and dataChange=false",
+        mend="commit the same add again with 00:00:00 after the date and dataChange=false",
         loss="nothing",
     ),
     example='"partitionValues":{"at":"2026-01-01"} where at is a timestamp_ntz',

@@ -1,6 +1,5 @@
-"""Rules about the paths of several files: two spellings of one file, two contents under one path.
-
-Spec: Add File and Remove File; Action Reconciliation; Data Files.
+"""Rules that compare the paths of several files: two spellings of one file, two contents under one path. Spec: Add File
+and Remove File; Action Reconciliation; Data Files.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ DOUBLE_ENCODED = AREA.rule(
     "path.double-encoded",
     Severity.WARNING,
     Level.LISTING,
-    "A path names no file once it is decoded, and names one when it is decoded twice, or not at all.",
+    "A path names no file when decoded once, but names a file when decoded twice or not at all.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="readers that decode once, as they must, do not find the file; vacuum takes it for unused",
+        broken="readers that decode once, as required, do not find the file; vacuum treats it as unused",
         mend="commit a remove of this path, and the add again with the right one, both with dataChange=false",
         loss="nothing, as long as no vacuum runs before",
     ),
@@ -39,7 +38,7 @@ SAME_FILE_TWO_SPELLINGS = AREA.rule(
     seed="000: Action Reconciliation",
     spec="Action Reconciliation",
     fix=Fix(
-        broken="engines that compare paths as text take it for two files: its rows count twice, or it is not removed",
+        broken="engines that compare paths as text see two files: its rows count twice, or it is not removed",
         mend="commit a remove of one spelling, then the add of the other",
         loss="nothing",
     ),
@@ -49,10 +48,10 @@ CASE_COLLISION = AREA.rule(
     "path.case-collision",
     Severity.WARNING,
     Level.LOG,
-    "The paths of two live files differ in case alone.",
+    "The paths of two live files differ only in case.",
     spec="Data Files",
     fix=Fix(
-        broken="copied to a file system that does not tell case, one of the files overwrites the other",
+        broken="on a case-insensitive file system, one of the files overwrites the other when the table is copied",
         mend="rewrite one of the files with an engine",
         loss="nothing",
     ),
@@ -62,11 +61,11 @@ SHARED_WITH_CDC = AREA.rule(
     "path.shared-with-cdc",
     Severity.INFO,
     Level.LOG,
-    "A commit adds a file and names the same file as a change file.",
+    "A commit adds a file and also names it as a change data file.",
     spec="Add CDC File",
     fix=Fix(
-        broken="the rows are data and changes at once; unless the file has _change_type, readers of changes fail",
-        mend="nothing to mend; writers should write change files of their own",
+        broken="the rows are both data and changes; unless the file has _change_type, readers of changes fail",
+        mend="no repair needed; writers should write separate change data files",
         loss="nothing",
     ),
     example='{"add":{"path":"part-0.parquet",…}} and {"cdc":{"path":"part-0.parquet",…}} in one commit',
@@ -75,13 +74,13 @@ NOT_UNIQUE_OVER_HISTORY = AREA.rule(
     "path.not-unique-over-history",
     Severity.WARNING,
     Level.LOG,
-    "A path comes back with another size or time: the file was overwritten in place.",
+    "A path is used again with another size or time: the file was overwritten in place.",
     seed="000: Data Files",
     spec="Data Files",
     fix=Fix(
-        broken="older versions that hold the path read rows that are not theirs, or fail",
-        mend="nothing to mend; each file needs a name that was never used",
-        loss="the rows that the path held before",
+        broken="older versions that use the path read the wrong rows, or fail",
+        mend="no repair needed; each file must have a new name",
+        loss="the rows of the earlier file at that path",
     ),
     example='{"add":{"path":"part-0.parquet","size":20,…}} after {"remove":{"path":"part-0.parquet","size":10,…}}',
 )
@@ -89,7 +88,7 @@ NOT_UNIQUE_OVER_HISTORY = AREA.rule(
 
 @AREA.check(CommitView, SAME_FILE_TWO_SPELLINGS, NOT_UNIQUE_OVER_HISTORY)
 def files_against_those_before(view: CommitView) -> Iterator[Finding]:
-    """Each file of a commit against what its path held before it."""
+    """Compare each file of a commit with the previous file at its path."""
     for file in view.removed:
         yield from _spelled_otherwise(view, file)
     for file in view.added:
@@ -114,16 +113,16 @@ def _two_spellings(place: Place, first: str, second: str) -> Finding:
 
 
 def _overwritten(view: CommitView, file: TouchedFile, live: LiveFile) -> Iterator[Finding]:
-    """An add of a live path describes the same file as the add before."""
+    """Check that an add of a live path describes the same file as the previous add."""
     add = file.placed.action
-    # With a new vector, writers have been seen to renew the time.
+    # With a new vector, some writers renew the time.
     names = ("size", "modificationTime") if file.dv_id == live.dv_id else ("size",)
     for name in names:
         before, now = live.add.get(name), add.get(name)
         if type(before) is int and type(now) is int and before != now:
             yield NOT_UNIQUE_OVER_HISTORY.at(
                 view.place(file.placed.line, live.path),
-                f"{live.path} is live with {name} {before}, and added again with {now}: it was overwritten",
+                f"{live.path} is live with {name} {before}, but added again with {now}, so it was overwritten",
                 seen=now,
                 expected=before,
             )
@@ -131,7 +130,7 @@ def _overwritten(view: CommitView, file: TouchedFile, live: LiveFile) -> Iterato
 
 
 def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
-    """An add of a removed path brings the same file back."""
+    """Check that an add of a removed path describes the same file."""
     removed = view.tombstone_of((file.path, file.dv_id or "")) or view.tombstone_of((file.path, ""))
     if removed is None:
         return
@@ -139,7 +138,7 @@ def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
     if type(before) is int and type(now) is int and before != now:
         yield NOT_UNIQUE_OVER_HISTORY.at(
             view.place(file.placed.line, path),
-            f"{path} was removed with size {before}, and is added again with size {now}: another file has its name",
+            f"{path} was removed with size {before} but is added again with size {now}, so its name was reused",
             seen=now,
             expected=before,
         )
@@ -147,7 +146,7 @@ def _reused(view: CommitView, file: TouchedFile) -> Iterator[Finding]:
 
 @AREA.check(CommitView, SHARED_WITH_CDC)
 def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
-    """Adds whose file is a change file of the same commit."""
+    """Report adds whose file is a change data file of the same commit."""
     changes = {
         canonical(path): placed.line
         for placed in view.of_kind("cdc")
@@ -156,13 +155,13 @@ def files_that_are_data_and_changes(view: CommitView) -> Iterator[Finding]:
     for placed in view.adds if changes else ():
         path = placed.action.get("path")
         if isinstance(path, str) and (line := changes.get(canonical(path))) is not None:
-            message = f"{path} is added, and is a change file of the same commit, too (line {line})"
-            yield SHARED_WITH_CDC.at(view.place(placed.line, path), message, expected="a change file of its own")
+            message = f"{path} is added and is also a change data file of the same commit (line {line})"
+            yield SHARED_WITH_CDC.at(view.place(placed.line, path), message, expected="a separate change data file")
 
 
 @AREA.check(StateView, SAME_FILE_TWO_SPELLINGS)
 def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
-    """A relative path and an absolute one that lead to the same file of the table; replay takes them for two."""
+    """Report a relative and an absolute path to the same file of the table, which replay treats as two files."""
     import pyarrow as pa
 
     if not view.uri or not view.live.num_rows:
@@ -185,7 +184,7 @@ def relative_and_absolute_spellings(view: StateView) -> Iterator[Finding]:
 
 @AREA.check(StateView, CASE_COLLISION)
 def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
-    """Live paths that are equal once case is ignored, each such group once."""
+    """Report live paths that are equal except for case, each such group once."""
     keys = view.live.column("key")
     suspects = rows_that_may_repeat(map(_folded, keys.chunks))
     groups: dict[bytes, dict[bytes, int]] = {}
@@ -196,12 +195,14 @@ def paths_that_differ_in_case(view: StateView) -> Iterator[Finding]:
     for by_key in groups.values():
         if len(by_key) > 1:
             first, second, *_ = (paths[row].as_py() for row in by_key.values())
-            message = f"the path differs from {first} in case alone"
-            yield CASE_COLLISION.at(view.place(second), message, seen=second, expected="names that differ in more")
+            message = f"the path differs from {first} only in case"
+            yield CASE_COLLISION.at(
+                view.place(second), message, seen=second, expected="names that differ by more than case"
+            )
 
 
 def _folded(keys: Any) -> Any:  # Any: a binary array
-    """Keys in lower case, as bytes."""
+    """Return keys in lower case, as bytes."""
     import pyarrow as pa
 
     try:
@@ -216,7 +217,7 @@ def _folded_key(key: bytes) -> bytes:
 
 @AREA.check(StorageView, DOUBLE_ENCODED)
 def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
-    """Live files that are not there by the name their path decodes to, and are by another reading of it."""
+    """Report live files that do not exist under their decoded path, but exist under another reading of it."""
     paths = view.live_adds.column("path").combine_chunks()
     rows = pc.indices_nonzero(pc.match_substring_regex(paths, "%"))
     names = canonical_column(pc.take(paths, rows)).to_pylist()
@@ -230,7 +231,7 @@ def paths_encoded_twice(view: StorageView) -> Iterator[Finding]:
             reading = "as it stands" if found == path else "decoded twice"
             yield DOUBLE_ENCODED.at(
                 place_of(view.live_adds.slice(row, 1).to_pylist()[0]),
-                f"there is no file {name}, and there is one by the path {path} {reading}",
+                f"there is no file {name}, but there is one at the path {path} {reading}",
                 seen=name,
                 expected=found,
             )

@@ -1,6 +1,5 @@
-"""Rules about how the paths of files are written. Spec: Add File and Remove File (RFC 2396); Data Files.
-
-What a single path shows is judged here, that of many files against each other in `paths_compared`.
+"""Rules about how the paths of files are written. Spec: Add File and Remove File (RFC 2396); Data Files. Single paths
+are checked here, several paths against each other in `paths_compared`.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ __all__ = ["AREA", "paths_compared"]
     RESERVED_NAME,
 )
 def paths_of_adds(view: FilesView) -> Iterator[Finding]:
-    """Only paths that are not plain are looked at one by one."""
+    """Only paths that are not plain are checked one by one."""
     paths = view.adds.column("path")
     for row in view.rows(suspicious(paths)):
         for fault in faults_of_path(paths[row].as_py(), view.uri):
@@ -51,7 +50,7 @@ def paths_of_adds(view: FilesView) -> Iterator[Finding]:
 
 @AREA.check(CommitView, BAD_ENCODING, NOT_ENCODED, ESCAPES_ROOT, NOT_NORMALISED)
 def paths_of_removes_and_change_files(view: CommitView) -> Iterator[Finding]:
-    """A remove repeats the path of an add: only one that is live under no such path is looked at."""
+    """A remove repeats the path of an add. Only a remove without a live add of that path is checked."""
     placed = [found for found in (*view.removes, *view.of_kind("cdc")) if isinstance(found.action.get("path"), str)]
     if not placed:
         return

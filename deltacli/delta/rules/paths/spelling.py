@@ -1,4 +1,4 @@
-"""What one path can have wrong with it: encoding, dots, slashes, where it leads. Spec: Add File and Remove File."""
+"""The possible faults of a single path: encoding, dots, slashes, and location. Spec: Add File and Remove File."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BAD_ENCODING = AREA.rule(
     "path.bad-encoding",
     Severity.ERROR,
     Level.LOG,
-    "A path has a percent sign that begins no escape, or its escapes are not UTF-8.",
+    "A path has a percent sign that is notgin a valid escape, or its escapes are not UTF-8.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
@@ -34,7 +34,7 @@ NOT_ENCODED = AREA.rule(
     "path.not-encoded",
     Severity.WARNING,
     Level.LOG,
-    "A path holds characters that a URI must escape, as a blank, #, ? or a control character.",
+    "A path has characters that a URI must escape, such as a space, #, ? or a control character.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
@@ -48,13 +48,13 @@ ESCAPES_ROOT = AREA.rule(
     "path.escapes-root",
     Severity.ERROR,
     Level.LOG,
-    "A relative path leaves the table's directory by `..`.",
+    "A relative path leaves the table's directory with `..`.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="the file lies outside the table: copies of the table lack it, and others may delete it",
+        broken="the file is outside the table, so copies of the table lack it and others may delete it",
         mend="copy the file into the table, then commit a remove of this path and an add of the new one",
-        loss="the rows of the file, where it can't be copied",
+        loss="the rows of the file, if it cannot be copied",
     ),
     example='{"add":{"path":"../other/part-0.parquet",…}}',
 )
@@ -62,11 +62,11 @@ NOT_NORMALISED = AREA.rule(
     "path.not-normalised",
     Severity.WARNING,
     Level.LOG,
-    "A path has dot segments, empty segments, a slash at its end, or backslashes.",
+    "A path has dot segments, empty segments, a trailing slash or backslashes.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="engines that compare paths as text take it for another file; on object stores it is another one",
+        broken="engines that compare paths as text treat it as another file; on object stores it is another file",
         mend=_ADD_AGAIN,
         loss="nothing",
     ),
@@ -76,11 +76,11 @@ ABSOLUTE = AREA.rule(
     "path.absolute",
     Severity.INFO,
     Level.LOG,
-    "An absolute path leads out of the table, as in a shallow clone.",
+    "An absolute path points outside the table, as in a shallow clone.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="another table's vacuum may delete the file; without a scheme each engine looks in a store of its own",
+        broken="another table's vacuum may delete the file; without a scheme each engine uses its own default store",
         mend="copy the file into the table, then commit a remove of this path and an add of the new one",
         loss="nothing",
     ),
@@ -90,11 +90,13 @@ ABSOLUTE_INSIDE_ROOT = AREA.rule(
     "path.absolute-inside-root",
     Severity.WARNING,
     Level.LOG,
-    "An absolute path leads into the table's own directory.",
+    "An absolute path points into the table's own directory.",
     seed="000: Add File and Remove File",
     spec="Add File and Remove File",
     fix=Fix(
-        broken="once the table is moved or copied, the path leads to the old place; some vacuums delete the file",
+        broken=(
+            "after the table is moved or copied, the path still points to the old place; some vacuums delete the file"
+        ),
         mend=_ADD_AGAIN,
         loss="nothing",
     ),
@@ -104,12 +106,12 @@ HIDDEN_LOCATION = AREA.rule(
     "path.hidden-location",
     Severity.WARNING,
     Level.LOG,
-    "A data file lies below a directory whose name begins with _ or a dot.",
+    "A data file is below a directory whose name begins with _ or a dot.",
     seed="000: Data Files",
     spec="Data Files",
     fix=Fix(
-        broken="tools take such directories for hidden: vacuum never cleans them, and other readers pass over the file",
-        mend="rewrite the file with an engine; its new place is a plain one",
+        broken="tools treat such directories as hidden: vacuum never cleans them, and some readers skip the file",
+        mend="rewrite the file with an engine, which gives it a valid path",
         loss="nothing",
     ),
     example='{"add":{"path":"_tmp/part-0.parquet",…}}',
@@ -118,11 +120,11 @@ RESERVED_NAME = AREA.rule(
     "path.reserved-name",
     Severity.WARNING,
     Level.LOG,
-    "A data file lies in the log, or is named like a file of the log.",
+    "A data file is in the log, or is named like a file of the log.",
     spec="File Types",
     fix=Fix(
-        broken="what cleans or lists the log may delete the file, or take it for a part of the log",
-        mend="rewrite the file with an engine; its new place is a plain one",
+        broken="tools that clean or list the log may delete the file, or treat it as part of the log",
+        mend="rewrite the file with an engine, which gives it a valid path",
         loss="nothing",
     ),
     example='{"add":{"path":"_delta_log/part-0.parquet",…}}',
@@ -130,7 +132,7 @@ RESERVED_NAME = AREA.rule(
 
 
 class Fault(NamedTuple):
-    """A rule that a path breaks, and the words."""
+    """A rule that a path violates, and the message."""
 
     rule: Rule
     message: str
@@ -140,7 +142,7 @@ class Fault(NamedTuple):
 
 
 _PLAIN = "A-Za-z0-9_.!~*'()%:@&=+$,;/-"
-"""What stands for itself in the path of a URI; the backslash is no such character, and is judged by itself."""
+"The characters that need no escape in the path of a URI. The backslash is not one of them and is checked separately."
 _STRAY_PERCENT = r"%([^0-9A-Fa-f]|[0-9A-Fa-f]([^0-9A-Fa-f]|$)|$)"
 _SUSPICIOUS = "|".join(
     (
@@ -153,7 +155,7 @@ _SUSPICIOUS = "|".join(
         r"(^|/)(_last_checkpoint|_last_vacuum_info|[0-9]{20}[.](json|crc|([0-9]+[.]compacted|checkpoint)[.][^/]*))$",
     )
 )
-"""Any path that breaks a rule, and few others; in the dialect of Arrow."""
+"Any path that violates a rule, and few others; in the dialect of Arrow."
 _NOT_ASCII_ESCAPE = "%[89A-Fa-f][0-9A-Fa-f]"
 
 _STRAY = re.compile(_STRAY_PERCENT.replace("$", r"\Z"))
@@ -163,7 +165,7 @@ _RESERVED_NAMES = frozenset({HINT_NAME, "_last_vacuum_info"})
 
 
 def suspicious(paths: Any) -> Any:  # Any: a string array in, a boolean one out
-    """Which paths have to be looked at one by one: all that break a rule, and few others."""
+    """Return which paths need to be checked one by one: all that violate a rule, and few others."""
     import pyarrow as pa
 
     found: Any = pc.match_substring_regex(paths, _SUSPICIOUS)
@@ -177,7 +179,8 @@ def suspicious(paths: Any) -> Any:  # Any: a string array in, a boolean one out
 
 
 def faults_of_path(path: str, uri: str) -> Iterator[Fault]:
-    """Yield the rules that a path breaks. `uri` is the table's, empty where absolute paths are not to be judged."""
+    """Yield the rules that a path violates. `uri` is that of the table, empty if absolute paths should not be "
+    "checked."""
     parts = _ROOT.fullmatch(path)
     scheme, rest = (parts["scheme"], parts["rest"]) if parts else (None, path)
     is_absolute = scheme is not None or path.startswith("/")
@@ -195,7 +198,7 @@ def faults_of_path(path: str, uri: str) -> Iterator[Fault]:
 def _encoding_faults(path: str) -> Iterator[Fault]:
     if stray := _STRAY.search(path):
         seen = path[stray.start() : stray.start() + 3]
-        yield Fault(BAD_ENCODING, f"{path} has {seen}, which is no escape", seen, "%25 for a percent sign")
+        yield Fault(BAD_ENCODING, f"{path} has {seen}, which is not a valid escape", seen, "%25 for a percent sign")
     elif not _is_utf8(path):
         yield Fault(BAD_ENCODING, f"the escapes of {path} are not UTF-8", path, "UTF-8, each byte as %xx")
     odd = sorted(set(_NOT_PLAIN.findall(path)))
@@ -203,18 +206,18 @@ def _encoding_faults(path: str) -> Iterator[Fault]:
     if ascii_odd:
         names = " ".join(_named(character) for character in ascii_odd[:5])
         escaped = " ".join(f"%{ord(character):02X}" for character in ascii_odd[:5])
-        yield Fault(NOT_ENCODED, f"{path} holds {names} as such, which a URI must escape", names, escaped)
+        yield Fault(NOT_ENCODED, f"{path} has {names} unescaped, which a URI must escape", names, escaped)
     elif odd:
-        # The reference implementation leaves letters beyond ASCII as they are, and every reader takes them so.
+        # The reference implementation leaves non-ASCII letters unescaped, and every reader accepts them.
         seen = "".join(odd[:5])
         escaped = "".join(f"%{byte:02X}" for byte in seen.encode("utf-8", "replace"))
-        message = f"{path} holds {seen} as such; strictly, a URI escapes it"
+        message = f"{path} has {seen} unescaped; strictly, a URI escapes it"
         yield Fault(NOT_ENCODED, message, seen, escaped, Severity.INFO)
 
 
 def _named(character: str) -> str:
     if character == " ":
-        return "a blank"
+        return "a space"
     return character if character.isprintable() else f"the control character {ord(character)}"
 
 
@@ -236,7 +239,7 @@ def _leaves_root(path: str) -> bool:
 
 
 def _odd_part(rest: str) -> str | None:
-    """What makes a path have more than one spelling, in words."""
+    """Return what gives a path more than one spelling, in words."""
     segments = rest.split("/")
     if ".." in segments:
         return "a segment .."
@@ -245,7 +248,7 @@ def _odd_part(rest: str) -> str | None:
     if "\\" in rest:
         return "a backslash"
     if len(rest) > 1 and segments[-1] == "":
-        return "a slash at its end"
+        return "a trailing slash"
     return "two slashes in a row" if "" in segments[1:-1] else None
 
 
@@ -254,11 +257,11 @@ def _absolute_fault(path: str, scheme: str | None, uri: str) -> Fault:
     found = canonical(path)
     if found.startswith(f"{root}/"):
         inside = found[len(root) + 1 :].encode("utf-8", "replace").decode()
-        return Fault(ABSOLUTE_INSIDE_ROOT, f"{path} is absolute, and leads into the table itself", path, inside)
+        return Fault(ABSOLUTE_INSIDE_ROOT, f"{path} is absolute but points into the table itself", path, inside)
     if scheme is None:
-        message = f"{path} is absolute without a scheme: each engine looks in its own default store"
+        message = f"{path} is absolute without a scheme, so each engine uses its own default store"
         return Fault(ABSOLUTE, message, path, "a path with a scheme", Severity.WARNING)
-    return Fault(ABSOLUTE, f"{path} leads out of the table", path, "a path inside the table")
+    return Fault(ABSOLUTE, f"{path} points outside the table", path, "a path inside the table")
 
 
 @lru_cache(maxsize=4)
@@ -269,17 +272,15 @@ def _canonical_root(uri: str) -> str:
 def _place_faults(rest: str, *, is_absolute: bool) -> Iterator[Fault]:
     *directories, name = rest.split("/")
     if (LOG_DIRECTORY in directories and not is_absolute) or _is_log_name(name):
-        what = (
-            f"lies in {LOG_DIRECTORY}" if LOG_DIRECTORY in directories else f"is named {name}, like a file of the log"
-        )
-        yield Fault(RESERVED_NAME, f"the data file {rest} {what}", rest, "a name and a place of its own")
+        what = f"is in {LOG_DIRECTORY}" if LOG_DIRECTORY in directories else f"is named {name}, like a file of the log"
+        yield Fault(RESERVED_NAME, f"the data file {rest} {what}", rest, "another name and directory")
         return
     if is_absolute:
         return
     for directory in directories:
         if directory[:1] in ("_", ".") and directory not in (".", "..") and "=" not in directory:
-            message = f"{rest} lies below {directory}, which counts as a hidden directory"
-            yield Fault(HIDDEN_LOCATION, message, directory, "a directory without _ or . in front")
+            message = f"{rest} is below {directory}, which counts as a hidden directory"
+            yield Fault(HIDDEN_LOCATION, message, directory, "a directory without a leading _ or .")
             return
 
 

@@ -18,16 +18,17 @@ FEATURE = "clustering"
 DOMAIN = "delta.clustering"
 
 _NOT_SKIPPABLE = frozenset({"binary", "boolean", "void", "null", "geometry", "geography"})
-"""Primitive types whose least and greatest value engines do not keep; variant and intervals are told by their names."""
+"Primitive types for which engines do not keep minimum and maximum. Variant and intervals are recognized by their "
+"names."
 
 DOMAIN_MISSING = AREA.rule(
     "clustering.domain-missing",
     Severity.WARNING,
     Level.LOG,
-    "The table supports clustering, and no domain names its clustering columns.",
+    "The table supports clustering, but no domain names its clustering columns.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
-        broken="engines can't tell by which columns files are to be clustered",
+        broken="engines do not know by which columns to cluster files",
         mend="set the clustering columns with an engine: ALTER TABLE … CLUSTER BY (…), or CLUSTER BY NONE",
         loss="nothing",
     ),
@@ -37,14 +38,16 @@ BAD_CONFIG = AREA.rule(
     "clustering.bad-config",
     Severity.ERROR,
     Level.LOG,
-    "The clustering domain is malformed, or names a column that the table does not have under that name.",
+    "The clustering domain is malformed, or names a column that does not exist in the table under that name.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
-        broken="engines refuse to cluster the table, or to read its description",
+        broken="engines refuse to cluster the table or to read its description",
         mend="set the clustering columns again with an engine: ALTER TABLE … CLUSTER BY (…)",
         loss="nothing",
     ),
-    example='{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}',
+    example=(
+        '{"domainMetadata":{"domain":"delta.clustering","configuration":"{\\"clusteringColumns\\":[[\\"gone\\"]]}",…}}'
+    ),
 )
 PARTITIONED = AREA.rule(
     "clustering.partitioned",
@@ -53,8 +56,8 @@ PARTITIONED = AREA.rule(
     "The table supports clustering and has partition columns.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
-        broken="engines refuse to write to a table that is both",
-        mend="copy the rows into a table that is only one of both",
+        broken="engines refuse to write to a table that is both clustered and partitioned",
+        mend="copy the rows into a table that is only clustered or only partitioned",
         loss="the history of the table",
     ),
     example='"partitionColumns":["p"] with the writer feature clustering',
@@ -63,7 +66,7 @@ TYPE = AREA.rule(
     "clustering.type",
     Severity.WARNING,
     Level.LOG,
-    "A clustering column has a type for which files keep no least and greatest value.",
+    "A clustering column has a type for which files keep no minimum and maximum.",
     spec="Clustered Table: Writer Requirements for Clustered Table",
     fix=Fix(
         broken="clustering by the column lets no reader skip a file, and some engines refuse it",
@@ -79,8 +82,8 @@ VARIANT = AREA.rule(
     "A partition column or a clustering column is of type variant.",
     spec="Variant Data Type",
     fix=Fix(
-        broken="variants have no order and no text: engines can't lay files out by them",
-        mend="take another column: for clustering with an engine, for partitions by writing the table anew",
+        broken="variants have no order and no text form, so engines cannot lay out files by them",
+        mend="use another column: for clustering with an engine, for partitions by rewriting the table",
         loss="nothing",
     ),
     example='"partitionColumns":["v"], and v is a variant',
@@ -88,12 +91,12 @@ VARIANT = AREA.rule(
 
 
 class ClusteringColumn(NamedTuple):
-    """A column as the domain names it, and what the schema knows under those names."""
+    """A column as named in the domain, and the schema field under that name."""
 
     path: tuple[str, ...]
     data_type: DataType | None
     is_logical: bool
-    """True where only the names that users see lead to a column."""
+    "True if only logical names lead to a column."
 
     @property
     def name(self) -> str:
@@ -102,16 +105,16 @@ class ClusteringColumn(NamedTuple):
 
 @AREA.check(StateView, DOMAIN_MISSING, BAD_CONFIG, TYPE, VARIANT)
 def clustering_columns(view: StateView) -> Iterator[Finding]:
-    """The domain of the newest state against its schema."""
+    """Compare the domain of the newest state with its schema."""
     configuration = view.domains.get(DOMAIN)
     if configuration is None:
         if FEATURE in view.config.features:
-            message = f"the table supports clustering, and no domain {DOMAIN} names its columns"
+            message = f"the table supports clustering, but no domain {DOMAIN} names its columns"
             yield DOMAIN_MISSING.at(view.place(DOMAIN), message)
         return
     paths = read_clustering_columns(configuration)
     if paths is None:
-        message = f"the domain {DOMAIN} does not hold a list of columns"
+        message = f"the domain {DOMAIN} does not have a list of columns"
         expected = '{"clusteringColumns":[["column"]]}'
         yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=configuration, expected=expected)
         return
@@ -126,19 +129,21 @@ def _judge(view: StateView, column: ClusteringColumn) -> Iterator[Finding]:
         message = f"the clustering column {column.name} is not in the schema"
         yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=column.name, expected="the physical name of a column")
     elif column.is_logical:
-        message = f"the clustering column {column.name} is named as users see it; files know it by its physical name"
+        message = f"the clustering column {column.name} has its logical name, but files use its physical name"
         yield BAD_CONFIG.at(view.place(DOMAIN), message, seen=column.name, expected="the physical name of the column")
     elif column.data_type == PrimitiveType("variant"):
         message = f"the clustering column {column.name} is of type variant"
         yield VARIANT.at(view.place(column.name), message, seen="variant")
     elif not is_skippable(column.data_type):
-        message = f"files keep no least and greatest value for the clustering column {column.name}"
+        message = f"files keep no minimum and maximum for the clustering column {column.name}"
         yield TYPE.at(view.place(column.name), message, seen=simple_name(column.data_type))
 
 
 @AREA.check(TableConfigurationView, PARTITIONED, VARIANT)
 def partition_columns(view: TableConfigurationView) -> Iterator[Finding]:
-    """Partition columns of clustered tables, and those that are variants, from where they began."""
+    """Report partition columns of clustered tables and partition columns that are variants, with the version that
+    introduces them.
+    """
     yield from fresh(view, "clustering.partitions", _partition_findings(view))
 
 
@@ -148,7 +153,7 @@ def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
         return
     if FEATURE in view.config.features:
         named = ", ".join(metadata.partition_columns)
-        message = f"the table supports clustering and is partitioned by {named}"
+        message = f"the table supports clustering but is partitioned by {named}"
         yield PARTITIONED.at(view.place, message, seen=named, expected="no partition columns")
     for column in view.config.partition_columns.values():
         if column is not None and column.data_type == PrimitiveType("variant"):
@@ -157,9 +162,8 @@ def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
 
 
 def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
-    """The columns that a domain's configuration names, each as the path of its names; None where it is malformed.
-
-    Engines write a list of names for a column, the text of the protocol shows one name.
+    """Return the columns in a domain's configuration, each as the path of its names, or None if it is malformed.
+    Engines write a list of names per column, the text of the protocol shows one name.
     """
     try:
         value = json.loads(configuration)
@@ -178,7 +182,7 @@ def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
 
 
 def find_column(config: TableConfiguration, schema: StructType, path: tuple[str, ...]) -> ClusteringColumn:
-    """Look a path up by physical names, then by logical ones; one text may hold a whole path with points."""
+    """Find a path by physical names, then by logical ones. One text may hold a whole dotted path."""
     split = tuple(path[0].split(".")) if len(path) == 1 else path
     for names in dict.fromkeys((path, split)):
         physical = _type_at(schema, names, config.physical_name)
@@ -192,7 +196,7 @@ def find_column(config: TableConfiguration, schema: StructType, path: tuple[str,
 
 
 def _type_at(schema: StructType, names: Sequence[str], name_of: Callable[[StructField], str]) -> DataType | None:
-    """The type that names lead to, structs only: clustering columns lie in no array and no map."""
+    """Return the type at a path of names through structs only. Clustering columns are never in arrays or maps."""
     found: DataType = schema
     for name in names:
         if not isinstance(found, StructType):
@@ -205,7 +209,7 @@ def _type_at(schema: StructType, names: Sequence[str], name_of: Callable[[Struct
 
 
 def is_skippable(data_type: DataType) -> bool:
-    """True if files may keep the least and the greatest value of such a column."""
+    """Return True if files may keep the minimum and the maximum of such a column."""
     if not isinstance(data_type, PrimitiveType):
         return False
     name = data_type.name.lower()

@@ -1,4 +1,4 @@
-"""Rules about features: what a table uses against what its protocol supports."""
+"""Rules about features: what a table uses compared with what its protocol supports."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ _ALWAYS_ACTIVE = frozenset(
     {"domainMetadata", "catalogManaged", "catalogOwned", "vacuumProtocolCheck", "adaptiveMetadata"}
 )
 _LISTED_BY_HABIT = frozenset({"appendOnly", "invariants"})
-"""Engines list these with every table that has features: version 2 of writers implied them."""
+"Engines list these for every table with features, because version 2 of writers implied them."
 _INERT = frozenset({GENERATED_COLUMNS, IDENTITY_COLUMNS})
-"""Column metadata of these has no effect without the feature; old releases of Delta-Spark left it in tables."""
+"Column metadata of these has no effect without the feature. Old releases of Delta-Spark left it in tables."
 _JUDGED_ELSEWHERE = frozenset({"clustering"})  # by `clustering.domain-missing`
 _DELTA_SPARK = re.compile(r"Delta-Lake/([0-9]{1,9})\.([0-9]{1,9})")
 _FIRST_THAT_CHECKS = (3, 2)
-"""The release of Delta-Spark with which `vacuumProtocolCheck` came."""
+"The release of Delta-Spark that introduced `vacuumProtocolCheck`."
 
 
 def is_in_range(protocol: Protocol) -> bool:
-    """True if both versions exist."""
+    """Return True if both versions exist."""
     return 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION and (
         1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION
     )
 
 
 def knows_features(protocol: Protocol) -> bool:
-    """True if the protocol says which features it supports: its versions exist, and no list that they need is
+    """Return True if the protocol determines its supported features: its versions exist, and no required list is
     missing.
     """
     return (
@@ -55,13 +55,13 @@ def knows_features(protocol: Protocol) -> bool:
 
 
 def _supported(config: TableConfiguration) -> frozenset[str]:
-    """Stable names of the supported features."""
+    """Return the stable names of the supported features."""
     return frozenset(stable_name(name) for name in config.features)
 
 
 @AREA.check(TableConfigurationView, rows.USED_NOT_SUPPORTED)
 def metadata_uses_unsupported_features(view: TableConfigurationView) -> Iterator[Finding]:
-    """Spec: Supported Features; what each feature asks of the protocol."""
+    """Spec: Supported Features; the requirements of each feature."""
     protocol = view.config.protocol
     if protocol is None or not knows_features(protocol):
         return
@@ -72,8 +72,8 @@ def metadata_uses_unsupported_features(view: TableConfigurationView) -> Iterator
     for use in uses:
         if use.feature not in supported and not use.is_judged_elsewhere:
             is_inert = use.feature in _INERT
-            verb = "which has no effect: the" if is_inert else "and the"
-            message = f"{use.what}, {verb} protocol doesn't support {use.feature}"
+            verb = "which has no effect because the" if is_inert else "but the"
+            message = f"{use.what}, {verb} protocol does not support {use.feature}"
             place = view.place._replace(key=use.key)
             severity = Severity.INFO if is_inert else None
             yield rows.USED_NOT_SUPPORTED.at(
@@ -92,15 +92,15 @@ def properties_turn_on_unsupported_features(view: TableConfigurationView) -> Ite
         if use.feature in supported or use.is_judged_elsewhere:
             continue
         if use.feature == "typeWidening" and _uses_in_schema(view.config, "typeWidening"):
-            continue  # `typewidening.not-supported` tells it
-        message = f"{use.what}, and the protocol doesn't support {use.feature}"
+            continue  # `typewidening.not-supported` reports it
+        message = f"{use.what}, but the protocol does not support {use.feature}"
         place = view.place._replace(key=use.key)
         yield rows.PROPERTY_WITHOUT_FEATURE.at(place, message, seen=shown(protocol), expected=use.feature)
 
 
 @AREA.check(CommitView, rows.USED_NOT_SUPPORTED)
 def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
-    """Row ids of files, and the domains of features; one finding for each feature of a commit."""
+    """Check row ids of files and the domains of features. One finding for each feature of a commit."""
     protocol = view.after.protocol
     if protocol is None or not knows_features(protocol):
         return
@@ -110,22 +110,22 @@ def actions_use_unsupported_features(view: CommitView) -> Iterator[Finding]:
         feature = _DOMAINS.get(domain) if isinstance(domain, str) else None
         if feature is None or feature in supported or placed.action.get("removed") is True:
             continue
-        if "domainMetadata" in supported:  # else `domain.without-feature` tells it
-            message = f"the domain {domain} is written, and the protocol doesn't support {feature}"
+        if "domainMetadata" in supported:  # else `domain.without-feature` reports it
+            message = f"the domain {domain} is written, but the protocol does not support {feature}"
             place = view.place(placed.line, domain)
             yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected=feature)
     if "rowTracking" in supported:
         return
     first = next((placed for placed in view.adds if placed.action.get("baseRowId") is not None), None)
     if first is not None:
-        message = "an add has baseRowId, and the protocol doesn't support rowTracking"
+        message = "an add has baseRowId, but the protocol does not support rowTracking"
         place = view.place(first.line, str(first.action.get("path")))
         yield rows.USED_NOT_SUPPORTED.at(place, message, seen=shown(protocol), expected="rowTracking")
 
 
 @AREA.check(HistoryView, rows.SUPPORTED_NOT_USED)
 def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
-    """Spec: Supported Features. Lists that only repeat what version numbers implied before say nothing."""
+    """Spec: Supported Features. Lists that only repeat features implied by earlier version numbers are skipped."""
     protocol = view.config.protocol
     if protocol is None:
         return
@@ -137,13 +137,14 @@ def listed_features_are_not_used(view: HistoryView) -> Iterator[Finding]:
     used = _used_in_history(view)
     unused = sorted(name for name in candidates if stable_name(name) not in used)
     if unused:
-        message = f"the protocol lists {', '.join(unused)}, and no visible version uses {_it(unused)}"
+        message = f"the protocol lists {', '.join(unused)}, but no visible version uses {_it(unused)}"
         place = view.config.protocol_place or Place(LOG_DIRECTORY)
         yield rows.SUPPORTED_NOT_USED.at(place, message, seen=", ".join(unused))
 
 
 def _used_in_history(view: HistoryView) -> set[str]:
-    """Stable names of the features that any visible version used, or that came with the numbers of an older one."""
+    """Return the stable names of the features that any visible version used, or that an older version number "
+    "implied."""
     used: set[str] = set()
     regimes = {id(config): config for commit in view.commits for config in (commit.before, commit.after)}
     for config in (*regimes.values(), view.config):
@@ -160,7 +161,9 @@ def _used_in_history(view: HistoryView) -> set[str]:
     if any(instance.kind is LogFileKind.UUID_CHECKPOINT for instance in view.listing.checkpoints):
         used.add("v2Checkpoint")
     if 0 not in view.listing.commits:
-        used.add("deletionVectors")  # the vectors of files that a checkpoint keeps may be older than any visible commit
+        used.add(
+            "deletionVectors"
+        )  # the deletion vectors of files in a checkpoint may be older than any visible commit
     return used
 
 
@@ -174,7 +177,7 @@ def old_engines_vacuum(view: CommitView) -> Iterator[Finding]:
         return
     release = _DELTA_SPARK.search(engine)
     if release and (int(release[1]), int(release[2])) < _FIRST_THAT_CHECKS:
-        message = f"{operation} of version {view.version} ran in {engine}, which doesn't know vacuumProtocolCheck"
+        message = f"{operation} of version {view.version} ran in {engine}, which does not support vacuumProtocolCheck"
         yield rows.OLD_VACUUM.at(view.place(), message, seen=engine, expected="Delta-Lake/3.2 or newer")
 
 
@@ -183,7 +186,7 @@ def _uses_in_schema(config: TableConfiguration, feature: str) -> bool:
 
 
 def shown(protocol: Protocol) -> str:
-    """A protocol for a finding."""
+    """Return the text of a protocol for a finding."""
     versions = f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
     named = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
     return f"{versions} with {', '.join(named)}" if named else versions

@@ -24,7 +24,7 @@ MAPPING_OFF = AREA.rule(
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
         broken="Iceberg readers find columns by field ids, which the files do not have",
-        mend="switch the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
+        mend="turn the compatibility off, then on again with an engine that sets delta.columnMapping.mode",
         loss="nothing",
     ),
     example="delta.enableIcebergCompatV2 is true, delta.columnMapping.mode is not set",
@@ -33,12 +33,12 @@ TYPE_NOT_ALLOWED = AREA.rule(
     "iceberg.type-not-allowed",
     Severity.ERROR,
     Level.LOG,
-    "A column is of a type that this version of Iceberg compatibility does not allow.",
+    "The type of a column is not allowed by this version of Iceberg compatibility.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
-        broken="the table can't be converted to Iceberg",
-        mend="write the table anew without such columns, or switch the compatibility off",
-        loss="the columns, where they are dropped",
+        broken="the table cannot be converted to Iceberg",
+        mend="rewrite the table without such columns, or turn the compatibility off",
+        loss="the columns, if they are dropped",
     ),
     example="a map column with delta.enableIcebergCompatV1",
 )
@@ -46,10 +46,10 @@ VERSIONS_CONFLICT = AREA.rule(
     "iceberg.versions-conflict",
     Severity.ERROR,
     Level.LOG,
-    "Several versions of Iceberg compatibility are on together.",
+    "Several versions of Iceberg compatibility are on at the same time.",
     spec="Iceberg Compatibility V2: Writer Requirements for IcebergCompatV2",
     fix=Fix(
-        broken="no writer can obey them together",
+        broken="no writer can satisfy them together",
         mend="set all but the newest of the properties to false",
         loss="nothing",
     ),
@@ -59,7 +59,7 @@ NUM_RECORDS = AREA.rule(
     "iceberg.num-records",
     Severity.WARNING,
     Level.LOG,
-    "Iceberg compatibility is on, and a file is added without its number of records.",
+    "Iceberg compatibility is on, but a file is added without its number of records.",
     spec="Iceberg Compatibility V1; Iceberg Compatibility V2",
     fix=Fix(
         broken="a conversion to Iceberg, which needs the number, fails or opens the file",
@@ -72,11 +72,11 @@ METADATA_AT_RISK = AREA.rule(
     "iceberg.metadata-at-risk",
     Severity.INFO,
     Level.LISTING,
-    "The table's directory has a directory `metadata`, as Iceberg keeps one: vacuum leaves it alone.",
+    "The table's directory has a directory `metadata`, as used by Iceberg. Vacuum ignores it.",
     spec="Delta-Spark: VACUUM, hidden directories",
     fix=Fix(
-        broken="nothing; tools that do not know it may delete what Iceberg readers need",
-        mend="nothing to mend",
+        broken="nothing; tools that do not recognize it may delete files that Iceberg readers need",
+        mend="no repair needed",
         loss="nothing",
     ),
     example="metadata/v1.metadata.json",
@@ -84,7 +84,7 @@ METADATA_AT_RISK = AREA.rule(
 
 
 class Compatibility(NamedTuple):
-    """One version of the feature. `refuses`: types it does not allow; `allows`: None, or the only ones it does."""
+    """One version of the feature. `refuses`: types it does not allow; `allows`: the only types it allows, or None."""
 
     feature: str
     enabled_by: str
@@ -109,13 +109,13 @@ _WRITER_COMPATIBILITIES = (
 
 
 def active(config: TableConfiguration, known: tuple[Compatibility, ...] = COMPATIBILITIES) -> list[Compatibility]:
-    """The versions that are supported and on."""
+    """Return the versions that are supported and on."""
     return [found for found in known if found.feature in config.features and config.is_on(found.enabled_by)]
 
 
 @AREA.check(TableConfigurationView, MAPPING_OFF, TYPE_NOT_ALLOWED, VERSIONS_CONFLICT)
 def compatibility(view: TableConfigurationView) -> Iterator[Finding]:
-    """What compatibility asks of properties and schema, from where it is not met."""
+    """Check the properties and the schema against the requirements, from the version where they are violated."""
     yield from fresh(view, "iceberg.regime", _config_findings(view))
 
 
@@ -125,12 +125,12 @@ def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
         return
     on = active(config)
     if on and config.mapping_mode not in ("name", "id"):
-        message = f"{on[0].feature} is on, and column mapping is not"
+        message = f"{on[0].feature} is on, but column mapping is not"
         place = view.place._replace(key=on[0].enabled_by)
         yield MAPPING_OFF.at(place, message, seen=config.mapping_mode, expected="name or id")
     if len(on) > 1:
         names = ", ".join(found.feature for found in on)
-        message = f"{len(on)} versions of Iceberg compatibility are on together: {names}"
+        message = f"{len(on)} versions of Iceberg compatibility are on at the same time: {names}"
         place = view.place._replace(key=on[-1].enabled_by)
         yield VERSIONS_CONFLICT.at(place, message, seen=names, expected="one of them")
     for found in (*on, *active(config, _WRITER_COMPATIBILITIES)):
@@ -141,7 +141,7 @@ def _config_findings(view: TableConfigurationView) -> Iterator[Finding]:
 
 
 def _types(data_type: DataType, path: str) -> Iterator[tuple[str, str]]:
-    """Every type within a schema with the path to it, by family: `decimal(10,2)` is `decimal`."""
+    """Yield every type in a schema with its path, by family: `decimal(10,2)` is `decimal`."""
     match data_type:
         case StructType(fields):
             for field in fields:
@@ -170,20 +170,21 @@ def _family(data_type: DataType) -> str:
 
 @AREA.check(FilesView, NUM_RECORDS)
 def files_without_count(view: FilesView) -> Iterator[Finding]:
-    """Files added while compatibility is on; those of a checkpoint may be older, or have statistics in columns."""
+    """Check files added while compatibility is on. Those of a checkpoint may be older, or have statistics in "
+    "columns."""
     on = active(view.config)
     if not on or view.versions is None or not view.num_records.null_count:
         return
     for row in pc.indices_nonzero(pc.is_null(view.num_records)):
         place = view.place(row.as_py())
-        yield NUM_RECORDS.at(place, f"{place.key} has no numRecords, which {on[0].feature} asks for")
+        yield NUM_RECORDS.at(place, f"{place.key} has no numRecords, which {on[0].feature} requires")
 
 
 @AREA.check(StorageView, METADATA_AT_RISK)
 def directory_of_iceberg(view: StorageView) -> Iterator[Finding]:
-    """A directory of that name at the root."""
+    """Report a directory of that name at the root."""
     inside = sorted(path for path in view.files if path.startswith("metadata/"))
     if inside:
         count = plural(len(inside), "file")
-        message = f"the directory metadata holds {count}, as Iceberg keeps them; vacuum leaves them alone"
+        message = f"the directory metadata has {count}, as in an Iceberg table; vacuum ignores them"
         yield METADATA_AT_RISK.at(Place("metadata"), message, seen=inside[0])

@@ -20,22 +20,22 @@ _GUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 
 
 def _before(view: MetadataView) -> Metadata | None:
-    """The metadata before this action, where that could be read."""
+    """Return the metadata before this action, if it could be read."""
     return view.previous.metadata if view.previous else None
 
 
 @AREA.check(MetadataView, rows.ID_NOT_GUID, rows.ID_CHANGED)
 def id_is_odd(view: MetadataView) -> Iterator[Finding]:
-    """An odd id is told once, when it comes."""
+    """Report an invalid id once, when it is introduced."""
     found, before = view.raw.get("id"), _before(view)
     if not isinstance(found, str):
         return
     is_fresh = before is None or before.id != found
     if is_fresh and not _GUID.fullmatch(found):
-        yield rows.ID_NOT_GUID.at(view.place, f"the id of the table, {found!r}, is no GUID", seen=found)
+        yield rows.ID_NOT_GUID.at(view.place, f"table id {found!r} is not a GUID", seen=found)
     if is_fresh and before is not None and before.id:
-        what = "another table was written over this one, or an engine made a new id"
-        message = f"the id of the table changes from {before.id} to {found}: {what}"
+        what = "another table was written over this one, or an engine created a new id"
+        message = f"the table id changes from {before.id} to {found}: {what}"
         yield rows.ID_CHANGED.at(view.place, message, seen=found, expected=before.id)
 
 
@@ -46,17 +46,17 @@ def format_is_not_parquet(view: MetadataView) -> Iterator[Finding]:
     if metadata is None:
         return
     if metadata.provider != "parquet" and (before is None or before.provider != metadata.provider):
-        message = f"the data files are said to be {metadata.provider}, not parquet"
+        message = f"the format of the data files is {metadata.provider}, not parquet"
         yield rows.FORMAT_NOT_PARQUET.at(view.place, message, seen=metadata.provider, expected="parquet")
     options = metadata.format_options
     if options and (before is None or before.format_options != options):
-        message = f"the format has the options {', '.join(sorted(options))}; no engine knows any"
+        message = f"the format has the options {', '.join(sorted(options))}, which no known engine recognizes"
         yield rows.FORMAT_NOT_PARQUET.at(view.place, message, seen=dict(options), expected="no options")
 
 
 @AREA.check(MetadataView, rows.CREATED_TIME)
 def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
-    """Where the id changes with it, `metadata.id-changed` tells."""
+    """`metadata.id-changed` reports changes that come with a new id."""
     metadata, before = view.config.metadata, _before(view)
     if metadata is None:
         return
@@ -66,13 +66,13 @@ def created_time_is_odd(view: MetadataView) -> Iterator[Finding]:
             yield rows.CREATED_TIME.at(view.place, "the metaData action has no createdTime")
     elif before and before.created_time is not None and before.created_time != found and before.id == metadata.id:
         old, new = format_timestamp(before.created_time), format_timestamp(found)
-        message = f"createdTime changes from {old} to {new}, while the table stays the same"
+        message = f"createdTime changes from {old} to {new}, although the table is the same"
         yield rows.CREATED_TIME.at(view.place, message, seen=found, expected=before.created_time)
 
 
 @AREA.check(MetadataView, rows.PARTITION_COLUMN_DUPLICATE)
 def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
-    """Spec: Schema Serialization Format (names differ in more than case)."""
+    """Spec: Schema Serialization Format (names must differ in more than case)."""
     if not _is_news(view):
         return
     metadata = view.config.metadata
@@ -80,7 +80,7 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
     for name, count in Counter(name.casefold() for name in columns).items():
         if count > 1:
             spellings = [column for column in columns if column.casefold() == name]
-            message = f"partitionColumns name {' and '.join(spellings)}: one column, {count} times"
+            message = f"partitionColumns names the column {' and '.join(spellings)} {count} times"
             place = view.place._replace(key=spellings[0])
             yield rows.PARTITION_COLUMN_DUPLICATE.at(place, message, seen=", ".join(columns))
 
@@ -93,7 +93,7 @@ def partition_column_comes_twice(view: MetadataView) -> Iterator[Finding]:
     rows.ALL_COLUMNS_PARTITIONED,
 )
 def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Finding]:
-    """Spec: Change Metadata; Partition Value Serialization. A variant is `variant.partition-or-cluster`."""
+    """Spec: Change Metadata; Partition Value Serialization. `variant.partition-or-cluster` reports variants."""
     metadata, schema = view.config.metadata, view.config.schema
     if metadata is None or schema is None or not metadata.partition_columns or not _is_news(view):
         return
@@ -104,15 +104,15 @@ def partition_columns_do_not_fit_the_schema(view: MetadataView) -> Iterator[Find
             yield from _stranger(view, name, schema, columns)
         elif not _has_text(columns[name]):
             found = simple_name(columns[name])
-            message = f"partition column {name} is of type {found}, whose values can't be written as text"
+            message = f"partition column {name} is of type {found}, whose values cannot be written as text"
             yield rows.PARTITION_COLUMN_TYPE.at(place, message, seen=found, expected="a primitive type")
     if columns.keys() <= set(metadata.partition_columns):
-        message = f"{plural(len(columns), 'column')}, and all of them are partition columns: data files have none"
+        message = f"all {plural(len(columns), 'column')} are partition columns, so data files have no columns"
         yield rows.ALL_COLUMNS_PARTITIONED.at(view.place, message, seen=", ".join(columns))
 
 
 def _is_news(view: MetadataView) -> bool:
-    """True if schema or partition columns differ from what the action before had, which was judged then."""
+    """Return True if schema or partition columns differ from the previous action, which was checked then."""
     metadata, before = view.config.metadata, _before(view)
     if metadata is None or before is None:
         return True
@@ -120,23 +120,23 @@ def _is_news(view: MetadataView) -> bool:
 
 
 def _stranger(view: MetadataView, name: str, schema: StructType, columns: Mapping[str, DataType]) -> Iterator[Finding]:
-    """A partition column that is no column: inside another one, spelt otherwise, or nowhere."""
+    """Report a partition column that does not exist: inside another one, in another spelling, or missing."""
     place = view.place._replace(key=name)
     same = [column for column in columns if column.casefold() == name.casefold()]
     inside = next((path for path in _nested(schema, "") if path == name or path.rpartition(".")[2] == name), None)
     if same:
-        message = f"partition column {name} is {same[0]} in the schema; case counts"
+        message = f"partition column {name} is {same[0]} in the schema; names are case-sensitive"
         yield rows.PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected=same[0])
     elif inside is not None:
-        message = f"partition column {name} lies inside another column"
-        yield rows.PARTITION_COLUMN_NESTED.at(place, message, seen=inside, expected="a column at the top")
+        message = f"partition column {name} is inside another column"
+        yield rows.PARTITION_COLUMN_NESTED.at(place, message, seen=inside, expected="a top-level column")
     else:
         message = f"partition column {name} is not in the schema"
         yield rows.PARTITION_COLUMN_UNKNOWN.at(place, message, seen=name, expected="a column of the schema")
 
 
 def _nested(data_type: DataType, prefix: str) -> Iterator[str]:
-    """The dotted paths of all fields below the top."""
+    """Return the dotted paths of all fields below the top level."""
     match data_type:
         case StructType(fields):
             for field in fields:
@@ -159,7 +159,7 @@ def _has_text(data_type: DataType) -> bool:
 
 @AREA.check(HistoryView, rows.PARTITIONING_CHANGED)
 def partitioning_changes_under_files(view: HistoryView) -> Iterator[Finding]:
-    """Counts of actions tell how many files are live: only where all commits from 0 on can be read."""
+    """The number of live files is known from counts of actions only if all commits from 0 on can be read."""
     live = 0
     for number, commit in enumerate(view.commits):
         if commit.version != number or not commit.is_readable:
@@ -171,17 +171,17 @@ def partitioning_changes_under_files(view: HistoryView) -> Iterator[Finding]:
 
 
 def _changed_partitioning(commit: CommitView, staying: int) -> Iterator[Finding]:
-    """Names count as they are in the files: renaming a column changes nothing."""
+    """Names are compared as they are in the files, so renaming a column changes nothing."""
     before, after = _partitioning(commit.before), _partitioning(commit.after)
     if before is None or after is None or set(before) == set(after):
         return
     old, new = ", ".join(before) or "none", ", ".join(after) or "none"
-    message = f"the partition columns change from {old} to {new}, while {plural(staying, 'file')} of before stay live"
+    message = f"the partition columns change from {old} to {new}, but {plural(staying, 'older file')} stay live"
     place = commit.after.metadata_place or commit.place()
     yield rows.PARTITIONING_CHANGED.at(place, message, seen=new, expected=old)
 
 
 def _partitioning(config: TableConfiguration) -> tuple[str, ...] | None:
-    """None where the names in the files are not known: under mapping, the schema has them."""
+    """Return None if the names in the files are unknown: under mapping, only the schema has them."""
     is_known = config.schema is not None or config.mapping_mode == "none"
     return tuple(config.partition_columns) if config.metadata is not None and is_known else None

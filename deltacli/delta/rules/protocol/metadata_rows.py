@@ -6,19 +6,19 @@ from deltacli.delta.rules.framework.base import Area, Fix, Level, Severity
 
 AREA = Area("metadata")
 
-_REWRITE = "rewrite the table into a new one"
+_REWRITE = "rewrite the table as a new one"
 
 ID_NOT_GUID = AREA.rule(
     "metadata.id-not-guid",
     Severity.WARNING,
     Level.LOG,
-    "The id of the table is no GUID.",
+    "The table id is not a GUID.",
     seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
-        broken="engines that parse the id fail, and two tables may have the same one",
-        mend="commit a metaData action with a GUID, before streams and shares refer to the table",
-        loss="streams that know the table by its old id",
+        broken="engines that parse the id fail, and two tables may have the same id",
+        mend="commit a metaData action with a GUID before streams and shares refer to the table",
+        loss="streams that identify the table by its old id",
     ),
     example='{"metaData":{"id":"my-table",…}}',
 )
@@ -26,13 +26,13 @@ ID_CHANGED = AREA.rule(
     "metadata.id-changed",
     Severity.ERROR,
     Level.LOG,
-    "The id of the table differs from that of the metaData action before.",
+    "The table id differs from that of the previous metaData action.",
     seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
-        broken="another table was written over this one, or an engine made a new id: streams and caches stop",
-        mend="nothing, if the change was meant; otherwise restore the version before",
-        loss="what was committed since, if the version before is restored",
+        broken="another table was written over this one, or an engine created a new id; streams and caches stop",
+        mend="nothing, if the change was intended; otherwise restore the previous version",
+        loss="later commits, if the previous version is restored",
     ),
     example='version 0: {"metaData":{"id":"8e1a6ad6-…"}}, version 4: {"metaData":{"id":"0c5d2f44-…"}}',
 )
@@ -44,7 +44,7 @@ FORMAT_NOT_PARQUET = AREA.rule(
     seed="000: Format Specification",
     spec="Format Specification",
     fix=Fix(
-        broken="no engine reads data files other than Parquet, and none knows an option",
+        broken="no engine reads data files other than Parquet, and none recognizes options",
         mend='commit a metaData action with {"provider":"parquet","options":{}} if the files are Parquet',
         loss="nothing",
     ),
@@ -54,11 +54,11 @@ CREATED_TIME = AREA.rule(
     "metadata.created-time",
     Severity.INFO,
     Level.LOG,
-    "The metaData action has no createdTime, or another one than the action before.",
+    "The metaData action has no createdTime, or a different one than the previous action.",
     seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
-        broken="engines show it as the time when the table was created",
+        broken="engines show it as the creation time of the table",
         mend="commit a metaData action with the time of version 0",
         loss="nothing",
     ),
@@ -72,8 +72,8 @@ PARTITION_COLUMN_UNKNOWN = AREA.rule(
     seed="000: Change Metadata",
     spec="Change Metadata",
     fix=Fix(
-        broken="the type of its values is not known, so engines refuse the table",
-        mend="commit a metaData action whose schema has the column, spelt as in partitionColumns",
+        broken="the type of its values is unknown, so engines refuse the table",
+        mend="commit a metaData action whose schema has the column, spelled as in partitionColumns",
         loss="nothing",
     ),
     example='"partitionColumns":["day"] and no column day',
@@ -82,7 +82,7 @@ PARTITION_COLUMN_DUPLICATE = AREA.rule(
     "metadata.partition-column-duplicate",
     Severity.ERROR,
     Level.LOG,
-    "A partition column is named twice; case makes no difference.",
+    "A partition column is named twice, ignoring case.",
     spec="Change Metadata",
     fix=Fix(
         broken="engines refuse the table or build paths with the column twice",
@@ -95,10 +95,10 @@ PARTITION_COLUMN_TYPE = AREA.rule(
     "metadata.partition-column-type",
     Severity.ERROR,
     Level.LOG,
-    "A partition column has a type whose values can't be written as text: array, map, struct or void.",
+    "A partition column has a type whose values cannot be written as text: array, map, struct or void.",
     seed="000: Partition Value Serialization",
     spec="Partition Value Serialization",
-    fix=Fix(broken="its values in partitionValues mean nothing to readers", mend=_REWRITE, loss="the history"),
+    fix=Fix(broken="its values in partitionValues have no meaning for readers", mend=_REWRITE, loss="the history"),
     example='"partitionColumns":["tags"] with tags of type array<string>',
 )
 PARTITION_COLUMN_NESTED = AREA.rule(
@@ -108,7 +108,7 @@ PARTITION_COLUMN_NESTED = AREA.rule(
     "A partition column is a field inside another column.",
     spec="Change Metadata",
     fix=Fix(
-        broken="only columns at the top of the schema can be partition columns; engines refuse the table",
+        broken="only top-level columns can be partition columns; engines refuse the table",
         mend=_REWRITE,
         loss="the history",
     ),
@@ -131,13 +131,13 @@ PARTITIONING_CHANGED = AREA.rule(
     "metadata.partitioning-changed",
     Severity.WARNING,
     Level.LOG,
-    "The partition columns changed while files of the old partitioning stay in the table.",
+    "The partition columns changed while files with the old partitioning stayed in the table.",
     seed="000: Change Metadata",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
-        broken="the files that stay have no values for the new columns: readers fail or return nulls",
-        mend="restore the version before, or replace all files",
-        loss="what was committed since, if the version before is restored",
+        broken="these files have no values for the new columns, so readers fail or return nulls",
+        mend="restore the previous version, or replace all files",
+        loss="later commits, if the previous version is restored",
     ),
     example='version 0: "partitionColumns":["p"], version 4: "partitionColumns":["p","q"] and no remove',
 )

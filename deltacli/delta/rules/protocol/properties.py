@@ -1,4 +1,4 @@
-"""Rules about table properties: names, values, and values that don't fit each other. What stays is told once."""
+"""Rules about table properties: names, values, and conflicting values. A persistent fault is reported once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from deltacli.delta.rules.protocol import property_rows as rows
 AREA = rows.AREA
 
 LONGEST_VALUE = 1000
-"""Characters of a number or an interval: longer ones are none."""
+"Maximum length of a number or an interval."
 SHORTEST_RETENTION_MS = DAY_MS
 LONGEST_RETENTION_MS = 365 * DAY_MS
 LOG_RETENTION = "delta.logRetentionDuration"
@@ -36,7 +36,7 @@ _DEFAULT_RETENTION = {LOG_RETENTION: "interval 30 days", DELETED_FILE_RETENTION:
 
 
 def _fresh(view: MetadataView) -> Mapping[str, str]:
-    """The properties that the metaData action before didn't have, or had with another value."""
+    """Return the properties that the previous metaData action did not have, or had with another value."""
     before = view.previous.properties if view.previous else {}
     raw = view.raw.get("configuration")
     unset = {key for key, value in raw.items() if value is None} if isinstance(raw, dict) else set()
@@ -57,61 +57,61 @@ def names_are_odd(view: MetadataView) -> Iterator[Finding]:
     for key, value in _fresh(view).items():
         place = view.place._replace(key=key)
         if key == "appendOnly":
-            message = "appendOnly has no effect: the property is called delta.appendOnly"
+            message = "appendOnly has no effect; the property is named delta.appendOnly"
             yield rows.LEGACY_APPEND_ONLY_KEY.at(place, message, seen=key, expected="delta.appendOnly")
         elif is_of_protocol(key):
-            message = f"{key} belongs into the protocol action; as a property it has no effect"
+            message = f"{key} belongs in the protocol action; as a property it has no effect"
             yield rows.PROTOCOL_IN_CONFIG.at(place, message, seen=value)
         elif key == "delta.enableChangeDataCapture":
             message = f"{key} is the former name of delta.enableChangeDataFeed"
             yield rows.CDF_LEGACY_KEY.at(place, message, seen=key, expected="delta.enableChangeDataFeed")
         elif key.lower().startswith("delta.") and kind_of(key) is None:
             right = right_spelling(key)
-            message = f"no engine is known to know the property {key}" + (f"; {right} is one" if right else "")
+            message = f"no known engine recognizes the property {key}" + (f"; did you mean {right}?" if right else "")
             yield rows.UNKNOWN_DELTA_KEY.at(place, message, seen=key, expected=right)
 
 
 @AREA.check(MetadataView, rows.BAD_BOOLEAN, rows.BAD_NUMBER)
 def values_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
-    """Case makes no difference to booleans."""
+    """Booleans are case-insensitive."""
     for key, value in _fresh(view).items():
         place = view.place._replace(key=key)
         kind = kind_of(key)
         if kind is PropertyKind.BOOLEAN and value.lower() not in ("true", "false"):
-            message = f"{key} is {value!r}, neither true nor false"
+            message = f"{key} is {value!r}, which is neither true nor false"
             yield rows.BAD_BOOLEAN.at(place, message, seen=value, expected="true or false")
         elif kind is PropertyKind.NUMBER:
             lowest, highest = NUMBERS[key]
             if not INTEGER.fullmatch(value) or not lowest <= _bounded(value) <= highest:
-                message = f"{key} is {value!r}, no integer from {lowest} on"
+                message = f"{key} is {value!r}, which is not an integer from {lowest} up"
                 yield rows.BAD_NUMBER.at(place, message, seen=value, expected=f"{lowest} to {highest}")
         elif key == "delta.targetFileSize" and not SIZE.fullmatch(value.strip()):
-            message = f"{key} is {value!r}, no number of bytes"
+            message = f"{key} is {value!r}, which is not a number of bytes"
             yield rows.BAD_NUMBER.at(place, message, seen=value, expected="bytes, as in 134217728 or 128mb")
 
 
 def _bounded(digits: str) -> int:
-    """A number, or one beyond all bounds where it has more digits than Python converts."""
+    """Return a number, or one beyond all bounds if it has more digits than Python converts."""
     return int(digits) if len(digits) <= LONGEST_VALUE else 10**LONGEST_VALUE
 
 
 def _length_ms(interval: str) -> int | None:
-    """The length of an interval; None where it is none, or has more digits than Python converts."""
+    """Return the length of an interval, or None if it is invalid or has more digits than Python converts."""
     return parse_interval(interval) if len(interval) <= LONGEST_VALUE else None
 
 
 @AREA.check(MetadataView, rows.BAD_INTERVAL, rows.INTERVAL_PORTABILITY)
 def intervals_can_not_be_read(view: MetadataView) -> Iterator[Finding]:
-    """Spec: intervals as Delta-Spark and as kernel-rs read them."""
+    """Spec: intervals as Delta-Spark and kernel-rs read them."""
     for key, value in _fresh(view).items():
         if kind_of(key) is not PropertyKind.INTERVAL:
             continue
         place = view.place._replace(key=key)
         if _length_ms(value) is None:
-            message = f"{key} is {value!r}, which is no interval"
+            message = f"{key} is {value!r}, which is not an interval"
             yield rows.BAD_INTERVAL.at(place, message, seen=value, expected="as in interval 30 days")
         elif not PORTABLE_INTERVAL.fullmatch(value):
-            message = f"{key} is {value!r}: delta-rs and kernel-rs read something else"
+            message = f"{key} is {value!r}, which delta-rs and kernel-rs read differently"
             yield rows.INTERVAL_PORTABILITY.at(place, message, seen=value, expected="interval, one integer, one unit")
 
 
@@ -126,7 +126,7 @@ def retentions_are_odd(view: MetadataView) -> Iterator[Finding]:
         if length is None:
             continue
         if key == DELETED_FILE_RETENTION and length < SHORTEST_RETENTION_MS:
-            message = f"deleted files are kept for {value}: running readers and writers may still need them"
+            message = f"deleted files are kept for only {value}; running readers and writers may still need them"
             yield rows.RETENTION_SHORT.at(place, message, seen=value, expected="interval 1 day or more")
         elif length > LONGEST_RETENTION_MS:
             message = f"{key} is {value}, more than a year"
@@ -149,17 +149,17 @@ def checkpoints_get_no_statistics(view: MetadataView) -> Iterator[Finding]:
         return
     now, before = view.config.properties, view.previous.properties if view.previous else None
     if _are_both_off(now) and not (before is not None and _are_both_off(before)):
-        message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false: checkpoints have no statistics"
+        message = f"{WRITE_JSON} and {WRITE_STRUCT} are both false, so checkpoints have no statistics"
         yield rows.STATS_BOTH_OFF.at(view.place._replace(key=WRITE_JSON), message, seen="false", expected="true")
 
 
 @AREA.check(ListingView, rows.STATS_STRUCT_UNSET)
 def engines_take_the_default_for_another(view: ListingView) -> Iterator[Finding]:
-    """A table with checkpoints that leaves their form to the engine that writes the next one."""
+    """Report a table with checkpoints whose form depends on the engine that writes the next one."""
     config = view.config
     if view.newest_checkpoint is None or config.metadata is None or WRITE_STRUCT in config.properties:
         return
-    message = f"{WRITE_STRUCT} is not set: Delta-Spark takes it for true, others for false"
+    message = f"{WRITE_STRUCT} is not set; Delta-Spark treats this as true, other engines as false"
     place = (config.metadata_place or view.place())._replace(key=WRITE_STRUCT)
     yield rows.STATS_STRUCT_UNSET.at(place, message, expected="true or false")
 
@@ -179,15 +179,15 @@ def settings_are_odd(view: MetadataView) -> Iterator[Finding]:
     codec, version, cleanup = fresh.get(CODEC), fresh.get(PARQUET_VERSION), "delta.enableExpiredLogCleanup"
     if codec is not None and codec.lower() not in CODECS:
         place = view.place._replace(key=CODEC)
-        message = f"{CODEC} is {codec!r}, no codec of Parquet"
+        message = f"{CODEC} is {codec!r}, which is not a Parquet codec"
         yield rows.COMPRESSION_CODEC.at(place, message, seen=codec, expected="zstd, snappy, gzip, …")
     if version is not None and not PARQUET_VERSIONS.fullmatch(version):
         place = view.place._replace(key=PARQUET_VERSION)
-        message = f"{PARQUET_VERSION} is {version!r}, no version of Parquet"
+        message = f"{PARQUET_VERSION} is {version!r}, which is not a Parquet version"
         yield rows.PARQUET_VERSION.at(place, message, seen=version, expected="1.0.0 or 2.x.y")
     if _is_false(fresh, cleanup):
         place = view.place._replace(key=cleanup)
-        yield rows.LOG_CLEANUP_OFF.at(place, f"{cleanup} is false: old commits stay for ever", seen="false")
+        yield rows.LOG_CLEANUP_OFF.at(place, f"{cleanup} is false, so old commits are never deleted", seen="false")
 
 
 @AREA.check(TableConfigurationView, rows.CHECKPOINT_POLICY)
@@ -198,8 +198,8 @@ def checkpoint_policy_is_odd(view: TableConfigurationView) -> Iterator[Finding]:
     if policy is None or policy == "classic":
         return
     if policy != "v2":
-        message = f"delta.checkpointPolicy is {policy!r}, neither classic nor v2"
+        message = f"delta.checkpointPolicy is {policy!r}, which is neither classic nor v2"
         yield rows.CHECKPOINT_POLICY.at(place, message, seen=policy, expected="classic or v2")
     elif view.config.protocol is not None and "v2Checkpoint" not in view.config.features:
-        message = "delta.checkpointPolicy is v2, and the protocol doesn't support v2Checkpoint"
+        message = "delta.checkpointPolicy is v2, but the protocol does not support v2Checkpoint"
         yield rows.CHECKPOINT_POLICY.at(place, message, seen="v2", expected="the feature v2Checkpoint")

@@ -20,7 +20,7 @@ from deltacli.delta.rules.protocol import features as protocol_features
 from deltacli.delta.rules.protocol import rows
 
 AREA = rows.AREA
-__all__ = ["AREA", "protocol_features"]  # whose checks belong to this area
+__all__ = ["AREA", "protocol_features"]  # its checks belong to this area
 
 NEWEST_WRITER_VERSION = 7
 COLUMN_MAPPING_READER, COLUMN_MAPPING_WRITER = 2, 5
@@ -28,7 +28,7 @@ COLUMN_MAPPING_READER, COLUMN_MAPPING_WRITER = 2, 5
 
 @AREA.check(HistoryView, rows.MISSING)
 def no_protocol_is_known(view: HistoryView) -> Iterator[Finding]:
-    """Only where all commits from 0 on could be read: elsewhere what is lost may have had it."""
+    """Report only if all commits from 0 on could be read, because missing ones may have had a protocol."""
     if not view.commits or view.config.protocol is not None or view.config.raw_protocol is not None:
         return
     versions = [commit.version for commit in view.commits]
@@ -48,10 +48,10 @@ def versions_make_no_sense(view: ProtocolView) -> Iterator[Finding]:
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     seen = f"reader {reader}, writer {writer}"
     if not 1 <= reader <= NEWEST_READER_VERSION:
-        message = f"minReaderVersion {reader} is no version of the protocol"
+        message = f"minReaderVersion {reader} is not a version of the protocol"
         yield rows.VERSION_OUT_OF_RANGE.at(view.place, message, seen=reader, expected="1 to 3")
     if not 1 <= writer <= NEWEST_WRITER_VERSION:
-        message = f"minWriterVersion {writer} is no version of the protocol"
+        message = f"minWriterVersion {writer} is not a version of the protocol"
         yield rows.VERSION_OUT_OF_RANGE.at(view.place, message, seen=writer, expected="1 to 7")
     if not protocol_features.is_in_range(protocol):
         return
@@ -59,13 +59,13 @@ def versions_make_no_sense(view: ProtocolView) -> Iterator[Finding]:
         message = f"reader version 3 needs writer version 7, found {writer}"
         yield rows.READER3_NEEDS_WRITER7.at(view.place, message, seen=seen, expected="reader 3, writer 7")
     elif writer < WRITER_FEATURES_VERSION and (reader >= COLUMN_MAPPING_READER) != (writer >= COLUMN_MAPPING_WRITER):
-        message = f"{seen} doesn't support column mapping: it needs at least reader 2 and writer 5 together"
+        message = f"{seen} does not support column mapping, which needs at least reader 2 and writer 5 together"
         yield rows.LEGACY_ODDITY.at(view.place, message, seen=seen)
 
 
 @AREA.check(ProtocolView, rows.STRAY_KEYS)
 def keys_are_misspelt(view: ProtocolView) -> Iterator[Finding]:
-    """Spec: Protocol Evolution (whose own samples have these keys)."""
+    """Spec: Protocol Evolution (whose samples have these keys)."""
     stray = [key for key in ("readerVersion", "writerVersion") if key in view.raw]
     if stray:
         message = f"the protocol action has {' and '.join(stray)}, which engines ignore"
@@ -75,7 +75,7 @@ def keys_are_misspelt(view: ProtocolView) -> Iterator[Finding]:
 
 @AREA.check(ProtocolView, rows.READER_FEATURES_MISSING, rows.WRITER_FEATURES_MISSING, rows.FEATURES_ON_LEGACY)
 def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
-    """Spec: Table Features. In a checkpoint `checkpoint.features-null` tells this."""
+    """Spec: Table Features. For checkpoints, `checkpoint.features-null` reports this."""
     protocol = view.config.protocol
     if protocol is None or view.commit is None or not protocol_features.is_in_range(protocol):
         return
@@ -85,12 +85,12 @@ def lists_and_versions_disagree(view: ProtocolView) -> Iterator[Finding]:
     if writer == WRITER_FEATURES_VERSION and protocol.writer_features is None:
         yield rows.WRITER_FEATURES_MISSING.at(view.place, "writer version 7 without writerFeatures", seen="no list")
     if reader < READER_FEATURES_VERSION and protocol.reader_features is not None:
-        message = f"readerFeatures stand at reader version {reader}; only version 3 has them"
+        message = f"readerFeatures is present at reader version {reader}, but only version 3 has it"
         yield rows.FEATURES_ON_LEGACY.at(
             view.place, message, seen=_listed(protocol.reader_features), expected="no list"
         )
     if writer < WRITER_FEATURES_VERSION and protocol.writer_features is not None:
-        message = f"writerFeatures stand at writer version {writer}; only version 7 has them"
+        message = f"writerFeatures is present at writer version {writer}, but only version 7 has it"
         yield rows.FEATURES_ON_LEGACY.at(
             view.place, message, seen=_listed(protocol.writer_features), expected="no list"
         )
@@ -109,19 +109,20 @@ def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
     for name in sorted(of_readers & of_writers):
         feature = FEATURES.get(name)
         if feature is not None and feature.kind is FeatureKind.WRITER:
-            message = f"{name} is a feature of writers only, and stands in readerFeatures"
+            message = f"{name} is a writer-only feature but is in readerFeatures"
             yield rows.WRITER_FEATURE_IN_READER.at(view.place._replace(key=name), message)
     for name in sorted(of_writers - of_readers):
         if _readers_miss(name, protocol):
-            message = f"readers must know {name}, and reader version {protocol.min_reader_version} doesn't tell them"
+            message = (
+                f"{name} is a reader feature, but reader version {protocol.min_reader_version} does not require it"
+            )
             expected = "reader version 3 with the feature in readerFeatures"
             yield rows.RW_FEATURE_NOT_IN_READER.at(view.place._replace(key=name), message, expected=expected)
 
 
 def _readers_miss(name: str, protocol: Protocol) -> bool:
-    """True if readers must know a feature that is listed for writers, and aren't told of it.
-
-    Reader version 2 means column mapping, without a list.
+    """Return True if a reader feature is listed only for writers, so that readers do not check it. Reader version 2
+    implies column mapping without a list.
     """
     feature = FEATURES.get(name)
     if feature is None or feature.kind is FeatureKind.WRITER:
@@ -142,7 +143,7 @@ def names_are_odd(view: ProtocolView) -> Iterator[Finding]:
     for list_name, names in lists.items():
         for spellings in _duplicates(names):
             misspelt.update(spellings)
-            message = f"{list_name} has {' and '.join(spellings)}: one feature, listed more than once"
+            message = f"{list_name} has {' and '.join(spellings)}, one feature listed more than once"
             place = view.place._replace(key=spellings[0])
             yield rows.DUPLICATE_FEATURE.at(place, message, seen=_listed(spellings), expected="each name once")
     known = {name.casefold() for name in FEATURES}
@@ -154,12 +155,12 @@ def names_are_odd(view: ProtocolView) -> Iterator[Finding]:
             where = "readerFeatures" if name in lists["readerFeatures"] else "writerFeatures"
             yield rows.UNKNOWN_FEATURE.at(place, f"{where} has the unknown feature {name}", seen=name)
         elif stable_name(name) != name and name.endswith(("-preview", "-dev")):
-            message = f"{name} is the name of a preview of {stable_name(name)}"
+            message = f"{name} is the preview name of {stable_name(name)}"
             yield rows.PREVIEW_FEATURE.at(place, message, seen=name)
 
 
 def _duplicates(names: Iterable[str]) -> list[list[str]]:
-    """The names that stand more than once in a list, case aside; each with its spellings."""
+    """Return the names that occur more than once in a list, ignoring case, each with its spellings."""
     spellings: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for name in names:
         spellings[name.casefold()][name] += 1
@@ -168,8 +169,8 @@ def _duplicates(names: Iterable[str]) -> list[list[str]]:
 
 @AREA.check(ProtocolView, rows.DEPENDENCY, rows.EXCLUSIVE)
 def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
-    """Spec: the sections of each feature. What catalogs need, `catalog.ict-missing` tells; what an active Iceberg
-    compatibility needs of column mapping, `iceberg.mapping-off`.
+    """Spec: the sections of each feature. `catalog.ict-missing` reports the requirements of catalogs, and
+    `iceberg.mapping-off` the column mapping that an active Iceberg compatibility requires.
     """
     protocol = view.config.protocol
     if protocol is None or not protocol_features.knows_features(protocol):
@@ -182,10 +183,10 @@ def features_need_or_exclude_others(view: ProtocolView) -> Iterator[Finding]:
         for needed in feature.requires:
             is_judged_elsewhere = needed == "columnMapping" and name.startswith("icebergCompat") and is_active
             if needed not in supported and not is_judged_elsewhere:
-                yield rows.DEPENDENCY.at(place, f"{name} needs {needed}, which is not supported", expected=needed)
+                yield rows.DEPENDENCY.at(place, f"{name} requires {needed}, which is not supported", expected=needed)
         for other in feature.excludes:
             if other in supported:
-                message = f"{name} and {other} exclude each other, and both are supported"
+                message = f"{name} and {other} exclude each other, but both are supported"
                 yield rows.EXCLUSIVE.at(place, message, seen=f"{name}, {other}", expected="one of the two")
 
 
@@ -195,13 +196,13 @@ def active_features_exclude_each_other(view: TableConfigurationView) -> Iterator
     iceberg, vectors = "delta.enableIcebergCompatV2", "delta.enableDeletionVectors"
     are_supported = {"icebergCompatV2", "deletionVectors"} <= view.config.features
     if are_supported and view.config.is_on(iceberg) and view.config.is_on(vectors):
-        message = f"{iceberg} forbids deletion vectors, and {vectors} is true"
+        message = f"{iceberg} forbids deletion vectors, but {vectors} is true"
         yield rows.EXCLUSIVE.at(view.place._replace(key=vectors), message, seen="true", expected="false")
 
 
 @AREA.check(HistoryView, rows.DOWNGRADE)
 def protocol_gives_something_up(view: HistoryView) -> Iterator[Finding]:
-    """A log that no longer begins with version 0 may have been shortened for this very change."""
+    """A log that is notgin with version 0 may have been truncated for this change."""
     if 0 not in view.listing.commits:
         return
     for commit in view.commits:
@@ -226,7 +227,7 @@ def _downgrades(commit: CommitView, before: Protocol, after: Protocol) -> Iterat
     place = commit.after.protocol_place or Place(f"{LOG_DIRECTORY}/{commit_name(commit.version)}", None, commit.version)
     given_up = ", ".join(lost) or expected.removeprefix("at least ")
     hinders_readers = was_beyond or any(_is_for_readers(name, before) for name in lost)
-    message = f"version {commit.version} gives up {given_up}, and older versions that may need it can still be read"
+    message = f"version {commit.version} drops {given_up}, but older versions that may need it can still be read"
     severity = None if hinders_readers else Severity.WARNING
     yield rows.DOWNGRADE.at(place, message, seen=seen, expected=expected, severity=severity)
 

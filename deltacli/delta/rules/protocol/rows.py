@@ -12,7 +12,7 @@ MISSING = AREA.rule(
     "protocol.missing",
     Severity.ERROR,
     Level.LOG,
-    "No commit of the log and no checkpoint says which protocol the table has.",
+    "No commit of the log and no checkpoint has a protocol.",
     seed="000: Action Reconciliation",
     spec="Action Reconciliation",
     fix=Fix(
@@ -26,13 +26,13 @@ VERSION_OUT_OF_RANGE = AREA.rule(
     "protocol.version-out-of-range",
     Severity.ERROR,
     Level.LOG,
-    "The protocol asks for a reader version other than 1 to 3, or a writer version other than 1 to 7.",
+    "The protocol requires a reader version other than 1 to 3, or a writer version other than 1 to 7.",
     seed="000: Protocol Evolution",
     spec="Reader Version Requirements",
     fix=Fix(
-        broken="no engine knows what such a version asks for, so all of them refuse the table",
+        broken="the requirements of such a version are not defined, so all engines refuse the table",
         mend=_RAISE,
-        loss="nothing, where the numbers are a mistake",
+        loss="nothing, if the numbers are a mistake",
     ),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":8}}',
 )
@@ -43,9 +43,9 @@ READER3_NEEDS_WRITER7 = AREA.rule(
     "The protocol has reader version 3 with a writer version below 7.",
     spec="Table Features for New and Existing Tables",
     fix=Fix(
-        broken="features of readers must be listed for writers too, and below writer version 7 there is no such list",
-        mend="commit a protocol with minWriterVersion 7 and writerFeatures that name every feature in use",
-        loss="writers that don't know table features",
+        broken="reader features must also be listed for writers, but below writer version 7 there is no such list",
+        mend="commit a protocol with minWriterVersion 7 and writerFeatures with every feature in use",
+        loss="access by writers without support for table features",
     ),
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":5,"readerFeatures":[]}}',
 )
@@ -55,7 +55,7 @@ READER_FEATURES_MISSING = AREA.rule(
     Level.LOG,
     "The protocol has reader version 3 and no readerFeatures.",
     spec="Table Features",
-    fix=Fix(broken="readers can't tell what they must know", mend=_RAISE, loss="nothing"),
+    fix=Fix(broken="readers do not know which features they must support", mend=_RAISE, loss="nothing"),
     example='{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"writerFeatures":[]}}',
 )
 WRITER_FEATURES_MISSING = AREA.rule(
@@ -64,7 +64,7 @@ WRITER_FEATURES_MISSING = AREA.rule(
     Level.LOG,
     "The protocol has writer version 7 and no writerFeatures.",
     spec="Table Features",
-    fix=Fix(broken="writers can't tell what they must know", mend=_RAISE, loss="nothing"),
+    fix=Fix(broken="writers do not know which features they must support", mend=_RAISE, loss="nothing"),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":7}}',
 )
 FEATURES_ON_LEGACY = AREA.rule(
@@ -84,12 +84,12 @@ READER_ONLY_FEATURE = AREA.rule(
     "protocol.reader-only-feature",
     Severity.ERROR,
     Level.LOG,
-    "A feature stands in readerFeatures and not in writerFeatures.",
+    "A feature is in readerFeatures but not in writerFeatures.",
     spec="Supported Features",
     fix=Fix(
-        broken="writers don't learn of the feature and may write what its readers misread",
-        mend="commit a protocol that lists the feature in both",
-        loss="writers that don't know the feature",
+        broken="writers do not learn of the feature and may write data that its readers misread",
+        mend="commit a protocol with the feature in both lists",
+        loss="access by writers without support for the feature",
     ),
     example='"readerFeatures":["deletionVectors"],"writerFeatures":[]',
 )
@@ -97,12 +97,12 @@ RW_FEATURE_NOT_IN_READER = AREA.rule(
     "protocol.rw-feature-not-in-reader",
     Severity.ERROR,
     Level.LOG,
-    "A feature that readers must know is listed for writers only.",
+    "A reader feature is listed only in writerFeatures.",
     spec="Supported Features",
     fix=Fix(
-        broken="readers that don't know the feature open the table and return wrong rows",
-        mend="commit a protocol with reader version 3 that lists the feature in readerFeatures too",
-        loss="readers that don't know the feature",
+        broken="readers without support for the feature open the table and return wrong rows",
+        mend="commit a protocol with reader version 3 and the feature in readerFeatures too",
+        loss="access by readers without support for the feature",
     ),
     example='"minReaderVersion":3,"readerFeatures":[],"writerFeatures":["deletionVectors"]',
 )
@@ -110,11 +110,11 @@ WRITER_FEATURE_IN_READER = AREA.rule(
     "protocol.writer-feature-in-reader",
     Severity.WARNING,
     Level.LOG,
-    "A feature that only writers need stands in readerFeatures.",
+    "A writer-only feature is in readerFeatures.",
     spec="Supported Features",
     fix=Fix(
         broken="readers that could read the table refuse it",
-        mend="commit a protocol that lists the feature in writerFeatures only",
+        mend="commit a protocol with the feature in writerFeatures only",
         loss="nothing",
     ),
     example='"readerFeatures":["appendOnly"],"writerFeatures":["appendOnly"]',
@@ -123,11 +123,11 @@ UNKNOWN_FEATURE = AREA.rule(
     "protocol.unknown-feature",
     Severity.WARNING,
     Level.LOG,
-    "A listed feature is not known: what it asks of readers and writers is not checked.",
+    "A listed feature is not recognized, so its requirements for readers and writers are not checked.",
     spec="Table Features",
     fix=Fix(
-        broken="deltacli writes nothing to the table, and reads it only if the feature is not in readerFeatures",
-        mend="take a newer deltacli; if the name is a slip of the pen, commit a protocol with the right one",
+        broken="deltacli does not write to the table, and reads it only if the feature is not in readerFeatures",
+        mend="use a newer deltacli; if the name is a typo, commit a protocol with the correct name",
         loss="nothing",
     ),
     example='"writerFeatures":["appendOnly","futureFeature"]',
@@ -136,11 +136,11 @@ PREVIEW_FEATURE = AREA.rule(
     "protocol.preview-feature",
     Severity.INFO,
     Level.LOG,
-    "The protocol lists a feature under the name of its preview.",
+    "The protocol lists a feature under its preview name.",
     spec="Delta-Spark: names of features under development",
     fix=Fix(
-        broken="engines that know only the final feature refuse the table",
-        mend="let the engine that made the table upgrade the feature",
+        broken="engines that support only the final feature refuse the table",
+        mend="let the engine that created the table upgrade the feature",
         loss="nothing",
     ),
     example='"writerFeatures":["typeWidening-preview"]',
@@ -149,12 +149,12 @@ DEPENDENCY = AREA.rule(
     "protocol.dependency",
     Severity.ERROR,
     Level.LOG,
-    "The protocol lists a feature without another one that it needs.",
+    "The protocol lists a feature without another feature that it requires.",
     spec="Table Features",
     fix=Fix(
-        broken="engines refuse the table, or write the feature without what it stands on",
-        mend="commit a protocol that lists both",
-        loss="engines that don't know the other feature",
+        broken="engines refuse the table, or write the feature without its requirement",
+        mend="commit a protocol with both features",
+        loss="access by engines without support for the other feature",
     ),
     example='"writerFeatures":["rowTracking"] without "domainMetadata"',
 )
@@ -162,11 +162,11 @@ EXCLUSIVE = AREA.rule(
     "protocol.exclusive",
     Severity.ERROR,
     Level.LOG,
-    "Two features that exclude each other are supported, or active, together.",
+    "Two features that exclude each other are both supported or both active.",
     spec="Writer Requirements for IcebergCompatV1",
     fix=Fix(
-        broken="each of them forbids what the other one writes",
-        mend="turn one of the two off, and drop it from the protocol where listing it is forbidden",
+        broken="each of them forbids data that the other one writes",
+        mend="turn one of the two off, and drop it from the protocol if listing it is forbidden",
         loss="that feature",
     ),
     example='"writerFeatures":["icebergCompatV1","deletionVectors"]',
@@ -175,10 +175,10 @@ DUPLICATE_FEATURE = AREA.rule(
     "protocol.duplicate-feature",
     Severity.WARNING,
     Level.LOG,
-    "A feature is listed twice, or under two spellings that differ only in case.",
+    "A feature is listed twice, or with two spellings that differ only in case.",
     spec="Table Features",
     fix=Fix(
-        broken="names are compared exactly: the wrong spelling is an unknown feature to every engine",
+        broken="names are compared exactly, so every engine treats the wrong spelling as an unknown feature",
         mend="commit a protocol with each name once",
         loss="nothing",
     ),
@@ -188,12 +188,12 @@ DOWNGRADE = AREA.rule(
     "protocol.downgrade",
     Severity.ERROR,
     Level.LOG,
-    "The protocol gives up a feature or a version while older versions that need it are still there.",
+    "The protocol drops a feature or lowers a version while older versions that need it still exist.",
     spec="Supported Features",
     fix=Fix(
-        broken="engines take the older versions for ones they can read and checkpoint",
-        mend="commit the former protocol again, or shorten the log to the versions since the change",
-        loss="time travel to the older versions, where the log is shortened",
+        broken="engines assume that they can read and checkpoint the older versions",
+        mend="commit the former protocol again, or truncate the log to the versions since the change",
+        loss="time travel to the older versions, if the log is truncated",
     ),
     example='version 4: "readerFeatures":["deletionVectors"], version 5: "minReaderVersion":1,"minWriterVersion":2',
 )
@@ -207,7 +207,7 @@ LEGACY_ODDITY = AREA.rule(
     fix=Fix(
         broken="column mapping needs reader version 2 and writer version 5 together",
         mend="commit a protocol with both versions, or with writer version 7 and the features in use",
-        loss="readers of version 1, if column mapping is wanted",
+        loss="access by readers of version 1, if column mapping is intended",
     ),
     example='{"protocol":{"minReaderVersion":1,"minWriterVersion":5}}',
 )
@@ -215,7 +215,7 @@ STRAY_KEYS = AREA.rule(
     "protocol.stray-keys",
     Severity.WARNING,
     Level.LOG,
-    "The protocol action has readerVersion or writerVersion, which are not its keys.",
+    "The protocol action has readerVersion or writerVersion, which are not valid keys.",
     spec="Protocol Evolution",
     fix=Fix(
         broken="engines read minReaderVersion and minWriterVersion and ignore these two",
@@ -228,14 +228,16 @@ USED_NOT_SUPPORTED = AREA.rule(
     "feature.used-not-supported",
     Severity.ERROR,
     Level.LOG,
-    "The table uses a feature that its protocol doesn't support.",
+    "The table uses a feature that its protocol does not support.",
     seed="000: Writer Version Requirements",
     spec="Supported Features",
     fix=Fix(
-        broken="engines that don't know the feature read and write the table without it; metadata of generated and "
-        "identity columns has no effect then, which is a note",
-        mend="commit a protocol that lists the feature; metadata that has no effect can stay as it is",
-        loss="engines that don't know the feature",
+        broken=(
+            "engines without support for the feature read and write the table without it; for generated and identity "
+            "columns the metadata then has no effect, which is only a note"
+        ),
+        mend="commit a protocol with the feature; metadata without effect needs no repair",
+        loss="access by engines without support for the feature",
     ),
     example='a column of type timestamp_ntz with {"minReaderVersion":1,"minWriterVersion":2}',
 )
@@ -243,12 +245,12 @@ PROPERTY_WITHOUT_FEATURE = AREA.rule(
     "feature.property-without-feature",
     Severity.ERROR,
     Level.LOG,
-    "A table property turns on a feature that the protocol doesn't support.",
+    "A table property turns on a feature that the protocol does not support.",
     seed="000: Writer Version Requirements",
     spec="Active Features",
     fix=Fix(
-        broken="some engines refuse the table, others take the feature for off",
-        mend="commit a protocol that lists the feature, or a metaData action without the property",
+        broken="some engines refuse the table, others treat the feature as off",
+        mend="commit a protocol with the feature, or a metaData action without the property",
         loss="nothing",
     ),
     example='"delta.enableDeletionVectors":"true" with {"minReaderVersion":1,"minWriterVersion":2}',
@@ -260,20 +262,20 @@ SUPPORTED_NOT_USED = AREA.rule(
     "The protocol lists a feature that no visible version uses.",
     spec="Supported Features",
     fix=Fix(
-        broken="engines that don't know the feature refuse the table for nothing",
-        mend="drop the feature with an engine that can (ALTER TABLE … DROP FEATURE)",
+        broken="engines without support for the feature refuse the table unnecessarily",
+        mend="drop the feature with an engine that supports it (ALTER TABLE … DROP FEATURE)",
         loss="nothing",
     ),
-    example='"writerFeatures":["changeDataFeed"] and delta.enableChangeDataFeed was never true',
+    example='"writerFeatures":["changeDataFeed"], but delta.enableChangeDataFeed was never true',
 )
 OLD_VACUUM = AREA.rule(
     "vacuumcheck.old-vacuum",
     Severity.INFO,
     Level.LOG,
-    "A VACUUM ran in an engine that is older than the check of the protocol which the table asks for.",
+    "A VACUUM ran in an engine that is older than the protocol check which the table requires.",
     spec="Vacuum Protocol Check",
     fix=Fix(
-        broken="such an engine may have deleted files that features it doesn't know still need",
+        broken="such an engine may have deleted files that are needed by features it does not support",
         mend="upgrade the engine, and check that no live file is missing: deltacli validate --level storage",
         loss="nothing",
     ),

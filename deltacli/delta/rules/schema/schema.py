@@ -1,4 +1,4 @@
-"""Rules about table schemas: what one schemaString says. How schemas change over versions: `schema_changes`."""
+"""Rules about table schemas: a single schemaString. Changes of schemas over versions are in `schema_changes`."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from deltacli.delta.rules.schema.schema_walk import (
 )
 
 _UNREADABLE = Fix(
-    broken="engines can't read the schema, and with it the table",
-    mend="commit the metaData again with a corrected schemaString; the data files stay as they are",
-    loss="nothing, if the right schema is known: the footer of any data file shows it",
+    broken="engines cannot read the schema, and therefore not the table",
+    mend="commit the metaData again with a corrected schemaString; the data files are unchanged",
+    loss="nothing, if the right schema is known; the footer of any data file shows it",
 )
 _REFUSED = Fix(
-    broken="some engines refuse the schema, or writes under it",
+    broken="some engines refuse the schema, or writes with it",
     mend="commit the metaData again with a corrected schemaString",
     loss="nothing",
 )
 _UNWRITABLE = Fix(
-    broken="files with such a column can't be written",
-    mend="give the column its real type, or drop it, by a commit of metaData",
+    broken="files with such a column cannot be written",
+    mend="commit a metaData that gives the column its real type or drops it",
     loss="nothing: no file holds a value of it",
 )
 
@@ -47,7 +47,7 @@ BAD_JSON = AREA.rule(
     "schema.bad-json",
     Severity.ERROR,
     Level.LOG,
-    "A schemaString is no JSON, its root is no struct, or a part of it is not what its place asks for.",
+    "A schemaString is not JSON, its root is not a struct, or one of its parts is invalid.",
     seed="000: Schema Serialization Format",
     spec="Schema Serialization Format",
     fix=_UNREADABLE,
@@ -57,7 +57,7 @@ FIELD_MISSING_KEY = AREA.rule(
     "schema.field-missing-key",
     Severity.ERROR,
     Level.LOG,
-    "A field, an array or a map of the schema lacks a key that it must have.",
+    "A field, an array or a map of the schema lacks a required key.",
     seed="000: Struct Field",
     spec="Struct Field",
     fix=_UNREADABLE,
@@ -67,7 +67,7 @@ UNKNOWN_TYPE = AREA.rule(
     "schema.unknown-type",
     Severity.ERROR,
     Level.LOG,
-    "A column or nested field has a type that Delta does not know.",
+    "A column or nested field has a type that Delta does not define.",
     seed="000: Primitive Types",
     spec="Primitive Types",
     fix=_UNREADABLE,
@@ -87,7 +87,7 @@ CHAR_VARCHAR = AREA.rule(
     "schema.char-varchar",
     Severity.ERROR,
     Level.LOG,
-    "A schema holds char(n) or varchar(n); such a column is a string whose metadata names the type.",
+    "A schema has char(n) or varchar(n). Such a column must be a string whose metadata names the type.",
     spec="Delta-Spark: char and varchar columns",
     fix=_REFUSED,
     example='{"name":"code","type":"varchar(10)","nullable":true,"metadata":{}}',
@@ -96,12 +96,12 @@ DUPLICATE_COLUMN = AREA.rule(
     "schema.duplicate-column",
     Severity.ERROR,
     Level.LOG,
-    "Two fields of one struct have names that differ at most in case.",
+    "Two fields of one struct have names that are equal or differ only in case.",
     spec="Schema Serialization Format",
     fix=Fix(
         broken="engines refuse the table, or return the values of one column for the other",
         mend="commit a metaData without one of the two, or with column mapping and another name for it",
-        loss="the values of the column that is given up",
+        loss="the values of the dropped column",
     ),
     example='"fields":[{"name":"id",…},{"name":"ID",…}]',
 )
@@ -119,12 +119,12 @@ INVALID_CHARS = AREA.rule(
     "schema.invalid-chars",
     Severity.WARNING,  # the protocol allows such names, and so do all engines but one
     Level.LOG,
-    "A name holds a blank, a tab, a line end or one of ,;{}()= in a table without column mapping.",
+    "A name has a space, a tab, a line end or one of ,;{}()= in a table without column mapping.",
     spec="Delta-Spark: names of columns in Parquet files",
     fix=Fix(
         broken="Delta-Spark refuses to write the table, and its older versions refuse to read it",
         mend="enable column mapping (delta.columnMapping.mode=name)",
-        loss="readers older than reader version 2",
+        loss="access by readers older than reader version 2",
     ),
     example='{"name":"unit price","type":"double","nullable":true,"metadata":{}}',
 )
@@ -132,8 +132,8 @@ EMPTY_STRUCT = AREA.rule(
     "schema.empty-struct",
     Severity.WARNING,
     Level.LOG,
-    "A struct within the schema has no fields, which Parquet can't store.",
-    spec="Delta-Spark: schemas that can't be written",
+    "A struct within the schema has no fields, which Parquet cannot store.",
+    spec="Delta-Spark: schemas that cannot be written",
     fix=_UNWRITABLE,
     example='{"name":"s","type":{"type":"struct","fields":[]},"nullable":true,"metadata":{}}',
 )
@@ -141,7 +141,7 @@ MAP_KEY_NULL = AREA.rule(
     "schema.map-key-null",
     Severity.WARNING,
     Level.LOG,
-    "The key of a map is or holds a map, or is said to be nullable.",
+    "The key of a map is or contains a map, or is marked as nullable.",
     spec="Map Type",
     fix=_REFUSED,
     example='{"type":"map","keyType":{"type":"map",…},"valueType":"long","valueContainsNull":true}',
@@ -150,8 +150,8 @@ VOID_IN_COMPLEX = AREA.rule(
     "schema.void-in-complex",
     Severity.WARNING,
     Level.LOG,
-    "An array's element, a map's key or value, or every field of a struct or of the table is void: "
-    "nothing can be written.",
+    "An array's element, a map's key or value, or every field of a struct or of the table is void, so nothing can be "
+    "written.",
     spec="Void Type",
     fix=_UNWRITABLE,
     example='{"type":"array","elementType":"void","containsNull":true}',
@@ -160,12 +160,12 @@ METADATA_RESERVED = AREA.rule(
     "schema.metadata-reserved",
     Severity.WARNING,
     Level.LOG,
-    "The metadata of a column has a key that begins with `delta.` and that nothing defines.",
+    "The metadata of a column has an undefined key that begins with `delta.`.",
     seed="000: Struct Field",
     spec="Struct Field",
     fix=Fix(
-        broken="what the writer meant by the key has no effect, or a newer feature is used unannounced",
-        mend="commit the metaData again with the key that was meant, or without it",
+        broken="the key has no effect, or a newer feature is used without being listed",
+        mend="commit the metaData again with the intended key, or without it",
         loss="nothing",
     ),
     example='"metadata":{"delta.generatedExpression":"year(ts)"}',
@@ -174,12 +174,12 @@ INTERVAL_NONCANONICAL = AREA.rule(
     "schema.interval-noncanonical",
     Severity.INFO,
     Level.LOG,
-    "An interval type is spelled narrower than the two that schemas should hold.",
+    "An interval type is narrower than the two that schemas should have.",
     spec="Interval Types (proposal)",
     fix=Fix(
-        broken="nothing for engines that know intervals; others may know only the two whole spellings",
+        broken="nothing for engines that support intervals; others may recognize only the two full spellings",
         mend="commit the metaData again with `interval year to month` or `interval day to second`",
-        loss="nothing: the files are the same",
+        loss="nothing: the files are unchanged",
     ),
     example='"type":"interval day to hour"',
 )
@@ -187,9 +187,9 @@ TOO_WIDE = AREA.rule(
     "schema.too-wide",
     Severity.INFO,
     Level.LOG,
-    "The schema has more than 10,000 leaf columns: every commit of metadata and every reader carries them all.",
+    "The schema has more than 10,000 leaf columns. Every metadata commit and every reader processes all of them.",
     spec="deltacli",
-    fix=Fix(broken="nothing", mend="nothing needs mending; splitting the table makes it faster", loss="nothing"),
+    fix=Fix(broken="nothing", mend="no repair needed; splitting the table makes it faster", loss="nothing"),
     example="a schemaString of 12,000 columns",
 )
 
@@ -236,7 +236,7 @@ _RESERVED = frozenset(
     TOO_WIDE,
 )
 def schemas_are_well_formed(view: MetadataView) -> Iterator[Finding]:
-    """Look at every type of a schema by itself; each fault is reported with the version that brings it."""
+    """Check every type of a schema separately. Each fault is reported with the version that introduces it."""
     yield from fresh(view, "schema.faults", _faults(view))
 
 
@@ -245,7 +245,7 @@ def _faults(view: MetadataView) -> Iterator[Finding]:
     if root is None:
         return
     if isinstance(root, NotASchema):
-        yield BAD_JSON.at(view.place, f"the schema can't be read: {root.reason}")
+        yield BAD_JSON.at(view.place, f"the schema cannot be read: {root.reason}")
         return
     if not isinstance(root, dict) or root.get("type") != "struct":
         seen = _kind(root.get("type") if isinstance(root, dict) else root)
@@ -268,41 +268,41 @@ def _part_faults(view: MetadataView, part: TypePart) -> Iterator[Finding]:
         yield from _name_faults(place, part, value)
     elif not isinstance(value, dict):
         yield BAD_JSON.at(
-            place, f"the type of {shown_path(part.path)} is no type", seen=_kind(value), expected="a type"
+            place, f"the type of {shown_path(part.path)} is not a type", seen=_kind(value), expected="a type"
         )
     elif value.get("type") is None:
         yield FIELD_MISSING_KEY.at(place, f"the type of {shown_path(part.path)} has no key `type`", expected="type")
     elif value["type"] not in _COMPLEX_KEYS if isinstance(value["type"], str) else True:
-        message = f"{shown_path(part.path)} has the type {_kind(value['type'])}, which Delta does not know"
+        message = f"{shown_path(part.path)} has the type {_kind(value['type'])}, which Delta does not define"
         yield UNKNOWN_TYPE.at(place, message, seen=_kind(value["type"]), expected="a type of the protocol")
     else:
         yield from _complex_faults(view, place, part, value)
 
 
 def _name_faults(place: Place, part: TypePart, name: str) -> Iterator[Finding]:
-    """What is wrong with the name of a primitive type."""
+    """Check the name of a primitive type."""
     column = shown_path(part.path)
     digits = decimal_digits(name)
     if digits is not None:
         precision, scale = digits
         if not (1 <= precision <= 38 and 0 <= scale <= precision):
-            message = f"{column} is a decimal that can't be: precision {precision}, scale {scale}"
+            message = f"{column} is an invalid decimal: precision {precision}, scale {scale}"
             yield DECIMAL_BOUNDS.at(place, message, seen=name, expected="1 <= precision <= 38, 0 <= scale <= precision")
     elif is_char(name):
-        message = f"{column} has the type {name}, which is a string with metadata in a Delta schema"
+        message = f"{column} has the type {name}, which Delta schemas express as a string with metadata"
         yield CHAR_VARCHAR.at(place, message, seen=name, expected="string")
     elif not is_type_name(name):
-        message = f"{column} has the type {name[:80]}, which Delta does not know"
+        message = f"{column} has the type {name[:80]}, which Delta does not define"
         yield UNKNOWN_TYPE.at(place, message, seen=name, expected="a type of the protocol")
     else:
         whole = interval_name(name)
         if whole not in (None, name):
-            message = f"{column} spells its interval type narrower than schemas should"
+            message = f"{column} has an interval type that is narrower than schemas should have"
             yield INTERVAL_NONCANONICAL.at(place, message, seen=name, expected=whole)
 
 
 def _complex_faults(view: MetadataView, place: Place, part: TypePart, value: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is wrong with a struct, an array or a map itself, but not with what is in it."""
+    """Check a struct, an array or a map itself, but not its contents."""
     column, kind = shown_path(part.path), value["type"]
     for key in _COMPLEX_KEYS[kind]:
         if value.get(key) is None:
@@ -311,7 +311,7 @@ def _complex_faults(view: MetadataView, place: Place, part: TypePart, value: Map
             message = f"`{key}` of {column} is neither true nor false"
             yield BAD_JSON.at(place, message, seen=_kind(value[key]), expected="true or false")
         elif key in ("elementType", "keyType", "valueType") and is_void(value[key]) and _forbids_void(view):
-            message = f"the {kind} {column} holds void, so that nothing can be written"
+            message = f"the {kind} {column} contains void, so nothing can be written"
             yield VOID_IN_COMPLEX.at(place, message, seen=f"{key} {value[key]}")
     if kind == "map":
         yield from _key_faults(place, column, value)
@@ -322,17 +322,17 @@ def _complex_faults(view: MetadataView, place: Place, part: TypePart, value: Map
 def _key_faults(place: Place, column: str, value: Mapping[str, Any]) -> Iterator[Finding]:
     key = value.get("keyType")
     if any(isinstance(part.value, dict) and part.value.get("type") == "map" for part in walk_parts(key)):
-        yield MAP_KEY_NULL.at(place, f"the key of the map {column} holds a map", seen="map")
+        yield MAP_KEY_NULL.at(place, f"the key of the map {column} contains a map", seen="map")
     if value.get("keyContainsNull") is True:
-        message = f"the key of the map {column} is said to be nullable"
+        message = f"the key of the map {column} is marked as nullable"
         yield MAP_KEY_NULL.at(place, message, seen="keyContainsNull true", expected="keys are never null")
 
 
 def _struct_faults(view: MetadataView, part: TypePart, value: Mapping[str, Any]) -> Iterator[Finding]:
-    """What is wrong with the fields of a struct, their types apart."""
+    """Check the fields of a struct, except for their types."""
     place, column = _at(view, part.path), shown_path(part.path)
     if value.get("fields") is not None and not isinstance(value["fields"], list):
-        message = f"the fields of {column} are no list"
+        message = f"the fields of {column} are not a list"
         yield BAD_JSON.at(place, message, seen=_kind(value["fields"]), expected="a list")
         return
     fields = fields_of(value)
@@ -348,13 +348,13 @@ def _struct_faults(view: MetadataView, part: TypePart, value: Mapping[str, Any])
         stored = [field for field in stored if field.get("name") not in names]
     if stored and all(is_void(field.get("type")) for field in stored) and _forbids_void(view):
         what = "the table" if part.role == "root" else f"the struct {column}"
-        yield VOID_IN_COMPLEX.at(place, f"every column of {what} is void, so that nothing can be written", seen="void")
+        yield VOID_IN_COMPLEX.at(place, f"every column of {what} is void, so nothing can be written", seen="void")
 
 
 def _field_faults(view: MetadataView, path: str, field: object) -> Iterator[Finding]:
     place, column = _at(view, path), shown_path(path)
     if not isinstance(field, dict):
-        yield BAD_JSON.at(place, f"{column} is no field", seen=_kind(field), expected="an object")
+        yield BAD_JSON.at(place, f"{column} is not a field", seen=_kind(field), expected="an object")
         return
     for key in _FIELD_KEYS:
         if field.get(key) is None:
@@ -368,9 +368,9 @@ def _field_faults(view: MetadataView, path: str, field: object) -> Iterator[Find
     if name == "":
         yield EMPTY_NAME.at(place, f"the field {column} has an empty name")
     elif isinstance(name, str) and not _FORBIDDEN.isdisjoint(name) and not _asks_for_mapping(view):
-        message = f"the name of the field {column} needs column mapping, which is off"
+        message = f"the name of the field {column} requires column mapping, which is off"
         seen = "".join(sorted(_FORBIDDEN.intersection(name)))
-        yield INVALID_CHARS.at(place, message, seen=repr(seen), expected="none of blank , ; { } ( ) = tab, line end")
+        yield INVALID_CHARS.at(place, message, seen=repr(seen), expected="none of space , ; { } ( ) = tab, line end")
     metadata = field.get("metadata")
     for key in metadata if isinstance(metadata, dict) else ():
         if key.startswith("delta.") and key not in _RESERVED:
@@ -378,7 +378,7 @@ def _field_faults(view: MetadataView, path: str, field: object) -> Iterator[Find
 
 
 def _twin_faults(view: MetadataView, parent: str, fields: list[Any]) -> Iterator[Finding]:
-    """Names of one struct that differ at most in case, once for each name."""
+    """Report names of one struct that are equal or differ only in case, once per name."""
     named: defaultdict[str, list[str]] = defaultdict(list)
     for field in fields:
         name = field.get("name") if isinstance(field, dict) else None
@@ -387,13 +387,13 @@ def _twin_faults(view: MetadataView, parent: str, fields: list[Any]) -> Iterator
     for twins in named.values():
         if len(twins) > 1:
             where = f"of the struct {shown_path(parent)}" if parent else "of the table"
-            message = f"{len(twins)} columns {where} have the name {twins[-1]}, case aside"
+            message = f"{len(twins)} columns {where} have the name {twins[-1]}, ignoring case"
             place = _at(view, joined(parent, twins[-1]))
             yield DUPLICATE_COLUMN.at(place, message, seen=", ".join(twins), expected="different names")
 
 
 def _asks_for_mapping(view: MetadataView) -> bool:
-    """True if the property asks for column mapping; that the protocol may not have it is another rule's fault."""
+    """Return True if the property enables column mapping. Another rule reports a protocol without it."""
     return str(view.config.properties.get("delta.columnMapping.mode") or "none").lower() != "none"
 
 
@@ -406,7 +406,7 @@ def _at(view: MetadataView, path: str) -> Place:
 
 
 def _kind(value: object) -> str:
-    """A JSON value for a finding: short ones as they are."""
+    """Return a JSON value for a finding, short ones in full."""
     match value:
         case None:
             return "null"

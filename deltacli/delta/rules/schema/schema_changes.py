@@ -1,6 +1,5 @@
-"""Rules about how a schema may change from one metadata to the next.
-
-A commit that replaces every file, and a table without files, may change anything.
+"""Rules about schema changes from one metadata to the next. A commit that replaces every file, and a table without
+files, may change anything.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from deltacli.delta.schema.widening import decimal_of, is_allowed_change
 AREA = Area("schema")
 
 _ROWS_BREAK_IT = Fix(
-    broken="rows written before the change may hold nulls where readers now expect none",
+    broken="older rows may hold nulls where readers now expect none",
     mend="commit a metaData in which the column is nullable again",
     loss="nothing",
 )
@@ -38,7 +37,7 @@ NOT_NULL_TIGHTENED = AREA.rule(
     "schema.not-null-tightened",
     Severity.ERROR,
     Level.LOG,
-    "A column that could be null became not null while files from before stayed live.",
+    "A nullable column became not null while older files stayed live.",
     spec="Delta-Spark: changes of columns",
     fix=_ROWS_BREAK_IT,
     example='"nullable":true in one metaData, "nullable":false in the next',
@@ -56,11 +55,11 @@ COLUMN_DROPPED_NO_MAPPING = AREA.rule(
     "schema.column-dropped-no-mapping",
     Severity.WARNING,
     Level.LOG,
-    "A column vanished from the schema without column mapping while files that hold it stayed live.",
+    "A column was removed from the schema without column mapping while files that have it stayed live.",
     seed="000: Consistency Between Table Metadata and Data Files",
     spec="Consistency Between Table Metadata and Data Files",
     fix=Fix(
-        broken="the files still hold the column; another one of that name would bring the old values back",
+        broken="the files still have the column, so a new column of that name would return the old values",
         mend="commit a metaData with the column, enable column mapping, then drop it again",
         loss="nothing",
     ),
@@ -70,12 +69,12 @@ TYPE_CHANGED_ILLEGALLY = AREA.rule(
     "schema.type-changed-illegally",
     Severity.ERROR,
     Level.LOG,
-    "The type of a column changed in a way that no reader can follow while files of the old type stayed live.",
+    "The type of a column changed in a way that readers do not support while files of the old type stayed live.",
     spec="Type Widening",
     fix=Fix(
-        broken="files from before the change can't be read as the new type",
-        mend="commit a metaData with the old type, and rewrite the files that were written since",
-        loss="nothing, if the files written since can be rewritten",
+        broken="older files cannot be read as the new type",
+        mend="commit a metaData with the old type, and rewrite the newer files",
+        loss="nothing, if the newer files can be rewritten",
     ),
     example='"type":"string" in one metaData, "type":"long" in the next',
 )
@@ -83,10 +82,10 @@ CASE_ONLY_CHANGE = AREA.rule(
     "schema.case-only-change",
     Severity.WARNING,
     Level.LOG,
-    "The name of a column changed in case only, without column mapping, while files from before stayed live.",
+    "The name of a column changed only in case, without column mapping, while older files stayed live.",
     spec="Schema Serialization Format",
     fix=Fix(
-        broken="readers that tell case apart return nulls for the files from before",
+        broken="case-sensitive readers return nulls for older files",
         mend="commit a metaData with the old spelling",
         loss="nothing",
     ),
@@ -95,7 +94,7 @@ CASE_ONLY_CHANGE = AREA.rule(
 
 
 class Matched(NamedTuple):
-    """The same field before and after; `before` is None for an added one."""
+    """The same field before and after. `before` is None for an added field."""
 
     before: StructField | None
     after: StructField
@@ -103,7 +102,7 @@ class Matched(NamedTuple):
 
 @dataclass(frozen=True)
 class Owner:
-    """The field that a type belongs to, and the way from there: `element.value`."""
+    """Return the field that a type belongs to, and the path from there: `element.value`."""
 
     field: StructField
     way: str = ""
@@ -121,12 +120,12 @@ class Owner:
     CASE_ONLY_CHANGE,
 )
 def schemas_change_as_files_allow(view: MetadataView) -> Iterator[Finding]:
-    """Compare a schema with the one before it, where files written under that one stay live."""
+    """Compare a schema with the previous one, if files written under that one stay live."""
     before, after = view.previous, view.config
     if before is None or before.schema is None or after.schema is None or before.schema == after.schema:
         return
     if view.raw is not after.raw_metadata or _is_another_table(before, after):
-        return  # of two metaData actions in a commit only the last counts
+        return  # of two metaData actions in a commit only the last applies
     if view.commit is None or replaces_all_files(view.commit):
         return
     yield from _Comparison(view.place, before, after).structs(before.schema, after.schema, "")
@@ -137,7 +136,7 @@ def _is_another_table(before: TableConfiguration, after: TableConfiguration) -> 
 
 
 class _Comparison:
-    """Two schemas and how their fields find each other: by id where both have column mapping, else by name."""
+    """Two schemas and their matching fields: by id if both have column mapping, else by name."""
 
     def __init__(self, place: Place, before: TableConfiguration, after: TableConfiguration) -> None:
         self._place = place
@@ -161,11 +160,11 @@ class _Comparison:
             here = joined(path, field.name)
             same = gone_names.pop(field.name.lower(), None)
             if same is not None:
-                message = f"the column {shown_path(here)} changed its name in case only"
+                message = f"the name of the column {shown_path(here)} changed only in case"
                 yield CASE_ONLY_CHANGE.at(self._at(here), message, seen=field.name, expected=same.name)
                 yield from self._fields(same, field, here)
             elif not field.nullable:
-                message = f"the column {shown_path(here)} is not null, but rows from before it have no value"
+                message = f"the column {shown_path(here)} is not null, but older rows have no value"
                 yield NEW_NOT_NULL_COLUMN.at(self._at(here), message, seen="nullable false", expected="nullable true")
         yield from self._dropped(gone_names, path)
 
@@ -173,7 +172,7 @@ class _Comparison:
         for field in gone.values():
             if field.data_type != PrimitiveType("void"):
                 here = joined(path, field.name)
-                message = f"the column {shown_path(here)} vanished without column mapping; files still hold it"
+                message = f"the column {shown_path(here)} was removed without column mapping, but files still have it"
                 yield COLUMN_DROPPED_NO_MAPPING.at(self._at(here), message)
 
     def _fields(self, before: StructField, after: StructField, path: str) -> Iterator[Finding]:
@@ -196,12 +195,12 @@ class _Comparison:
                 yield from self._types(before.value, after.value, joined(path, "value"), owner.into("value"))
             case _:
                 if not _may_become(before, after) and not _is_recorded(owner, after):
-                    message = f"the type of {shown_path(path)} changed in a way that files from before can't follow"
+                    message = f"the type of {shown_path(path)} changed in a way that older files do not support"
                     seen, expected = simple_name(after), simple_name(before)
                     yield TYPE_CHANGED_ILLEGALLY.at(self._at(path), message, seen=seen, expected=expected)
 
     def _tightened(self, path: str, what: str) -> Finding:
-        message = f"{shown_path(what)} could be null before, and rows from then may be"
+        message = f"{shown_path(what)} was nullable before, so older rows may be null"
         return NOT_NULL_TIGHTENED.at(self._at(path), message, seen="not null", expected="nullable")
 
     def _key_before(self, field: StructField) -> object:
@@ -210,7 +209,7 @@ class _Comparison:
         return _mapped_key(field)
 
     def _key_after(self, field: StructField) -> object:
-        """Where mapping begins, the physical name is the old name; a renaming may come with it."""
+        """When mapping begins, the physical name is the old name. A rename may come at the same time."""
         if not self._is_mapped:
             return field.name
         if self._was_mapped:
@@ -227,7 +226,7 @@ def _mapped_key(field: StructField) -> object:
 
 
 def _may_become(before: DataType, after: DataType) -> bool:
-    """True if files of one type serve as the other, or if what is wrong with a name is another rule's."""
+    """Return True if files of one type are valid for the other, or if another rule reports a bad type name."""
     if isinstance(before, PrimitiveType) and same_name(before.name) == "void":
         return True
     if not isinstance(before, PrimitiveType) or not isinstance(after, PrimitiveType):
@@ -243,7 +242,9 @@ def _is_sound(name: str) -> bool:
 
 
 def _is_recorded(owner: Owner, after: DataType) -> bool:
-    """True if `delta.typeChanges` tells of a change to this type: whether it may be is then a rule of type widening."""
+    """Return True if `delta.typeChanges` records a change to this type. Rules of type widening then check whether it is
+    allowed.
+    """
     changes = owner.field.metadata.get("delta.typeChanges")
     if not isinstance(changes, list) or not isinstance(after, PrimitiveType):
         return False

@@ -1,6 +1,5 @@
-"""A schemaString taken apart as found: every type within it, whatever is wrong with the others.
-
-`parse_schema` refuses a schema at its first fault; here all of it stays visible. Spec: Schema Serialization Format.
+"""A schemaString in parts: every type within it, even if others are faulty. `parse_schema` stops at the first fault,
+but here all parts are visible. Spec: Schema Serialization Format.
 """
 
 from __future__ import annotations
@@ -42,32 +41,31 @@ _OTHER = re.compile(
     r"timestamp_(?:ltz|nanos|ntz_nanos|nanos_ntz)|string collate \S+",
     re.ASCII,
 )
-"""Types of newer proposals and of their engines; which feature they need is another rule's question."""
+"Types of newer proposals and their engines. Other rules check which feature they need."
 _INTERVAL = re.compile(r"interval (?P<first>[a-z]+)(?: to (?P<last>[a-z]+))?", re.ASCII)
 _INTERVAL_FAMILIES = (("year", "month"), ("day", "hour", "minute", "second"))
 
 
 class TypePart(NamedTuple):
-    """A type within a schema: of the root, of a struct's field, or of an array's or a map's part."""
+    """A type within a schema: of the root, of a struct's field, or of a part of an array or a map."""
 
     path: str
     value: object
     role: str
     """`root`, `field`, `element`, `key` or `value`."""
     is_too_deep: bool = False
-    """True where the walk ends because types are nested too deeply."""
+    "True if the walk ends because types are nested too deeply."
 
 
 class NotASchema(NamedTuple):
-    """Text that is no JSON value, and why."""
+    """Text that is not a JSON value, and why."""
 
     reason: str
 
 
 def decode(view: MetadataView) -> object:
-    """The JSON value of a metadata's schemaString, or NotASchema; None where it has none, or where that is no text.
-
-    The last one is remembered: several checks look at each.
+    """Return the JSON value of a metadata's schemaString, NotASchema, or None if it has none or it is not text. The
+    last one is cached for several checks.
     """
     text = view.raw.get("schemaString")
     if not isinstance(text, str):
@@ -92,8 +90,8 @@ def _decode(text: str) -> object:
 
 
 def walk_parts(root: object) -> Iterator[TypePart]:
-    """Yield every type below and with `root`, parents first, in the order of the text. What has no type is passed over:
-    who looks at its parent sees that.
+    """Yield every type of `root`, parents first, in the order of the text. Missing types are skipped, because checks of
+    the parent report them.
     """
     waiting = [(TypePart("", root, "root"), 0)]
     while waiting:
@@ -124,13 +122,13 @@ def _children(part: TypePart) -> Iterator[TypePart]:
 
 
 def fields_of(struct: Mapping[str, Any]) -> list[Any]:
-    """The fields of a struct as found; none where that is no list."""
+    """Return the raw fields of a struct, or none if they are not a list."""
     fields = struct.get("fields")
     return fields if isinstance(fields, list) else []
 
 
 def field_path(parent: str, field: object, position: int) -> str:
-    """Where a field stands: by its name, by its position where it has none."""
+    """Return the place of a field: its name, or its position if it has no name."""
     name = field.get("name") if isinstance(field, dict) else None
     return joined(parent, name if isinstance(name, str) and name else f"fields[{position}]")
 
@@ -140,7 +138,7 @@ def joined(parent: str, name: str) -> str:
 
 
 def shown_path(path: str) -> str:
-    """A path for a message: the innermost names of one that is long."""
+    """Return a path for a message, shortened to its innermost names if it is long."""
     return (path if len(path) <= 120 else f"…{path[-120:]}") or "the root of the schema"
 
 
@@ -148,10 +146,10 @@ def shown_path(path: str) -> str:
 
 
 def is_type_name(name: str) -> bool:
-    """True if a primitive type has that name in a schema, in exactly that spelling."""
+    """Return True if a primitive type has exactly that name in a schema."""
     return (
         name in PRIMITIVES
-        or name == "null"  # what Spark 2 wrote for void
+        or name == "null"  # written by Spark 2 for void
         or _DECIMAL.fullmatch(name) is not None
         or is_char(name)
         or interval_name(name) is not None
@@ -160,7 +158,7 @@ def is_type_name(name: str) -> bool:
 
 
 def is_char(name: str) -> bool:
-    """True for `char(n)` and `varchar(n)`."""
+    """Return True for `char(n)` and `varchar(n)`."""
     return _CHAR.fullmatch(name) is not None
 
 
@@ -169,13 +167,13 @@ def is_void(value: object) -> bool:
 
 
 def decimal_digits(name: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal type as written, whether or not a decimal may have them."""
+    """Return precision and scale of a decimal type as written, valid or not."""
     match = _DECIMAL.fullmatch(name)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def interval_name(name: str) -> str | None:
-    """The whole name of the interval type that a name stands for: of `interval day`, `interval day to second`."""
+    """Return the full name of an interval type: of `interval day`, `interval day to second`."""
     match = _INTERVAL.fullmatch(name)
     if match is None:
         return None
@@ -188,7 +186,7 @@ def interval_name(name: str) -> str | None:
 
 
 def same_name(name: str) -> str:
-    """One name for all spellings of a type, so that two schemas can be compared."""
+    """Return one name for all spellings of a type, so that two schemas can be compared."""
     if name == "null":
         return "void"
     return interval_name(name) or canonical_name(name)
@@ -198,8 +196,8 @@ def same_name(name: str) -> str:
 
 
 def fresh(view: MetadataView | TableConfigurationView, name: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings that the metadata before this one had not: a fault is reported where it begins, and again where it
-    comes back.
+    """Return the findings that the previous metadata did not have. A fault is reported when it begins, and again when
+    it returns.
     """
     before = view.memory.get(name, frozenset())
     now = []

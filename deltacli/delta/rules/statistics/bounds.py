@@ -1,4 +1,4 @@
-"""Rules about the minimum and the maximum of a column, compared as their type compares."""
+"""Rules about the minimum and the maximum of a column, compared in the order of their type."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _ORDERED = frozenset(
     }
 )
 _CUT_MICROSECONDS = 1_000
-"""Timestamps are cut to milliseconds, the maximum too: the true one lies less than this above it."""
+"Timestamps are truncated to milliseconds, including the maximum. The true maximum is less than this above it."
 
 
 @rules.AREA.check(FilesView, rules.MIN_GREATER_MAX, rules.TIMESTAMP_PRECISION)
 def minima_above_maxima(view: FilesView) -> Iterator[Finding]:
-    """A minimum above the maximum. Equal ones are a column of one value."""
+    """Report a minimum above the maximum. They are equal in a column with one value."""
     for block in stats_of(view).blocks:
         maxima = {leaf.path: leaf for leaf in block.leaves["maxValues"]}
         for low in block.leaves["minValues"]:
@@ -51,10 +51,10 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
         row = block.row(index)
         minimum, maximum = _as_written(view, row, low.path)
         if low.column.kind is StatKind.FLOAT and _are_in_order(low.column, minimum, maximum):
-            continue  # the greatest floats stand in for those that have no number
+            continue  # the greatest floats replace those without a number
         place = view.place(row)
         if low.column.kind is StatKind.TIMESTAMP and _was_cut(low, high, index):
-            text = f"the maximum of column {name} was cut to milliseconds and lies below its minimum"
+            text = f"the maximum of column {name} was truncated to milliseconds and is below its minimum"
             yield rules.TIMESTAMP_PRECISION.at(place, text, seen=maximum, expected=f"{minimum} or later")
         else:
             text = f"the minimum of column {name} is above its maximum"
@@ -63,7 +63,9 @@ def _compare(view: FilesView, block: StatsBlock, low: Leaf, high: Leaf) -> Itera
 
 
 def _was_cut(low: Leaf, high: Leaf, index: int) -> bool:
-    """True if the maximum has no digits below milliseconds, and those it lost may have made it the greater one."""
+    """Return True if the maximum has no digits below milliseconds, so that truncation may have put it below the
+    minimum.
+    """
     minimum, maximum = low.values[index].value, high.values[index].value
     return bool(maximum % _CUT_MICROSECONDS == 0 and minimum - maximum < _CUT_MICROSECONDS)
 
@@ -74,7 +76,7 @@ def _are_in_order(column: StatColumn, minimum: Any, maximum: Any) -> bool:  # An
 
 
 def _as_written(view: FilesView, row: int, path: ColumnPath) -> tuple[Any, Any]:  # Any: JSON values
-    """Both bounds of a column as the log has them."""
+    """Return both bounds of a column as in the log."""
     value = read_json(view.adds.column("stats")[row].as_py())
     minimum, maximum = (dig(value.get(part), path) for part in BOUNDS)
     return minimum, maximum

@@ -16,10 +16,10 @@ CLUSTERING_MISSING = AREA.rule(
     "stats.clustering-missing",
     Severity.ERROR,
     Level.LOG,
-    "A file of a clustered table has no statistics of a clustering column.",
+    "A file of a clustered table has no statistics for a clustering column.",
     spec="Writer Requirements for Clustered Table",
     fix=Fix(
-        broken="engines that place files by their statistics pass over this one, or fail on it",
+        broken="engines that use statistics to place files skip this one, or fail on it",
         mend="commit the same add again with complete statistics and dataChange=false, or rewrite the file",
         loss="nothing",
     ),
@@ -29,19 +29,19 @@ CLUSTERING_MISSING = AREA.rule(
 
 @AREA.check(FilesView, CLUSTERING_MISSING)
 def clustering_columns_without_statistics(view: FilesView) -> Iterator[Finding]:
-    """Adds without a null count and without a minimum of a clustering column."""
+    """Report adds without a null count and without a minimum of a clustering column."""
     columns = read_clustering_columns(view.clustering) if view.clustering else None
     stats = view.adds.column("stats")
     if not columns or (view.versions is None and stats.null_count == len(stats)):
-        return  # a checkpoint may hold its statistics in columns alone
+        return  # a checkpoint may have its statistics only in columns
     for column in columns:
         found = find_column(view.config, view.config.schema, column) if view.config.schema else None
         if found is None or found.is_logical or found.data_type is None or not is_skippable(found.data_type):
-            continue  # `clustering.bad-config` and `clustering.type` tell
+            continue  # `clustering.bad-config` and `clustering.type` report it
         name = found.name
         for row in view.rows(pc.invert(_have_statistics(view, name.lower().split(".")))):
             place = view.place(row)
-            message = f"{place.key} has no statistics of {name}, by which the table is clustered"
+            message = f"{place.key} has no statistics for {name}, by which the table is clustered"
             yield CLUSTERING_MISSING.at(place, message, expected=f"nullCount and bounds of {name}")
 
 

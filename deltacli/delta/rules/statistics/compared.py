@@ -1,8 +1,7 @@
-"""Claimed statistics against what is known of files: bounds that rows lie beyond, counts of nulls that are others.
-
-Arrow finds the files that may be at fault; each of these is read once more as the log has it, exactly, before it is
-told. The measure is what an engine does that believes statistics: it compares text by its bytes and floats as floats,
-puts NaN above all numbers, and adds the millisecond to the maximum of a time that writers cut off.
+"""Compare statistics with what is known about files: rows beyond the bounds, and different null counts. Arrow finds
+files that may be at fault; each of these is read again exactly as in the log before it is reported. The comparison
+follows engines that trust statistics: text by its bytes, floats as floats, NaN above all numbers, and one millisecond
+added to the maximum of a truncated time.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ from deltacli.delta.stats.values import (
 )
 
 CUT_MICROSECONDS = 999
-"""What writers cut off when they keep milliseconds."""
+"What writers drop when they keep milliseconds."
 _EXACT_DIGITS = 15
-"""As many digits as a double keeps of every decimal."""
+"Number of digits that a double preserves of every decimal."
 _LAST_CHARACTER = r"[\x00-\x7f\xc0-\xff][\x80-\xbf]*\z"
-"""In the bytes of a text: writers that cut put one of up to four bytes behind what is left."""
+"In bytes of text: writers that truncate append one character of up to four bytes to the rest."
 
 _SINGLE_SLACK = 2.0**-22
 """Two units in the last place of a float, relative to it."""
@@ -50,7 +49,7 @@ _DOUBLE_SLACK = Decimal(2) ** -52
 
 
 class Claim(NamedTuple):
-    """What the statistics of a block say of one column, a row for each; None: of none."""
+    """What the statistics of a block record for one column, one row each. None: nothing recorded."""
 
     column: StatColumn
     path: ColumnPath
@@ -61,14 +60,14 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """The statistics of some live files, and who knows better. `known` is asked for a column of a block."""
+    """The statistics of some live files, and a source to compare with. `known` is asked for a column of a block."""
 
     live: LiveAdds
     stats: StatsColumns
     known: Callable[[StatColumn, ColumnPath, StatsBlock], ColumnEvidence | None]
 
     def findings(self) -> Iterator[Finding]:
-        """Yield what is wrong, block by block."""
+        """Yield all faults, block by block."""
         for block in self.stats.blocks:
             for claim in _claims(block):
                 known = self.known(claim.column, claim.path, block)
@@ -90,7 +89,7 @@ def _claims(block: StatsBlock) -> Iterator[Claim]:
 
 
 def _bounds(column: StatColumn, leaf: Leaf | None, rows: int) -> Any:
-    """Claimed bounds as they compare. NaN and the infinities are the largest doubles here."""
+    """Claimed bounds in comparable form. NaN and the infinities are the largest doubles here."""
     import pyarrow as pa
 
     kind = comparable_type(column)
@@ -124,10 +123,10 @@ class _OneColumn:
             yield from self._loose(pc.or_(beyond[False], beyond[True]))
         yield from self._null_counts()
 
-    # -- bounds that rows lie beyond ----------------------------------------------------------------------------------
+    # -- bounds that rows are beyond ----------------------------------------------------------------------------------
 
     def _beyond(self, *, is_high: bool) -> Any:
-        """Where a value may lie below the minimum, or above the maximum."""
+        """Report where a value may be below the minimum, or above the maximum."""
         claimed, found = self._ends(is_high=is_high)
         if is_high and self._column.kind is StatKind.TIMESTAMP:
             found = pc.if_else(_may_be_cut(claimed), pc.subtract(found, CUT_MICROSECONDS), found)
@@ -135,7 +134,7 @@ class _OneColumn:
         if self._column.type_name == "float":
             outside = pc.and_(outside, self._differ_as_floats(claimed, found))
         if self._column.kind is StatKind.FLOAT:
-            # There the largest doubles and the infinities are one.
+            # Here the largest doubles and the infinities are equal.
             at_the_end = pc.and_(pc.greater_equal(pc.abs(claimed), INFINITE), pc.greater_equal(pc.abs(found), INFINITE))
             outside = pc.or_(outside, _sure(at_the_end))
             if is_high:
@@ -152,12 +151,12 @@ class _OneColumn:
         return (self._claim.high, known.high) if is_high else (self._claim.low, known.low)
 
     def _judged(self, index: int, *, is_high: bool) -> Iterator[Finding]:
-        """The finding for a file, if what the log says exactly is still wrong."""
+        """Return the finding for a file, if the exact values in the log are still wrong."""
         row = self._block.row(index)
         low, high = self._as_written(row)
         claimed, found = (high, self._known.high) if is_high else (low, self._known.low)
         if claimed is None or _is_disordered(self._column, low, high):
-            return  # `stats.min-greater-max` tells
+            return  # `stats.min-greater-max` reports it
         value = found[index].as_py()
         fault = judge(self._column, claimed, value, is_high=is_high, is_single=self._known.is_single[index].as_py())
         if fault is None and is_high and self._known.has_nan[index].as_py() and not math.isnan(claimed):
@@ -166,7 +165,7 @@ class _OneColumn:
             yield bound_findings(self._live.place(row), self._column, fault, claimed, value, is_high=is_high)
 
     def _as_written(self, row: int) -> tuple[Any, Any]:
-        """Both bounds exactly."""
+        """Return both bounds exactly."""
         value = read_json(self._live.adds.column("stats")[row].as_py())
         low, high = (exact_bound(self._column, dig(value.get(part), self._claim.path)) for part in BOUNDS)
         return low, high
@@ -174,7 +173,7 @@ class _OneColumn:
     # -- bounds that no row has ---------------------------------------------------------------------------------------
 
     def _loose(self, beyond: Any) -> Iterator[Finding]:
-        """Bounds that claim to be those of a row, and surely are not."""
+        """Report bounds that claim to occur in a row but certainly do not."""
         claim, known = self._claim, self._known
         claims = pc.and_(self._claims_exactness(), pc.invert(beyond))
         is_empty = _sure(pc.equal(known.nulls_most, known.file_rows))
@@ -194,7 +193,7 @@ class _OneColumn:
                 yield loose_bound_findings(self._live.place(row), self._column, which, written)
 
     def _is_loose(self, claimed: Any, limit: Any, *, is_high: bool = False) -> Any:
-        """Where all values lie on the inner side of a bound, further than writers cut and round."""
+        """Return where all values are inside a bound by more than writers truncate and round."""
         import pyarrow as pa
 
         inner, outer = (claimed, limit) if is_high else (limit, claimed)
@@ -224,7 +223,7 @@ class _OneColumn:
     # -- nulls --------------------------------------------------------------------------------------------------------
 
     def _null_counts(self) -> Iterator[Finding]:
-        """Counts of nulls by which rows are lost, and those that are merely other."""
+        """Report null counts that lose rows, and those that merely differ."""
         nulls, known, records = self._claim.nulls, self._known, self._block.records
         possible = pc.and_(pc.greater_equal(nulls, 0), pc.coalesce(pc.less_equal(nulls, records), True))
         none = _sure(pc.and_(pc.equal(nulls, 0), pc.greater(known.nulls_least, 0)))
@@ -245,7 +244,7 @@ class _OneColumn:
 
 
 def exact_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, a value that compares out
-    """A bound exactly as the log has it, in the form of `comparable_type`; None where it is none."""
+    """Return a bound exactly as in the log, in the form of `comparable_type`, or None if it is invalid."""
     if given is None:
         return None
     if column.kind is StatKind.FLOAT:
@@ -272,7 +271,7 @@ def _double(number: int | Decimal) -> float:
 
 
 def judge(column: StatColumn, claimed: Any, value: Any, *, is_high: bool, is_single: bool) -> BoundFault | None:
-    """What is wrong with a bound, given a value that occurs (None: none is known, or NaN alone)."""
+    """Return the fault of a bound, given an occurring value (None: unknown, or only NaN)."""
     if value is None:
         return None
     if column.kind is StatKind.FLOAT:
@@ -296,20 +295,20 @@ def _judge_float(claimed: float, value: float, *, is_high: bool, is_single: bool
 
 
 def _is_beyond(claimed: float, value: float, *, is_high: bool) -> bool:
-    """NaN is above every number; values here are numbers."""
+    """NaN is above every number. Values here are numbers."""
     if math.isnan(claimed):
         return not is_high
     return value > claimed if is_high else value < claimed
 
 
 def _is_rounded(claimed: Decimal, value: Decimal) -> bool:
-    """True if a decimal is what a double makes of the other."""
+    """Return True if a decimal equals the other after rounding to a double."""
     digits = len(value.as_tuple().digits)
     return digits > _EXACT_DIGITS and abs(value - claimed) <= abs(value) * _DOUBLE_SLACK
 
 
 def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
-    """True for a minimum above the maximum, further than times are cut, where another rule tells of it."""
+    """Return True for a minimum above the maximum by more than times are truncated, which another rule reports."""
     if low is None or high is None:
         return False
     if column.kind is StatKind.FLOAT:
@@ -319,14 +318,14 @@ def _is_disordered(column: StatColumn, low: Any, high: Any) -> bool:
 
 
 def _as_read(number: float) -> float:
-    """A float as `parse_stats` holds it: NaN and the infinities are the largest doubles, which may occur as well."""
+    """Return a float as in `parse_stats`. NaN and the infinities are the largest doubles, which may also occur."""
     if math.isnan(number):
         return NOT_A_NUMBER
     return math.copysign(INFINITE, number) if math.isinf(number) else number
 
 
 def _as_ranked(number: float) -> float:
-    """A float as it is read once more: NaN greatest, what is beyond all numbers next to it."""
+    """Return a float as read again: NaN is greatest, then values beyond all numbers."""
     return NOT_A_NUMBER if math.isnan(number) else min(max(number, -INFINITE), INFINITE)
 
 
@@ -338,12 +337,12 @@ def _starts_with(texts: Any, starts: Any) -> Any:
     length = pc.binary_length(starts)
     has_room = pc.greater_equal(pc.binary_length(texts), length)
     after = pc.binary_join_element_wise(starts, b"\xff", b"")
-    # Between a beginning and what follows all that begins so, by its bytes.
+    # Between a prefix and the end of all texts with that prefix, by bytes.
     return pc.and_(has_room, pc.and_(pc.greater_equal(texts, starts), pc.less(texts, after)))
 
 
 def _may_be_cut(times: Any) -> Any:  # Any: microseconds
-    """Which times have no digits below milliseconds, as a writer leaves them that cuts these off."""
+    """Return which times have no digits below milliseconds, as after truncation by a writer."""
     return pc.equal(pc.multiply(pc.divide(times, 1_000), 1_000), times)
 
 

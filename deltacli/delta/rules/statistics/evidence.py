@@ -1,7 +1,6 @@
-"""What is surely so of one column of many files: out of their footers, or out of their rows.
-
-A bound in a footer need not be a value that occurs: long text may be cut, NaN is left out, rows may be deleted. Only
-what holds however the file was written is known.
+"""Derive what is certain about one column of many files from their footers or from their rows. A bound in a footer need
+not be a value that occurs: long text may be truncated, NaN is left out, and rows may be deleted. Only facts that hold
+for every writer are used.
 """
 
 from __future__ import annotations
@@ -21,18 +20,17 @@ from deltacli.delta.stats.schema import ColumnPath, StatColumn, StatKind
 from deltacli.errors import DataUnreadable
 
 _NEVER_CUT = 16
-"""Bytes of a text that no writer is known to shorten; a footer of old does not say whether it did."""
+"Number of bytes of text that no known writer truncates. Older footers do not record whether they did."
 _LAST_CHARACTER = 4
-"""The most bytes of one character: what a writer that cuts text may have counted up."""
+"The most bytes of one character, which a writer that truncates text may have incremented."
 
 
 @dataclass(frozen=True)
 class ColumnEvidence:
-    """What is known of one column, a row for each file, in the form of `comparable_type`; null: nothing.
-
-    `low`, `high`: a value at most, and one at least as large as this occurs. `floor`, `ceiling`: no value lies beyond.
-    Nulls are between `nulls_least` and `nulls_most`, whoever counts those of fields in null structs; at least
-    `values_least` rows are not null. `file_rows` counts deleted rows too.
+    """What is known about one column, one row per file, in the form of `comparable_type`; null: nothing. `low`, `high`:
+    a value at most, and one at least, as large as this occurs. `floor`, `ceiling`: no value is beyond. The number of
+    nulls is between `nulls_least` and `nulls_most`, however nulls of fields in null structs are counted. At least
+    `values_least` rows are not null. `file_rows` includes deleted rows.
     """
 
     low: Any  # Any: Arrow arrays
@@ -45,13 +43,13 @@ class ColumnEvidence:
     file_rows: Any
     has_nan: Any
     is_single: Any
-    """True where the values are floats, in a column that may have become one of doubles."""
+    "True if the values are floats in a column that may have become double."
     misses_low: Any
-    """True where no value is the claimed minimum, nor begins with it, if that was looked for; so for the maximum."""
+    "True if no value equals the claimed minimum or begins with it, if that was checked; likewise for the maximum."
     misses_high: Any
 
     def align(self, rows: Any) -> ColumnEvidence:  # Any: None for all, else positions
-        """The same for some of the files."""
+        """Return the same for some of the files."""
         import pyarrow as pa
 
         if rows is None:
@@ -64,7 +62,7 @@ class ColumnEvidence:
 
 
 def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) -> ColumnEvidence | None:
-    """What footers tell of a column, given by physical names; None where they tell nothing."""
+    """Return what footers record about a column, given by physical names, or None if they record nothing."""
     fields = fields_at(view.config, path)
     if fields is None or (column.kind is StatKind.OTHER and not _is_plain(column)):
         return None
@@ -82,7 +80,7 @@ def known_from_footers(view: FootersView, column: StatColumn, path: ColumnPath) 
 
 
 def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField] | None:
-    """The fields along a path of physical names; None where the schema has none."""
+    """Return the fields along a path of physical names, or None if the schema has none."""
     columns: Mapping[str, StructField] = config.columns
     found: list[StructField] = []
     for name in path:
@@ -96,7 +94,7 @@ def fields_at(config: TableConfiguration, path: ColumnPath) -> list[StructField]
 
 
 def _is_plain(column: StatColumn) -> bool:
-    """True for a type of one leaf that has no order here."""
+    """Return True for a type of one leaf that has no order here."""
     return column.type_name == "binary"
 
 
@@ -107,7 +105,7 @@ def _is_nested(kind: Any) -> bool:  # Any: an Arrow type
 
 
 def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> ColumnEvidence:
-    """A column that came after the files: null in every row."""
+    """A column that was added after the files, so it is null in every row."""
     import pyarrow as pa
 
     files = len(view.footers)
@@ -129,7 +127,7 @@ def _absent(view: FootersView, column: StatColumn, *, is_nested: bool) -> Column
 
 
 def deleted_rows(adds: Any) -> Any:  # Any: a batch in, an int64 array out
-    """How many rows of each file a deletion vector deletes."""
+    """Return how many rows of each file a deletion vector deletes."""
     cardinality = pc.struct_field(adds.column("deletionVector"), ["cardinality"])
     return (
         pc.if_else(pc.greater(cardinality, 0), cardinality, 0) if cardinality.null_count == 0 else _filled(cardinality)
@@ -142,7 +140,7 @@ def _filled(cardinality: Any) -> Any:
 
 
 class _Chunks(NamedTuple):
-    """Row groups of one leaf: the bounds as they compare, and which of them hold a value at all."""
+    """Row groups of one leaf: the comparable bounds, and which of them have a value."""
 
     low: Any
     high: Any
@@ -163,7 +161,7 @@ class _FromFooters:
         self._files = len(view.footers)
 
     def known(self) -> ColumnEvidence:
-        """Put together what the row groups of each file say."""
+        """Combine the values of the row groups of each file."""
         import pyarrow as pa
 
         files, view = self._files, self._view
@@ -199,8 +197,8 @@ class _FromFooters:
         )
 
     def _may_show_hidden(self) -> Any:
-        """True for files in which values count that null structs hide: Arrow (26.0.1) writes them, out of dictionaries,
-        as nulls, and takes them into the statistics.
+        """Return True for files whose bounds include values hidden by null structs. Arrow (26.0.1) writes such values
+        from dictionaries as nulls but includes them in the statistics.
         """
         import pyarrow as pa
 
@@ -209,7 +207,7 @@ class _FromFooters:
         return pa.array([footer.is_by_arrow for footer in self._view.footers], pa.bool_())
 
     def _nulls(self) -> Any:
-        """Nulls of each file, deleted ones too; unknown where one row group does not tell."""
+        """Return the nulls of each file, including deleted ones; unknown if one row group does not record them."""
         rows = self._rows
         is_sound = pc.and_(pc.greater_equal(rows.nulls, 0), pc.less_equal(rows.nulls, rows.values))
         sound = pc.if_else(is_sound, rows.nulls, None)
@@ -235,8 +233,8 @@ class _FromFooters:
         return _Chunks(low, high, low, high)
 
     def _texts(self, rows: LeafRows) -> _Chunks:
-        """Bounds of text. One that may be cut tells where a value lies all the same: a minimum that was cut is its
-        beginning, and a maximum that was cut and counted up begins as its value does, but for the last character.
+        """Return bounds of text. A bound that may be truncated is still useful: a truncated minimum is the beginning of
+        its value, and a truncated and incremented maximum begins as its value does, except for the last character.
         """
         import pyarrow as pa
 
@@ -260,19 +258,21 @@ class _FromFooters:
 
     @property
     def _is_empty(self) -> Any:
-        """Row groups without a value."""
+        """Return row groups without a value."""
         return pc.fill_null(pc.equal(self._rows.nulls, self._rows.values), False)
 
 
 def _numbers(rows: LeafRows) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Bounds of numbers with whether they are exact: only those of bytes were ever ordered wrongly."""
+    """Return bounds of numbers and whether they are exact. Only those of bytes were ever ordered wrongly."""
     has_new = pc.or_(pc.is_valid(rows.low), pc.is_valid(rows.high))
     low, high = (pc.if_else(has_new, new, old) for new, old in ((rows.low, rows.old_low), (rows.high, rows.old_high)))
     return (low, rows.is_low_exact), (high, rows.is_high_exact)
 
 
 def _where_exact(bounds: Any, is_exact: Any, others: Any) -> Any:
-    """Bounds that are values; where a long one does not say whether it is, the other; null where it says that not."""
+    """Return bounds that occur as values. If a long bound does not record this, the other bound; null if it is recorded
+    as inexact.
+    """
     import pyarrow as pa
 
     is_whole = pc.coalesce(is_exact, pc.less(pc.binary_length(bounds), _NEVER_CUT))
@@ -283,8 +283,8 @@ def _where_exact(bounds: Any, is_exact: Any, others: Any) -> Any:
 def _per_file(
     files: Any, values: Any, count: int, how: str, *, all_known: bool = False, unless: Any = None
 ) -> Any:  # Any: Arrow arrays
-    """One value of each of `count` files out of those of its row groups. `all_known`: none if one of them has none,
-    `unless` it needs none.
+    """Return one value for each of `count` files from those of its row groups. `all_known`: none if one of them has
+    none, except where `unless` is true.
     """
     import pyarrow as pa
 
@@ -302,7 +302,7 @@ def _per_file(
 
 @lru_cache(maxsize=4)
 def _first(count: int) -> Any:  # Any: an int64 array
-    """The first so many numbers, from 0: files of a view, asked for with each column."""
+    """The first numbers from 0: files of a view, requested with each column."""
     import pyarrow as pa
 
     return pa.array(range(count), pa.int64())
@@ -314,7 +314,7 @@ def _first(count: int) -> Any:  # Any: an int64 array
 def known_from_rows(
     column: StatColumn, facts: Sequence[ColumnFacts | None], file_rows: Sequence[int | None]
 ) -> ColumnEvidence:
-    """What the live rows of each file tell of a column."""
+    """Return what the live rows of each file show about a column."""
     import pyarrow as pa
 
     kind = comparable_type(column) or pa.int64()

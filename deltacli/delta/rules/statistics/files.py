@@ -1,5 +1,5 @@
-"""Statistics in the log against what files hold: their footers, and at level `data` their rows. Spec: Per-file
-Statistics.
+"""Compare statistics in the log with the contents of files: their footers, and at level `data` their rows. Spec:
+Per-file Statistics.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _RULES = (rules.NULL_COUNT_MISMATCH, rules.BOUNDS_NOT_COVERING, rules.BOUNDS_NOT
 
 @rules.AREA.check(FootersView, *_RULES)
 def statistics_against_footers(view: FootersView) -> Iterator[Finding]:
-    """Where rows are read as well, these tell."""
+    """If rows are read as well, they are used instead."""
     if not view.rows_follow:
         yield from _of_footers(view)
 
 
 @rules.AREA.check(AnswersView, *_RULES)
 def statistics_against_rows(view: AnswersView) -> Iterator[Finding]:
-    """Files whose rows could not be read to their end are judged by their footers."""
+    """Files whose rows could not be read to the end are judged by their footers."""
     answers: list[Mapping[ColumnPath, ColumnFacts]] = [answer.get(STATISTICS) or {} for answer in view.answers]
     file_rows = [None if footer is None else footer.rows for footer in view.footers]
 

@@ -1,4 +1,4 @@
-"""Rules about statistics in the log against the footers of the files. Spec: Per-file Statistics."""
+"""Rules that compare statistics in the log with the footers of the files. Spec: Per-file Statistics."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from deltacli.units import plural
 
 @rules.AREA.check(FootersView, rules.NUM_RECORDS_MISMATCH)
 def counts_of_rows(view: FootersView) -> Iterator[Finding]:
-    """`numRecords` counts physical rows, deleted ones too. A negative one is told by another rule."""
+    """`numRecords` counts physical rows, including deleted ones. Another rule reports a negative one."""
     told = num_records_column(view.adds.column("stats"))
     wrong = pc.and_(pc.not_equal(told, view.rows), pc.greater_equal(told, 0))
     for row in pc.indices_nonzero(wrong).to_pylist():
         seen, expected = told[row].as_py(), view.rows[row].as_py()
         place = view.place(row)
-        message = f"the statistics of {place.key} count {plural(seen, 'record')}, and the file has {expected:,}"
+        message = f"the statistics of {place.key} record {plural(seen, 'record')}, but the file has {expected:,}"
         yield rules.NUM_RECORDS_MISMATCH.at(place, message, seen=seen, expected=expected)

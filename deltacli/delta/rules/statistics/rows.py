@@ -8,13 +8,13 @@ AREA = Area("statistics")
 
 _SEED = "000: Per-file Statistics"
 _SPEC = "Per-file Statistics"
-_RECOMMIT = "commit the same add again with correct statistics, or with none, and dataChange=false"
+_RECOMMIT = "commit the same add again with correct statistics, or without any, and dataChange=false"
 
 BAD_JSON = AREA.rule(
     "stats.bad-json",
     Severity.WARNING,
     Level.LOG,
-    "The statistics of a file are no JSON object.",
+    "The statistics of a file are not a JSON object.",
     seed=_SEED,
     spec=_SPEC,
     fix=Fix(broken="no query can skip the file, and some engines fail to plan", mend=_RECOMMIT, loss="nothing"),
@@ -24,20 +24,20 @@ NUM_RECORDS_MISSING = AREA.rule(
     "stats.num-records-missing",
     Severity.INFO,
     Level.LOG,
-    "The statistics of a file do not say how many records it has.",
+    "The statistics of a file do not have numRecords.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="counting rows opens the file", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="counting rows requires opening the file", mend=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"minValues\\":{\\"id\\":1}}",…}}',
 )
 NUM_RECORDS_NEGATIVE = AREA.rule(
     "stats.num-records-negative",
     Severity.ERROR,
     Level.LOG,
-    "The statistics of a file count fewer than no records.",
+    "The numRecords of a file is negative.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="counts of rows that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="row counts from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
     example='{"add":{"path":"part-0.parquet","stats":"{\\"numRecords\\":-1}",…}}',
 )
 CARDINALITY_EXCEEDS = AREA.rule(
@@ -47,8 +47,8 @@ CARDINALITY_EXCEEDS = AREA.rule(
     "A deletion vector deletes more rows than the file has records.",
     spec="Deletion Vectors",
     fix=Fix(
-        broken="the count of records or the vector is wrong, and with it every count of rows",
-        mend="commit the same add again with the number of rows that the file's footer tells",
+        broken="the record count or the vector is wrong, and so is every row count",
+        mend="commit the same add again with the number of rows in the file's footer",
         loss="nothing",
     ),
     example='{"add":{…,"deletionVector":{…,"cardinality":11},"stats":"{\\"numRecords\\":10}"}}',
@@ -57,19 +57,19 @@ NULL_COUNT_RANGE = AREA.rule(
     "stats.null-count-range",
     Severity.ERROR,
     Level.LOG,
-    "A column has fewer than no nulls, or more nulls than the file has records.",
+    "A null count is negative, or greater than the number of records in the file.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="queries for nulls, or for anything else, may pass over the file", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="queries for nulls, or for other values, may skip the file", mend=_RECOMMIT, loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"nullCount\\":{\\"id\\":11}}"',
 )
 NULL_COUNT_WIDE = AREA.rule(
     "stats.null-count-wide",
     Severity.INFO,
     Level.LOG,
-    "Under wide bounds a count of nulls other than 0 and numRecords says nothing.",
+    "With wide bounds, a null count other than 0 and numRecords has no meaning.",
     spec=_SPEC,
-    fix=Fix(broken="nothing: readers pass over the number", mend="none is needed", loss="nothing"),
+    fix=Fix(broken="nothing: readers ignore the number", mend="no repair needed", loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"tightBounds\\":false,\\"nullCount\\":{\\"id\\":3}}"',
 )
 MIN_GREATER_MAX = AREA.rule(
@@ -80,7 +80,7 @@ MIN_GREATER_MAX = AREA.rule(
     seed=_SEED,
     spec=_SPEC,
     fix=Fix(
-        broken="queries pass over rows that the file holds: results are wrong without a word",
+        broken="queries skip rows that are in the file, so results are silently wrong",
         mend=_RECOMMIT,
         loss="nothing",
     ),
@@ -90,11 +90,11 @@ TIMESTAMP_PRECISION = AREA.rule(
     "stats.timestamp-precision",
     Severity.INFO,
     Level.LOG,
-    "The maximum of a timestamp column was cut to milliseconds and so lies below its minimum.",
+    "The maximum of a timestamp column was truncated to milliseconds and is therefore below its minimum.",
     spec="Per-file Statistics, footnote 1",
     fix=Fix(
-        broken="readers that do not add a millisecond to the maximum pass over the file",
-        mend="none is needed for readers that follow the protocol",
+        broken="readers that do not add a millisecond to the maximum skip the file",
+        mend="no repair needed for readers that follow the protocol",
         loss="nothing",
     ),
     example='"minValues":{"at":"2026-01-01T00:00:00.000700Z"},"maxValues":{"at":"2026-01-01T00:00:00.000Z"}',
@@ -103,19 +103,21 @@ UNKNOWN_COLUMN = AREA.rule(
     "stats.unknown-column",
     Severity.WARNING,
     Level.LOG,
-    "The statistics of a file are about a column that the schema does not have.",
+    "The statistics of a file have a column that is not in the schema.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="queries on the column meant, if there is one, can't skip the file", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(
+        broken="queries on the intended column, if there is one, cannot skip the file", mend=_RECOMMIT, loss="nothing"
+    ),
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"no_such_column\\":1}}"',
 )
 PARTITION_COLUMN = AREA.rule(
     "stats.partition-column",
     Severity.INFO,
     Level.LOG,
-    "The statistics of a file are about a partition column.",
+    "The statistics of a file have a partition column.",
     spec="Per-file Statistics; materialized partition columns (RFC)",
-    fix=Fix(broken="nothing: readers take partitionValues", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="nothing: readers use partitionValues", mend=_RECOMMIT, loss="nothing"),
     example='"partitionColumns":["p"] and "stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"p\\":\\"a\\"}}"',
 )
 TYPE_MISMATCH = AREA.rule(
@@ -125,7 +127,7 @@ TYPE_MISMATCH = AREA.rule(
     "A value in the statistics of a file does not have the type of its column.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="queries can't skip the file, or an engine fails to plan", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="queries cannot skip the file, or an engine fails to plan", mend=_RECOMMIT, loss="nothing"),
     example='"stats":"{\\"numRecords\\":10,\\"minValues\\":{\\"id\\":\\"one\\"}}" where id is a long',
 )
 INTERVAL_BOUNDS = AREA.rule(
@@ -134,26 +136,26 @@ INTERVAL_BOUNDS = AREA.rule(
     Level.LOG,
     "The statistics of a file have bounds for an interval column.",
     spec="Interval types (RFC)",
-    fix=Fix(broken="bounds of intervals have no agreed order: rows may be skipped", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="bounds of intervals have no defined order, so rows may be skipped", mend=_RECOMMIT, loss="nothing"),
     example='"minValues":{"span":"INTERVAL \'1-0\' YEAR TO MONTH"}',
 )
 VARIANT_ENCODING = AREA.rule(
     "stats.variant-encoding",
     Severity.WARNING,
     Level.LOG,
-    "The bounds of a variant column are no z85 text.",
+    "The bounds of a variant column are not z85 text.",
     spec="Statistics for Variant Columns",
-    fix=Fix(broken="queries can't skip the file, or readers fail to decode it", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="queries cannot skip the file, or readers fail to decode it", mend=_RECOMMIT, loss="nothing"),
     example='"minValues":{"v":"{\\"a\\": 1}"} where v is a variant',
 )
 TIGHT_WITH_VECTOR = AREA.rule(
     "stats.tight-with-dv",
     Severity.WARNING,
     Level.LOG,
-    "A file with a deletion vector claims tight bounds, which its deleted rows may have made wide.",
+    "A file with a deletion vector claims tight bounds, although deleted rows may have made them wide.",
     spec="Per-file Statistics",
     fix=Fix(
-        broken="minima and maxima that are answered from statistics may be those of deleted rows",
+        broken="minima and maxima from statistics may be those of deleted rows",
         mend="commit the same add again with tightBounds=false in its statistics",
         loss="nothing",
     ),
@@ -163,31 +165,31 @@ NULL_COUNTS_SPELLING = AREA.rule(
     "stats.nullcounts-spelling",
     Severity.INFO,
     Level.CHECKPOINT,
-    "A checkpoint spells the parsed counts of nulls `nullCounts`; the name is `nullCount`.",
+    "A checkpoint has the parsed null counts as `nullCounts`, but the name is `nullCount`.",
     seed="000: Appendix, checkpoint schema",
     spec="Checkpoint Schema",
-    fix=Fix(broken="readers do not find the counts of nulls", mend="write a new checkpoint", loss="nothing"),
+    fix=Fix(broken="readers do not find the null counts", mend="write a new checkpoint", loss="nothing"),
     example="add.stats_parsed.nullCounts in 00000000000000000010.checkpoint.parquet",
 )
 NUM_RECORDS_MISMATCH = AREA.rule(
     "stats.num-records-mismatch",
     Severity.ERROR,
     Level.FOOTERS,
-    "The statistics of a file count other rows than the file has.",
+    "The number of records in the statistics of a file differs from its rows.",
     seed=_SEED,
     spec=_SPEC,
-    fix=Fix(broken="counts of rows that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="row counts from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
     example='"numRecords":10 in the statistics of a file of 12 rows',
 )
 NULL_COUNT_MISMATCH = AREA.rule(
     "stats.null-count-mismatch",
     Severity.WARNING,
     Level.FOOTERS,
-    "The statistics of a file count other nulls in a column than it has.",
+    "The null count of a column in the statistics of a file differs from its rows.",
     seed=_SEED,
     spec=_SPEC,
     fix=Fix(
-        broken="filters for nulls, or for anything else, may skip the file and lose rows; counts of values are wrong",
+        broken="filters for nulls, or for other values, may skip the file and lose rows; value counts are wrong",
         mend=_RECOMMIT,
         loss="nothing",
     ),
@@ -201,7 +203,7 @@ BOUNDS_NOT_COVERING = AREA.rule(
     seed=_SEED,
     spec="Per-file Statistics, footnote 1",
     fix=Fix(
-        broken="filters skip the file and lose rows without a word",
+        broken="filters skip the file and silently lose rows",
         mend=_RECOMMIT,
         loss="nothing",
     ),
@@ -211,8 +213,8 @@ BOUNDS_NOT_TIGHT = AREA.rule(
     "stats.bounds-not-tight",
     Severity.INFO,
     Level.FOOTERS,
-    "The bounds of a column claim to be tight, and no row has them.",
+    "The bounds of a column claim to be tight, but do not occur in any row.",
     spec=_SPEC,
-    fix=Fix(broken="minima and maxima that are answered from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
+    fix=Fix(broken="minima and maxima from statistics are wrong", mend=_RECOMMIT, loss="nothing"),
     example='"tightBounds":true and "maxValues":{"id":20} in the statistics of a file in which id is at most 12',
 )

@@ -1,4 +1,4 @@
-"""Rules about statistics: counts, columns and shapes. Bounds have their own module."""
+"""Rules about statistics: counts, columns and forms. Bounds have their own module."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "statistics_clustering",
     "statistics_files",
     "statistics_footers",
-]  # whose checks belong to this area
+]  # its checks belong to this area
 
 _OF_CODE = {
     "bad-json": rules.BAD_JSON,
@@ -39,7 +39,7 @@ _ICEBERG = ("V1", "V2", "V3")
 
 @AREA.check(FilesView, *_OF_CODE.values())
 def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
-    """Texts that are no JSON object, and values of another type than their column's."""
+    """Report texts that are not a JSON object, and values of another type than their column's."""
     found = stats_of(view)
     for fault in found.faults:
         yield _OF_CODE[fault.code].at(view.place(fault.row), fault.text, seen=fault.seen, expected=fault.expected)
@@ -47,22 +47,22 @@ def statistics_that_do_not_parse(view: FilesView) -> Iterator[Finding]:
         if leaf.column is None or leaf.column.kind is not StatKind.VARIANT:
             continue
         for index in _rows(pc.invert(pc.match_substring_regex(leaf.values, Z85))):
-            text = f"{part} of variant column {leaf.column.name} is no z85 text"
+            text = f"{part} of variant column {leaf.column.name} is not z85 text"
             seen = leaf.values[index].as_py()
             yield rules.VARIANT_ENCODING.at(view.place(block.row(index)), text, seen=seen, expected="z85")
 
 
 @AREA.check(FilesView, rules.NUM_RECORDS_MISSING, rules.NUM_RECORDS_NEGATIVE)
 def counts_of_records(view: FilesView) -> Iterator[Finding]:
-    """`numRecords` missing though there are statistics, or negative. What a deletion vector or Iceberg demands of it is
-    a matter of their rules.
+    """Report `numRecords` that is missing from statistics, or negative. Other rules cover the requirements of deletion
+    vectors and Iceberg.
     """
     found = stats_of(view)
     mistyped = {fault.row for fault in found.faults if fault.what == "numRecords"}
     for block in found.blocks:
         for index in _rows(pc.less(block.records, 0)):
             seen = block.records[index].as_py()
-            text = f"the statistics count {seen} records"
+            text = f"the statistics have numRecords {seen}"
             yield rules.NUM_RECORDS_NEGATIVE.at(view.place(block.row(index)), text, seen=seen, expected="0 or more")
         if not block.records.null_count or _has_iceberg(view.config):
             continue
@@ -78,7 +78,7 @@ def counts_of_records(view: FilesView) -> Iterator[Finding]:
 
 @AREA.check(FilesView, rules.NULL_COUNT_RANGE, rules.NULL_COUNT_WIDE)
 def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
-    """Counts of nulls that can't be, and those that wide bounds make worthless."""
+    """Report null counts that are out of range, and those that wide bounds make meaningless."""
     for block, _, leaf in _leaves_of(view, (NULL_COUNT,)):
         if leaf.column is None or not _is_whole(leaf.values):
             continue
@@ -86,8 +86,8 @@ def counts_of_nulls(view: FilesView) -> Iterator[Finding]:
         for index in _rows(_either(low, high)):
             nulls, records = leaf.values[index].as_py(), block.records[index].as_py()
             if records is not None and records < 0 <= nulls:
-                continue  # the count of records is the one that is wrong
-            text = f"column {leaf.column.name} has {nulls} nulls"
+                continue  # the record count is wrong instead
+            text = f"the null count of column {leaf.column.name} is {nulls}"
             expected = "0 or more"
             if records is not None:
                 text, expected = f"{text} in {plural(records, 'record')}", f"0 to {records}"
@@ -101,7 +101,7 @@ def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterato
     between = pc.and_(pc.greater(leaf.values, 0), pc.less(leaf.values, block.records))
     rows = _rows(pc.and_(between, pc.invert(block.is_tight)))
     if rows and leaf.column is not None:
-        text = f"the count of nulls of column {leaf.column.name} says nothing under wide bounds{_in_files(rows)}"
+        text = f"the null count of column {leaf.column.name} has no meaning with wide bounds{_in_files(rows)}"
         seen, records = leaf.values[rows[0]].as_py(), block.records[rows[0]].as_py()
         place = view.place(block.row(rows[0]))
         yield rules.NULL_COUNT_WIDE.at(place, text, seen=seen, expected=f"0 or {records}")
@@ -109,13 +109,13 @@ def _worthless_counts(view: FilesView, block: StatsBlock, leaf: Leaf) -> Iterato
 
 @AREA.check(FilesView, rules.UNKNOWN_COLUMN, rules.PARTITION_COLUMN, rules.INTERVAL_BOUNDS)
 def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
-    """Columns that should have no statistics, or none of that kind."""
+    """Report columns that should have no statistics, or none of that kind."""
     found = stats_of(view)
     for path, unknown in found.unknown.items():
         if found.schema.is_logical(path) or _may_be_dropped(view, path, unknown.row):
             continue
-        name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair can't be printed
-        text = f"the statistics are about column {name}, which the schema does not have{_in_files(unknown.files)}"
+        name = ".".join(path).encode("utf-8", "replace").decode()  # half a surrogate pair cannot be printed
+        text = f"the statistics have the column {name}, which is not in the schema{_in_files(unknown.files)}"
         yield rules.UNKNOWN_COLUMN.at(view.place(unknown.row), text, seen=name, expected="a column of the schema")
     told: set[tuple[str, ColumnPath]] = set()
     for block, part, leaf in _leaves_of(view, PER_COLUMN):
@@ -137,7 +137,7 @@ def columns_of_statistics(view: FilesView) -> Iterator[Finding]:
 
 @AREA.check(FilesView, rules.CARDINALITY_EXCEEDS, rules.TIGHT_WITH_VECTOR)
 def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
-    """What a deletion vector makes of a file's statistics."""
+    """Check the statistics of files with a deletion vector."""
     if not view.rows_with_vectors:
         return
     vectors = view.adds.column("deletionVector")
@@ -153,7 +153,7 @@ def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
         if not pc.any(suspicious).as_py():
             continue
         for index in _rows(pc.and_(suspicious, _has_bounds(block))):
-            text = "the bounds claim to be tight, and a deletion vector may have made them wide"
+            text = "the bounds claim to be tight, but a deletion vector may have made them wide"
             seen = "true" if block.is_tight[index].as_py() else "no tightBounds"
             place = view.place(block.row(index))
             yield rules.TIGHT_WITH_VECTOR.at(place, text, seen=seen, expected="tightBounds=false")
@@ -161,11 +161,11 @@ def statistics_beside_vectors(view: FilesView) -> Iterator[Finding]:
 
 @AREA.check(CheckpointView, rules.NULL_COUNTS_SPELLING)
 def spelling_of_parsed_null_counts(view: CheckpointView) -> Iterator[Finding]:
-    """The spelling of the old draft's appendix."""
+    """Report the spelling of the old draft's appendix."""
     for path, schema in view.schemas.items():
         names = _names_below(schema, "add", "stats_parsed")
         if "nullCounts" in names:
-            text = "the checkpoint spells the parsed counts of nulls nullCounts, a name readers do not know"
+            text = "the checkpoint has parsed null counts under the name nullCounts, which readers do not recognize"
             place = view.place(path, "add.stats_parsed")
             yield rules.NULL_COUNTS_SPELLING.at(place, text, seen="nullCounts", expected="nullCount")
 
@@ -190,7 +190,7 @@ def _leaves_of(view: FilesView, parts: tuple[str, ...]) -> Iterator[tuple[StatsB
 
 
 def _has_bounds(block: StatsBlock) -> Any:  # Any: a boolean array
-    """Rows with a minimum or a maximum of any column."""
+    """Return rows with a minimum or a maximum of any column."""
     import pyarrow as pa
 
     found: Any = pa.repeat(False, len(block.records))
@@ -201,14 +201,13 @@ def _has_bounds(block: StatsBlock) -> Any:  # Any: a boolean array
 
 
 def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
-    """True where an unknown column may be one that was dropped after the file was written.
-
-    Under column mapping columns go and files stay: a checkpoint, or an add that comes again with a deletion vector,
-    keeps the statistics of columns that are no more. Names that writers make up for columns are theirs as well.
+    """Return True if an unknown column may have been dropped after the file was written. Under column mapping, columns
+    are dropped but files stay: a checkpoint, or an add with a new deletion vector, keeps the statistics of dropped
+    columns. This includes names that writers generate for columns.
     """
     properties = view.config.properties.values()
     if path[0] in properties and path[0].startswith("_row-"):
-        return True  # the columns in which row ids and commit versions are kept
+        return True  # the columns for row ids and row commit versions
     if view.config.mapping_mode == "none":
         return False
     is_again = view.rows_with_vectors and view.adds.column("deletionVector")[row].is_valid
@@ -216,7 +215,7 @@ def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
 
 
 def _keeps_partition_columns(config: TableConfiguration) -> bool:
-    """True if data files hold the partition columns too, so that statistics of them are in order."""
+    """Return True if data files also hold the partition columns, so that their statistics are valid."""
     return "materializePartitionColumns" in config.features or _has_iceberg(config)
 
 
@@ -238,12 +237,12 @@ def _either(one: Any, other: Any) -> Any:  # Any: boolean arrays, null where not
 
 
 def _rows(mask: Any) -> list[int]:  # Any: a boolean array
-    """The positions where a mask is true."""
+    """Return the positions where a mask is true."""
     found: list[int] = pc.indices_nonzero(mask).to_pylist()
     return found
 
 
 def _in_files(rows: Any) -> str:  # Any: a count, or something that has one
-    """` in 12 files` where there are several."""
+    """Return ` in 12 files`, or nothing for one file."""
     count = rows if isinstance(rows, int) else len(rows)
     return f" in {format_count(count)} files" if count > 1 else ""

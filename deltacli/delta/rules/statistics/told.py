@@ -1,4 +1,4 @@
-"""The words for statistics that are wrong: which file and column, both values, and what an engine does with it."""
+"""The messages for wrong statistics: the file and column, both values, and the effect on engines."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ _SECONDS_A_DAY = 86_400
 
 
 class BoundFault(StrEnum):
-    """Why a row lies beyond a bound."""
+    """Why a row is beyond a bound."""
 
     BEYOND = "beyond"
-    CUT = "the maximum was cut, and nothing put in the place of what follows"
+    CUT = "the maximum was truncated without incrementing its last character"
     ROUNDED = "the bound was rounded to a double"
-    WIDENED = "the bound is the text of a float, which the double is beyond"
+    WIDENED = "the bound is the text of a float, and the double is beyond it"
     NAN = "NaN is left out"
 
 
 def bound_findings(
     place: Place, column: StatColumn, fault: BoundFault, claimed: Any, value: Any, *, is_high: bool
 ) -> Finding:  # Any: values in the form of `comparable_type`
-    """A bound that does not cover every row."""
+    """Return the finding for a bound that does not cover every row."""
     end, side, sign = ("maximum", "above", ">") if is_high else ("minimum", "below", "<")
     bound, found = shown(column, claimed), shown(column, value)
     name, file = column.name, place.key
     if fault is BoundFault.NAN:
-        message = f"column {name} of {file} holds NaN, and its maximum in the statistics is {bound}"
-        effect = f"an engine that puts NaN above all numbers skips this file for {name} > {bound} and loses rows"
+        message = f"column {name} of {file} has NaN, but its maximum in the statistics is {bound}"
+        effect = f"an engine that orders NaN above all numbers skips this file for {name} > {bound} and loses rows"
         return rules.BOUNDS_NOT_COVERING.at(
             place, f"{message}: {effect}", seen=bound, expected="NaN", severity=Severity.WARNING
         )
-    message = f"column {name} of {file} holds {found}, {side} the {end} {bound} of its statistics"
+    message = f"column {name} of {file} has {found}, {side} the {end} {bound} of its statistics"
     effect = f"a filter for {name} {sign} {bound} skips this file and loses rows"
     expected = f"{found} or {'more' if is_high else 'less'}"
     match fault:
         case BoundFault.WIDENED:
-            message = f"{message}, which is the text of a float in what is a column of doubles now"
+            message = f"{message}, which is the text of a float although the column is now a double"
             return FLOAT_BOUNDS.at(place, f"{message}: {effect}", seen=bound, expected=expected)
         case BoundFault.ROUNDED:
             message = f"{message}, which was rounded to a double"
@@ -53,34 +53,38 @@ def bound_findings(
                 place, f"{message}: {effect}", seen=bound, expected=expected, severity=Severity.WARNING
             )
         case BoundFault.CUT:
-            message = f"{message}, which was cut without putting a greater character in the place of the rest"
+            message = f"{message}, which was truncated without incrementing its last character"
     return rules.BOUNDS_NOT_COVERING.at(place, f"{message}: {effect}", seen=bound, expected=expected)
 
 
 def loose_bound_findings(
     place: Place, column: StatColumn, which: tuple[bool, ...], claimed: tuple[Any, Any]
 ) -> Finding:  # Any: values in the form of `comparable_type`
-    """Bounds that no row has, though they claim to be tight. `which`: of the minimum and the maximum."""
+    """Return the finding for bounds that claim to be tight but occur in no row. `which`: of the minimum and the
+    maximum.
+    """
     ends = [
         f"{end} {shown(column, bound)}"
         for end, bound, is_loose in zip(("minimum", "maximum"), claimed, which, strict=True)
         if is_loose
     ]
     what = " nor the ".join(ends)
-    message = f"no row of {place.key} has the {what} of column {column.name}, and the bounds claim to be tight"
-    effect = "an engine that answers MIN and MAX from statistics gives values that are not there"
+    message = f"no row of {place.key} has the {what} of column {column.name}, but the bounds claim to be tight"
+    effect = "an engine that answers MIN and MAX from statistics returns values that do not exist"
     seen = " to ".join(shown(column, bound) for bound in claimed if bound is not None)
-    return rules.BOUNDS_NOT_TIGHT.at(place, f"{message}: {effect}", seen=seen, expected="bounds that rows have")
+    return rules.BOUNDS_NOT_TIGHT.at(place, f"{message}: {effect}", seen=seen, expected="bounds that occur in rows")
 
 
 def null_findings(
     place: Place, column: StatColumn, seen: int, known: tuple[int | None, int | None], *, loses: bool
 ) -> Finding:
-    """A count of nulls that is another. `known`: at least and at most so many are there; `loses`: rows, in filters."""
+    """Return the finding for a wrong null count. `known`: the least and the most possible nulls; `loses`: filters lose
+    rows.
+    """
     true = _between(seen, *known)
-    message = f"the statistics of {place.key} count {plural(seen, 'null')} in column {column.name}, which has {true}"
+    message = f"the statistics of {place.key} record {plural(seen, 'null')} in column {column.name}, which has {true}"
     if not loses:
-        effect = f"an engine that counts {column.name} from statistics is wrong"
+        effect = f"an engine that counts {column.name} from statistics returns a wrong count"
         return rules.NULL_COUNT_MISMATCH.at(place, f"{message}: {effect}", seen=seen, expected=true)
     condition = "IS NULL" if seen == 0 else "IS NOT NULL"
     effect = f"a filter for {column.name} {condition} skips this file and loses rows"
@@ -90,14 +94,14 @@ def null_findings(
 
 
 def _between(seen: int, least: int | None, most: int | None) -> str:
-    """What is known of a count that is not `seen`."""
+    """Return what is known about a count that is not `seen`."""
     if least is not None and least == most:
         return f"{least:,}"
     return f"at least {least:,}" if least is not None and least > seen else f"at most {most or 0:,}"
 
 
 def shown(column: StatColumn, value: Any) -> str:
-    """A value in the form of `comparable_type`, as a person writes it."""
+    """Return a value in the form of `comparable_type` as readable text."""
     match column.kind:
         case StatKind.TEXT:
             text = value.removesuffix(b"\xff").decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Rules about type widening: what single entries of `delta.typeChanges` say. Spec: Type Widening."""
+"""Rules about type widening: single entries of `delta.typeChanges`. Spec: Type Widening."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ NOT_SUPPORTED = AREA.rule(
     "typewidening.not-supported",
     Severity.ERROR,
     Level.LOG,
-    "A column has type changes, and the table does not support type widening.",
+    "A column has type changes, but the table does not support type widening.",
     seed="004: To support this feature",
     spec="Type Widening",
     fix=Fix(
-        broken="readers that do not know type widening open files of the older type, and fail or read wrong values",
+        broken="readers without support for type widening open files of the older type, and fail or read wrong values",
         mend="add typeWidening to readerFeatures and writerFeatures (reader 3, writer 7)",
-        loss="readers without type widening lose access",
+        loss="access by readers without type widening",
     ),
     example='"metadata":{"delta.typeChanges":[…]} in a table of reader version 1',
 )
@@ -56,13 +56,13 @@ CHANGE_NOT_ALLOWED = AREA.rule(
     NOT_ALLOWED,
     Severity.ERROR,
     Level.LOG,
-    "A column has been through a change of type that is none of the supported ones.",
+    "A column has a type change that is not supported.",
     seed="004: The supported type changes",
     spec="Type Widening: Reader Requirements for Type Widening",
     fix=Fix(
         broken="readers must refuse the table",
-        mend="restore the version before the change, or write the column anew",
-        loss="with a restore, what was committed since",
+        mend="restore the previous version the change, or rewrite the column",
+        loss="with a restore, later commits",
     ),
     example='{"fromType":"long","toType":"double"}',
 )
@@ -70,11 +70,11 @@ BAD_ENTRY = AREA.rule(
     BAD_ENTRY_ID,
     Severity.ERROR,
     Level.LOG,
-    "The type changes of a column can't be read.",
+    "The type changes of a column cannot be parsed.",
     seed="004: Type Change Metadata",
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
-        broken="readers can't tell which types files have, and fail",
+        broken="readers do not know which types files have, and fail",
         mend="commit a metaData whose delta.typeChanges is a list of objects with fromType and toType",
         loss="nothing",
     ),
@@ -84,12 +84,12 @@ BAD_PATH = AREA.rule(
     "typewidening.bad-path",
     Severity.ERROR,
     Level.LOG,
-    "The fieldPath of a type change is missing, needless, or leads to something else than what was changed.",
+    "The fieldPath of a type change is missing, unnecessary, or points to a different part than the changed one.",
     seed="004: Type Change Metadata",
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
         broken="readers apply the change to the wrong part of the column, or fail",
-        mend="commit a metaData with the right fieldPath: key, value and element, joined by points from outside in",
+        mend="commit a metaData with the correct fieldPath: key, value and element, joined by dots from outside in",
         loss="nothing",
     ),
     example='"fieldPath":"element.key" where the value of the map was changed',
@@ -98,11 +98,11 @@ CHAIN_BROKEN = AREA.rule(
     "typewidening.chain-broken",
     Severity.ERROR,
     Level.LOG,
-    "The type changes of a column do not lead from one to the next, or not to its type.",
+    "The type changes of a column do not form a chain, or do not end at its type.",
     seed="004: Type Change Metadata",
     spec="Type Widening: Type Change Metadata",
     fix=Fix(
-        broken="it is not known which types older files may have",
+        broken="it is unknown which types older files may have",
         mend="commit a metaData with the changes as they happened",
         loss="nothing",
     ),
@@ -112,11 +112,11 @@ TABLE_VERSION = AREA.rule(
     "typewidening.table-version",
     Severity.INFO,
     Level.LOG,
-    "A type change has a tableVersion with the stable feature, or has none with the preview.",
+    "A type change has a tableVersion although the feature is stable, or has none with the preview.",
     spec="Delta-Spark: TypeWideningMetadata",
     fix=Fix(
-        broken="nothing with the stable feature; engines of the preview may not see the change",
-        mend="nothing to mend; keep the entry as it is",
+        broken="nothing with the stable feature; engines of the preview may not recognize the change",
+        mend="no repair needed; leave the entry unchanged",
         loss="nothing",
     ),
     example='{"fromType":"integer","toType":"long","tableVersion":4}',
@@ -125,11 +125,11 @@ ICEBERG = AREA.rule(
     "typewidening.iceberg",
     Severity.ERROR,
     Level.LOG,
-    "A column has been through a change of type that Iceberg does not have, in a table that is kept ready for it.",
+    "A column of a table with Iceberg compatibility has a type change that Iceberg does not support.",
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
-        broken="the table can't be converted to Iceberg",
-        mend="write the column anew, then drop its type changes",
+        broken="the table cannot be converted to Iceberg",
+        mend="rewrite the column, then drop its type changes",
         loss="the history of the table",
     ),
     example='{"fromType":"integer","toType":"double"} with icebergCompatV2',
@@ -138,13 +138,13 @@ NTZ_FEATURE = AREA.rule(
     "typewidening.ntz-feature",
     Severity.ERROR,
     Level.LOG,
-    "A date column became timestamp_ntz in a table that does not support timestamps without a zone.",
+    "A date column became timestamp_ntz in a table that does not support timestamps without a time zone.",
     seed="004: The supported type changes",
     spec="Timestamp without timezone (TimestampNtz)",
     fix=Fix(
-        broken="readers that do not know the type open the table all the same, and fail",
+        broken="readers without support for the type open the table anyway, and fail",
         mend="add timestampNtz to readerFeatures and writerFeatures (reader 3, writer 7)",
-        loss="readers without timestampNtz lose access",
+        loss="access by readers without timestampNtz",
     ),
     example='{"fromType":"date","toType":"timestamp_ntz"} without the feature timestampNtz',
 )
@@ -152,7 +152,7 @@ FLOAT_BOUNDS = AREA.rule(
     "typewidening.float-bounds",
     Severity.WARNING,
     Level.FOOTERS,
-    "The bounds of a column that was widened to double are those of floats, and too narrow for the doubles.",
+    "A column was widened to double, but its bounds are those of floats and too narrow for the doubles.",
     spec="Type Widening; Per-file Statistics",
     fix=Fix(
         broken="the float 0.1 is the double 0.10000000149, above a maximum of 0.1: filters skip the file and lose rows",
@@ -165,10 +165,10 @@ BOTH_FEATURES = AREA.rule(
     "typewidening.both-features",
     Severity.INFO,
     Level.LOG,
-    "The table lists type widening twice: the stable feature and its preview.",
+    "The table lists both the stable type widening feature and its preview.",
     spec="Delta-Spark: TypeWideningTableFeature",
     fix=Fix(
-        broken="nothing; readers need to know both names",
+        broken="nothing; readers must support both names",
         mend="drop typeWidening-preview with an engine",
         loss="nothing",
     ),
@@ -177,7 +177,7 @@ BOTH_FEATURES = AREA.rule(
 
 
 def changes_of(named: NamedField) -> list[TypeChange]:
-    """The entries of a field that can be read."""
+    """Return the entries of a field that can be parsed."""
     return [entry for entry in read_type_changes(named.field) if isinstance(entry, TypeChange)]
 
 
@@ -186,7 +186,7 @@ def changes_of(named: NamedField) -> list[TypeChange]:
 
 @AREA.check(MetadataView, CHANGE_NOT_ALLOWED, BAD_ENTRY, BAD_PATH, CHAIN_BROKEN)
 def entries(view: MetadataView) -> Iterator[Finding]:
-    """Each entry, and what the entries of a field make together, from the metadata on that brought them."""
+    """Check each entry, and the entries of a field together, from the metadata that introduced them."""
     yield from fresh(view, "widening.entries", _entry_findings(view))
 
 
@@ -197,7 +197,7 @@ def _entry_findings(view: MetadataView) -> Iterator[Finding]:
         broken: set[str | None] = set()
         for entry in read_type_changes(named.field):
             if isinstance(entry, BadEntry):
-                message = f"the type changes of {named.path} can't be read: {entry.reason}"
+                message = f"the type changes of {named.path} cannot be parsed: {entry.reason}"
                 yield BAD_ENTRY.at(place, message, seen=entry.seen, expected="fromType and toType")
                 broken |= {None, *(path for path, _ in primitive_paths(named.field.data_type))}
                 continue
@@ -214,14 +214,14 @@ def _entry_findings(view: MetadataView) -> Iterator[Finding]:
 
 
 def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Finding:
-    """A warning where the preview allowed the change: engines that know the preview read such files."""
+    """Report a warning if the preview allowed the change, because engines with the preview read such files."""
     is_of_preview = is_preview_change(entry, view.config.features)
     if is_of_preview:
         reason = "which only the preview of type widening allowed"
     elif must_refuse(entry, view.config.features):
         reason = "which readers must refuse"
     else:
-        reason = "which is not a supported change of type"
+        reason = "which is not a supported type change"
     change = f"{entry.from_type} to {entry.to_type}"
     message = f"{named.path} was changed from {change}, {reason}"
     severity = Severity.WARNING if is_of_preview else None
@@ -229,23 +229,24 @@ def _not_allowed(view: MetadataView, named: NamedField, entry: TypeChange) -> Fi
 
 
 def _path_fault(named: NamedField, entry: TypeChange) -> str | None:
-    """Why the fieldPath of an entry can't be right; None where it may be."""
+    """Return why the fieldPath of an entry is wrong, or None if it may be right."""
     target = type_at(named.field.data_type, entry.field_path)
     change = f"the change of {named.path} from {entry.from_type} to {entry.to_type}"
     if target is None:
-        return f"{change} has the fieldPath {entry.field_path}, which leads to nothing in that column"
+        return f"{change} has the fieldPath {entry.field_path}, which does not exist in that column"
     if not isinstance(target, PrimitiveType):
         if entry.field_path is None:
-            return f"{change} has no fieldPath, and the column is no primitive one"
-        return f"{change} has the fieldPath {entry.field_path}, which does not lead to a primitive type"
-    # Without a fieldPath there is nothing it could be mistaken for: the chain is judged instead.
+            return f"{change} has no fieldPath, but the column is not primitive"
+        return f"{change} has the fieldPath {entry.field_path}, which does not point to a primitive type"
+    # Without a fieldPath there is only one possible part, so the chain is checked instead.
     if entry.field_path is not None and not can_be(entry.to_type, target.name):
-        return f"{change} has the fieldPath {entry.field_path}, which leads to a {target.name}"
+        return f"{change} has the fieldPath {entry.field_path}, which points to a {target.name}"
     return None
 
 
 def _better_path(named: NamedField, entry: TypeChange) -> str | None:
-    """The only place of the field that has the type an entry changed to; None where there are several, or none."""
+    """Return the only place of the field that has the type an entry changed to, or None if there are several or "
+    "none."""
     fitting = [
         path or "no fieldPath"
         for path, name in primitive_paths(named.field.data_type)
@@ -261,11 +262,11 @@ def _chain_findings(
     place = view.place._replace(key=named.path)
     for older, newer in pairwise(chain):
         if older.to_type != newer.from_type:
-            message = f"{where} was changed to {older.to_type}, and then from {newer.from_type}"
+            message = f"{where} was changed to {older.to_type}, but the next change is from {newer.from_type}"
             yield CHAIN_BROKEN.at(place, message, seen=newer.from_type, expected=older.to_type)
     target = type_at(named.field.data_type, path)
     if isinstance(target, PrimitiveType) and canonical_name(target.name) != chain[-1].to_type:
-        message = f"the last change of {where} leads to {chain[-1].to_type}, and its type is {target.name}"
+        message = f"the last change of {where} is to {chain[-1].to_type}, but its type is {target.name}"
         yield CHAIN_BROKEN.at(place, message, seen=chain[-1].to_type, expected=target.name)
 
 
@@ -274,7 +275,7 @@ def _chain_findings(
 
 @AREA.check(TableConfigurationView, NOT_SUPPORTED, TABLE_VERSION, ICEBERG, NTZ_FEATURE, BOTH_FEATURES)
 def entries_and_features(view: TableConfigurationView) -> Iterator[Finding]:
-    """What the features of a table make of its type changes, from where it began."""
+    """Compare the features of a table with its type changes, from the version where a fault begins."""
     yield from fresh(view, "widening.features", _feature_findings(view))
 
 
@@ -284,19 +285,19 @@ def _feature_findings(view: TableConfigurationView) -> Iterator[Finding]:
         return
     if STABLE in features and PREVIEW in features:
         place = view.config.protocol_place or view.place
-        yield BOTH_FEATURES.at(place, f"the protocol lists {STABLE} and {PREVIEW}", seen=f"{STABLE}, {PREVIEW}")
+        yield BOTH_FEATURES.at(place, f"the protocol lists both {STABLE} and {PREVIEW}", seen=f"{STABLE}, {PREVIEW}")
     iceberg = [name for name in _ICEBERG_FEATURES if name in features]
     for named in changed_fields(view.config):
         place = view.place._replace(key=named.path)
         if not is_supported(view.config.features):
-            message = f"{named.path} has type changes, and the table does not support type widening"
+            message = f"{named.path} has type changes, but the table does not support type widening"
             yield NOT_SUPPORTED.at(place, message, expected=STABLE)
             continue
         for entry in changes_of(named):
             change = f"{entry.from_type} to {entry.to_type}"
             yield from _version_findings(view, named, entry)
             if entry.to_type == "timestamp_ntz" and not features & NTZ_FEATURES:
-                message = f"{named.path} was changed from {change}, and the table does not support timestamp_ntz"
+                message = f"{named.path} was changed from {change}, but the table does not support timestamp_ntz"
                 yield NTZ_FEATURE.at(place, message, seen=change, expected="timestampNtz")
             is_safe = is_iceberg_change(entry.from_type, entry.to_type)
             if iceberg and not is_safe and is_allowed_change(entry.from_type, entry.to_type):
@@ -305,7 +306,7 @@ def _feature_findings(view: TableConfigurationView) -> Iterator[Finding]:
 
 
 def _version_findings(view: TableConfigurationView, named: NamedField, entry: TypeChange) -> Iterator[Finding]:
-    """`tableVersion` belongs to the preview. With both features, entries of both kinds are to be expected."""
+    """`tableVersion` belongs to the preview. With both features, both kinds of entries are valid."""
     has_stable, has_preview = (name in view.config.features for name in (STABLE, PREVIEW))
     if has_preview in (has_stable, entry.has_table_version):
         return

@@ -16,30 +16,30 @@ REMOVABLE = AREA.rule(
     "typewidening.removable",
     Severity.INFO,
     Level.FOOTERS,
-    "Type changes are recorded, and no data file needs them any more.",
+    "Type changes are recorded, but no data file needs them any more.",
     seed="004: Writer Requirements for Type Widening",
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
-        broken="nothing: the table asks its readers for a feature that it could do without",
+        broken="nothing: the table requires a feature from its readers that it does not need",
         mend="drop the feature typeWidening with an engine",
         loss="nothing",
     ),
-    example="delta.typeChanges of a column, all of whose files were rewritten since",
+    example="delta.typeChanges of a column whose files were all rewritten since",
 )
 _SPELLED_ANEW = frozenset({"date", "float"})
-"""Types whose partition values, which stay as they are in the log, are not spelled as those of the wider type."""
+"Types whose partition values, which are unchanged in the log, have another spelling than those of the wider type."
 
 
 @AREA.check(AllFootersView, REMOVABLE)
 def changes_that_nobody_needs(view: AllFootersView) -> Iterator[Finding]:
-    """Every column with changes has its present type in all files."""
+    """Report if every column with changes has its present type in all files."""
     changed = changed_fields(view.config)
     if not changed or not view.complete or not view.schemas or _keeps_old_values(view.config):
         return
     if all(_is_final(schema) for schema in view.schemas):
         files = plural(sum(schema.files for schema in view.schemas), "data file")
         names = ", ".join(named.path for named in changed)
-        message = f"no type change needs to be recorded: {files} have the present types of {names}"
+        message = f"no type change needs to be recorded, because {files} have the present types of {names}"
         yield REMOVABLE.at(view.place._replace(key=changed[0].path), message, seen=names)
 
 
@@ -48,7 +48,7 @@ def _is_final(view: FileSchemaView) -> bool:
 
 
 def _keeps_old_values(config: TableConfiguration) -> bool:
-    """True if a partition column has changes that its values in the log may need."""
+    """Return True if a partition column has changes that its values in the log may need."""
     partitions = {column.name for column in config.partition_columns.values() if column is not None}
     return any(
         named.path in partitions and any(entry.from_type in _SPELLED_ANEW for entry in changes_of(named))

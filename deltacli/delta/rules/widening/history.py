@@ -1,4 +1,5 @@
-"""Rules about type widening: how type changes come and go from one metadata to the next. Spec: Type Widening."""
+"""Rules about type widening: how type changes appear and disappear from one metadata to the next. Spec: Type "
+"Widening."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ LOST_HISTORY = AREA.rule(
     "typewidening.lost-history",
     Severity.ERROR,
     Level.LOG,
-    "A type change is no longer recorded, and files from before it are live.",
+    "A type change is no longer recorded although older files are live.",
     seed="004: When Type Widening is supported",
     spec="Type Widening: Writer Requirements for Type Widening",
     fix=Fix(
         broken="readers do not expect the older type in those files, and fail or read wrong values",
-        mend="commit a metaData with the type changes that were there",
+        mend="commit a metaData with the missing type changes",
         loss="nothing",
     ),
     example="metaData without the delta.typeChanges that the metaData before it had",
@@ -45,8 +46,8 @@ PROPERTY_MISSING = AREA.rule(
     seed="004: To support this feature",
     spec="Type Widening",
     fix=Fix(
-        broken="a writer changed a type that the table did not let it change",
-        mend="nothing to mend if the change was meant; set delta.enableTypeWidening to true to say so",
+        broken="a writer changed a type although the table did not allow it",
+        mend="no repair needed if the change was intended; set delta.enableTypeWidening to true",
         loss="nothing",
     ),
     example='metaData with a new entry in delta.typeChanges, "configuration":{}',
@@ -54,7 +55,7 @@ PROPERTY_MISSING = AREA.rule(
 
 
 class _Recorded(NamedTuple):
-    """A change as first seen: in the metadata of `version`, -1 where that came from a checkpoint."""
+    """A change when first seen: in the metadata of `version`, -1 if that came from a checkpoint."""
 
     change: TypeChange
     version: int
@@ -71,7 +72,7 @@ _Identity = tuple[str, ...]
 
 @AREA.check(MetadataView, PROPERTY_MISSING)
 def widened_without_property(view: MetadataView) -> Iterator[Finding]:
-    """A type that differs from the one before, by an allowed change that is recorded."""
+    """Report a type that differs from the previous one by an allowed and recorded change."""
     config, previous = view.config, view.previous
     if previous is None or previous.schema is None or not is_supported(config.features) or config.is_on(ENABLED):
         return
@@ -99,7 +100,9 @@ def _widened(view: MetadataView, older: NamedField, named: NamedField) -> Iterat
 
 @AREA.check(MetadataView, LOST_HISTORY)
 def remember_changes(view: MetadataView) -> Iterator[Finding]:
-    """Remember which changes are recorded from when, and which went; the newest state tells whether that matters."""
+    """Record which changes are recorded from which version, and which disappeared. The newest state decides whether
+    that matters.
+    """
     yield from ()
     if view.config.schema is None:
         return
@@ -129,7 +132,8 @@ def remember_changes(view: MetadataView) -> Iterator[Finding]:
 
 @AREA.check(StateView, LOST_HISTORY)
 def changes_that_files_need(view: StateView) -> Iterator[Finding]:
-    """Changes that went although files added before them are live. Files of a checkpoint are older than any commit."""
+    """Report changes that disappeared although older files are live. Files of a checkpoint are older than any "
+    "commit."""
     lost: dict[tuple[_Identity, TypeChange], _Lost] = view.memory.get("widening.lost", {})
     if not lost:
         return
@@ -140,7 +144,7 @@ def changes_that_files_need(view: StateView) -> Iterator[Finding]:
             continue
         message = (
             f"{found.path} was changed from {change.from_type} to {change.to_type} in version "
-            f"{found.recorded.version}; that is no longer recorded, and older files are live"
+            f"{found.recorded.version}, which is no longer recorded although older files are live"
         )
         yield LOST_HISTORY.at(found.place, message, expected=f"{change.from_type} to {change.to_type}")
 

@@ -1,5 +1,5 @@
-"""Rules about type widening: in `widening_entries` what entries say, in `widening_history` how they come and go, in
-`widening_files` what data files still need of them.
+"""Rules about type widening. Entries are in `widening_entries`, their changes over versions in `widening_history`, and
+what data files still need of them in `widening_files`.
 """
 
 from __future__ import annotations

@@ -202,7 +202,7 @@ def item(value: Value, index: Value) -> Value:
     found = value.data_type
     if isinstance(found, ArrayType) and isinstance(found.element, PrimitiveType):
         if index.number is None or index.kind is not Kind.WHOLE or index.number < 0:
-            raise NotTranslated("an array is asked for an element whose place is no constant")
+            raise NotTranslated("an array is asked for an element whose place is not a constant")
         place = int(index.number) + 1
         odd = f"len({value.sql}) < {place}"
         sql = failing(odd, f"{value.sql}[{place}]", f"an array has fewer than {place} elements")

@@ -23,7 +23,7 @@ class Asked(NamedTuple):
 
 
 class ColumnNames:
-    """Gives the columns of an expression names that DuckDB can't mistake: c0, c1, …"""
+    """Gives the columns of an expression names that DuckDB cannot mistake: c0, c1, …"""
 
     def __init__(self, text: str, schema: StructType) -> None:
         self._schema = schema
@@ -54,7 +54,7 @@ class ColumnNames:
         try:
             return self._finder.find(path, position)
         except UsageError:
-            raise NotTranslated(f"{'.'.join(path)[:120]} is no column, or may be several") from None
+            raise NotTranslated(f"{'.'.join(path)[:120]} is not a column, or may be several") from None
 
     def _name(self, asked: Asked) -> str:
         if asked not in self.asked:
@@ -62,7 +62,7 @@ class ColumnNames:
         return f"c{self.asked.index(asked)}"
 
     def _is_padded(self, column: Column) -> bool:
-        """True for CHAR(n), at the column or at what it lies in."""
+        """True for CHAR(n), at the column or at what it is in."""
         if _PADDED.match(column.type_name):
             return True
         found: DataType = self._schema

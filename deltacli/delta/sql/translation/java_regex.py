@@ -75,7 +75,7 @@ class _Reader:
                 self.minds_lines = True
                 return r"[^\n]", True
             case "^":
-                # Elsewhere than at the start it can't match, or is repeated.
+                # Elsewhere than at the start it cannot match, or is repeated.
                 if self.at > 1 and self.pattern[self.at - 2] not in "(|":
                     raise self.odd("^")
                 return r"\A", False

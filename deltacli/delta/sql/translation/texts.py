@@ -153,13 +153,13 @@ def _text(name: str, value: Value) -> Value:
 
 def _constant(name: str, value: Value) -> str:
     if value.text is None:
-        raise NotTranslated(f"the pattern of {name} is no constant")
+        raise NotTranslated(f"the pattern of {name} is not a constant")
     return value.text
 
 
 def _whole(name: str, value: Value) -> int:
     if value.number is None or value.type_name != "integer":
-        raise NotTranslated(f"a position or a length in {name} is no constant")
+        raise NotTranslated(f"a position or a length in {name} is not a constant")
     return int(value.number)
 
 

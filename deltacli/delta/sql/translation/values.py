@@ -205,7 +205,7 @@ def double_literal(number: float) -> Value:
 
 
 def text_literal(text: str) -> Value:
-    """Raises NotTranslated for a text that can't stand in a query."""
+    """Raises NotTranslated for a text that cannot be in a query."""
     if "\0" in text or not _has_bytes(text):
         raise NotTranslated("a string holds a zero byte or half a character")
     quoted = text.replace("'", "''")
