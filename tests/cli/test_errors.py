@@ -78,7 +78,7 @@ def test_a_version_whose_log_was_cleaned_names_those_that_are_left(table: Path) 
     for version in range(10):
         commit(table, version).unlink()
 
-    assert_error(deltacli("snapshot", table, "--version", "4"), 3, "log files are gone", "10-14")
+    assert_error(deltacli("snapshot", table, "--version", "4"), 3, "log files are missing", "10-14")
     assert 0 == deltacli("snapshot", table).code
 
 

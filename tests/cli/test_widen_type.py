@@ -247,7 +247,7 @@ USAGE: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (("fare", "double"), "usage.column", "there is no column fare"),
     (("ride", "double"), "usage.column", "only its parts can be widened"),
     ((*FARE, "RIDE.FARE", "decimal(12,2)"), "usage.column", "ride.fare is named twice"),
-    (("trip", "text"), "usage.type", "it is no type that a column can be widened to"),
+    (("trip", "text"), "usage.type", "it is not a type that a column can be widened to"),
     (("trip", "decimal(39,0)"), "usage.type", "a decimal has 1 to 38 digits"),
     (("day", "timestamp"), "usage.type", "a date can become timestamp_ntz"),
 )

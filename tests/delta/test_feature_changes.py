@@ -47,8 +47,8 @@ def test_features_of_version_numbers_are_listed_beside_those_that_come() -> None
         "readerFeatures": ["deletionVectors"],
         "writerFeatures": ["appendOnly", "invariants", "deletionVectors", "changeDataFeed"],
     } == found.protocol_after
-    assert "those that do not know table features, or not deletionVectors, lose access" == found.readers
-    assert "those that do not know table features, or not deletionVectors or changeDataFeed, lose access" == (
+    assert "clients without support for table features, or for deletionVectors, lose access" == found.readers
+    assert "clients without support for table features, or for deletionVectors or changeDataFeed, lose access" == (
         found.writers
     )
 
@@ -56,8 +56,8 @@ def test_features_of_version_numbers_are_listed_beside_those_that_come() -> None
 def test_a_feature_of_writers_leaves_readers_alone() -> None:
     found = plan(listed(["v2Checkpoint"]), "domainMetadata")
 
-    assert "whoever can read the table now can read it afterwards" == found.readers
-    assert "those that do not know domainMetadata lose access" == found.writers
+    assert "clients that can read the table now can still read it afterwards" == found.readers
+    assert "clients without support for domainMetadata lose access" == found.writers
 
 
 def test_what_a_feature_needs_comes_with_it_once() -> None:

@@ -205,7 +205,7 @@ def test_a_version_that_never_was_names_the_newest() -> None:
     with pytest.raises(VersionAbsent) as raised:
         choose_segment(listing("0-5"), 9)
 
-    assert "version 9 does not exist: the newest is 5" == raised.value.message
+    assert "version 9 does not exist; the newest is 5" == raised.value.message
 
 
 def test_a_log_of_nothing_is_no_table() -> None:

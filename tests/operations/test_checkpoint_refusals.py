@@ -75,7 +75,7 @@ CASES: dict[str, tuple[TableBuilder, dict[str, Any], int, str, str]] = {
         {"version": 1},
         3,
         "table.version-absent",
-        "can't be rebuilt any more",
+        "can no longer be rebuilt",
     ),
     "never": (TableBuilder().commits(4), {"version": 9}, 3, "table.version-absent", "the newest is 3"),
     "too large": (

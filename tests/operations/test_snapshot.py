@@ -258,7 +258,7 @@ def test_an_unsupported_reader_feature_is_named_and_other_versions_stay_readable
     with pytest.raises(ProtocolUnsupported) as raised:
         table.snapshot(version=2)
 
-    assert "version 2 needs the reader feature futureFeature, which deltacli can't read" == raised.value.message
+    assert "version 2 needs the reader feature futureFeature, which deltacli cannot read" == raised.value.message
     assert [1, 3] == [table.snapshot(version=1).version, table.snapshot().version]
 
 

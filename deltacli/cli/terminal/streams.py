@@ -1,4 +1,4 @@
-"""Standard streams that are closed (`>&-`) or unbuffered (`python -u`) at the start: replaced before any file is opened."""
+"""Standard streams that are closed (`>&-`) or unbuffered (`python -u`): replaced before any file is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A checkpoint's file actions against those that replay expects, in columns.
+"""Compare a checkpoint's file actions with those expected by replay, in columns.
 
 Spec: Checkpoints; Action Reconciliation.
 """
@@ -26,11 +26,11 @@ _NUMBERS = ("size", "modificationTime", "baseRowId", "defaultRowCommitVersion")
 _TEXTS = ("partitionValues", "deletionVector", "clusteringProvider", "tags", "stats")
 _BETWEEN = b"\x00"
 _LAST_DIGITS = 1e-14
-"""In which two texts of one double, or a decimal and its double, may differ."""
+"Allowed relative difference between two texts of one double, or a decimal and its double."
 
 
 class Difference(NamedTuple):
-    """A field of a file that a checkpoint has otherwise than the log."""
+    """A field of a file that differs between a checkpoint and the log."""
 
     path: str
     field: str
@@ -39,7 +39,7 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Raw paths that only the log has, those that only the checkpoint has, and fields that differ."""
+    """Raw paths only in the log, raw paths only in the checkpoint, and fields that differ."""
 
     missing: list[str]
     extra: list[str]
@@ -47,7 +47,7 @@ class Comparison(NamedTuple):
 
 
 def keys_of(rows: pyarrow.RecordBatch) -> Any:  # Any: a binary array
-    """The key of each file action, canonical path and vector id, in bytes. Spec: Add File and Remove File."""
+    """Return the key of each file action, canonical path and vector id, in bytes. Spec: Add File and Remove File."""
     paths = canonical_column(rows.column("path"))
     vectors = rows.column("deletionVector")
     if vectors.null_count == len(vectors):
@@ -59,7 +59,7 @@ def keys_of(rows: pyarrow.RecordBatch) -> Any:  # Any: a binary array
 
 
 def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
-    """Adds (`action_schemas().add`) as columns that can be compared: numbers as they are, all else as JSON text."""
+    """Return adds (`action_schemas().add`) as comparable columns: numbers unchanged, everything else as JSON text."""
     import pyarrow as pa
 
     columns: dict[str, Any] = {"key": keys_of(rows), "path": rows.column("path")}
@@ -74,9 +74,9 @@ def comparable(rows: pyarrow.RecordBatch) -> pyarrow.Table:
 
 
 def compare(found: pyarrow.Table, expected: pyarrow.Table) -> Comparison:
-    """Compare `comparable` tables: the checkpoint's against the log's.
+    """Compare `comparable` tables of the checkpoint and the log.
 
-    Statistics count only where both have them as text; maps and statistics are compared by what they say.
+    Statistics are compared only if both have them as text; maps and statistics are compared by content.
     """
     found, expected = found.combine_chunks(), expected.combine_chunks()
     at = pc.index_in(found.column("key"), value_set=_one(expected.column("key")))
@@ -110,8 +110,8 @@ def _differences(found: pyarrow.Table, expected: pyarrow.Table) -> Iterator[Diff
 
 
 def _say_the_same(name: str, one: str | None, other: str | None) -> bool:
-    """True if two JSON texts say the same: order of keys and spelling of numbers do not count, nor do fields that only
-    one of two statistics has. An empty partition value is null.
+    """Return True if two JSON texts are equivalent. Order of keys, spelling of numbers, and fields that only one of two
+    statistics has are ignored. An empty partition value is null.
     """
     if one is None or other is None:
         return False
@@ -130,8 +130,8 @@ def _say_the_same(name: str, one: str | None, other: str | None) -> bool:
 
 
 class DuplicateFinder:
-    """Finds keys that occur more than once among millions: 8 bytes are kept of each, and the whole key only of the few
-    whose 8 bytes occur again.
+    """Finds keys that occur more than once among millions. It keeps 8 bytes of each key, and the whole key only for the
+    few whose 8 bytes occur again.
     """
 
     def __init__(self) -> None:
@@ -139,12 +139,12 @@ class DuplicateFinder:
         self._rows: list[Any] = []  # Any: the paths and vectors of each batch
 
     def take(self, rows: pyarrow.RecordBatch) -> None:
-        """Take file actions."""
+        """Add file actions."""
         self._prints.append(fingerprints(canonical_column(rows.column("path"))))
         self._rows.append(rows.select(["path", "deletionVector"]))
 
     def paths(self) -> list[str]:
-        """The canonical paths of keys that occur more than once, each once."""
+        """Return the canonical paths of keys that occur more than once, each once."""
         import pyarrow as pa
 
         if not self._prints:
@@ -164,8 +164,8 @@ class DuplicateFinder:
 def parsed_partition_differences(
     values: Any, parsed: Any, paths: Any, names: Sequence[str]
 ) -> Iterator[Difference]:  # Any: a map column, a struct column, a string column
-    """Where a parsed partition value is null and the text is not, or the other way round, or where both are the same
-    text otherwise spelled (strings, integers, booleans, dates).
+    """Return where a parsed partition value is null and the text is not, or vice versa, or where both are the same text
+    in different spellings (strings, integers, booleans, dates).
     """
     import pyarrow as pa
 
@@ -189,7 +189,7 @@ def parsed_partition_differences(
 
 
 def _same_number(seen: str | None, wanted: str | None) -> bool:
-    """True for integers that differ in spelling alone: `01`, `+5`."""
+    """Return True for integers that differ only in spelling: `01`, `+5`."""
     try:
         return seen is not None and wanted is not None and int(seen) == int(wanted)
     except ValueError:
@@ -197,13 +197,13 @@ def _same_number(seen: str | None, wanted: str | None) -> bool:
 
 
 def _same_truth(seen: str | None, wanted: str | None) -> bool:
-    """True for booleans that differ in their letters' case alone."""
+    """Return True for booleans that differ only in case."""
     return seen in ("true", "false") and wanted is not None and wanted.lower() == seen
 
 
 def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[Difference]:  # Any: columns
-    """Where `stats_parsed` says other than the text of the statistics: numRecords, and every minimum, maximum and null
-    count that both have as a number or a text.
+    """Return where `stats_parsed` differs from the text of the statistics: numRecords, and every minimum, maximum and
+    null count that both have as a number or a text.
     """
     import pyarrow as pa
 
@@ -225,7 +225,7 @@ def parsed_record_differences(stats: Any, parsed: Any, paths: Any) -> Iterator[D
 
 
 def _singles(prefix: str, kind: Any) -> Iterator[str]:  # Any: a struct type
-    """The fields of single precision, whose shortest text is another than that of the same value as a double."""
+    """Return the single-precision fields, whose shortest text differs from that of the same value as a double."""
     import pyarrow as pa
 
     for field in kind:
@@ -275,8 +275,8 @@ def _is_number(value: object) -> bool:
 
 
 def _are_one_moment(one: str, other: str) -> bool:
-    """True for times less than a second apart, for a date and its midnight, and where zones may explain what differs:
-    writers cut and round what their types cannot hold.
+    """Return True for times less than a second apart, for a date and its midnight, and for differences that time zones
+    may explain, because writers truncate and round what their types cannot hold.
     """
     ours, theirs = parse_moment(one), parse_moment(other)
     if ours is None or theirs is None:

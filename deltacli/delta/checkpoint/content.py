@@ -1,4 +1,4 @@
-"""The rows of a checkpoint in columns: one struct an action, each row with exactly one of them.
+"""The rows of a checkpoint in columns: one struct per action, each row with exactly one of them.
 
 Spec: Checkpoints; Checkpoint Schema.
 """
@@ -28,7 +28,7 @@ _DICTIONARY_LEAVES = (
     "remove.partitionValues.key_value.value",
     "remove.deletionVector.storageType",
 )
-"""Leaves with few values: a dictionary pays there, and costs elsewhere."""
+"Leaves with few values, for which a dictionary pays off."
 
 _COUNTED_LEAVES = (
     "txn.appId",
@@ -47,7 +47,7 @@ _COUNTED_LEAVES = (
 
 
 class Columns(NamedTuple):
-    """What the adds of a checkpoint carry beside their own fields; a type is None where there is no such column."""
+    """Additional columns of the adds of a checkpoint. A type is None if there is no such column."""
 
     has_stats: bool = True
     partition_values: Any = None  # Any: an Arrow struct type
@@ -56,7 +56,7 @@ class Columns(NamedTuple):
 
 @lru_cache(maxsize=4)
 def small_fields() -> Mapping[str, Any]:
-    """The Arrow struct types of the small actions; pyarrow is imported here and not before."""
+    """Return the Arrow struct types of the small actions. pyarrow is imported only here."""
     import pyarrow as pa
 
     text, whole, number = pa.string(), pa.int64(), pa.int32()
@@ -90,7 +90,7 @@ def small_fields() -> Mapping[str, Any]:
 
 
 def checkpoint_schema(columns: Columns, *, kinds: Sequence[str]) -> pyarrow.Schema:
-    """The schema of a file that holds these kinds of actions."""
+    """Return the schema of a file that holds these kinds of actions."""
     import pyarrow as pa
 
     types = {**small_fields(), "add": _add_type(columns), "remove": _remove_type()}
@@ -119,9 +119,9 @@ def _remove_type() -> Any:
 def struct_of_actions(
     rows: pyarrow.RecordBatch, kind: Any, extra: Mapping[str, Any]
 ) -> Any:  # Any: an Arrow struct type; arrays; a struct array
-    """File actions (`action_schemas()`) as the struct of a checkpoint; `dataChange` is false there.
+    """Return file actions (`action_schemas()`) as the struct of a checkpoint, with `dataChange` false.
 
-    `extra` are columns that the actions do not have themselves.
+    `extra` are columns that the actions do not have.
     """
     import pyarrow as pa
 
@@ -135,7 +135,7 @@ def struct_of_actions(
 
 
 def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) -> pyarrow.Table:
-    """Small actions, one a row. Raises CommitCorrupt for a value that no checkpoint can hold."""
+    """Return small actions, one per row. Raises CommitCorrupt for a value that a checkpoint cannot hold."""
     import pyarrow as pa
 
     columns = []
@@ -151,7 +151,7 @@ def small_rows(actions: Sequence[tuple[str, Action]], schema: pyarrow.Schema) ->
 
 
 def _with_pairs(action: Action, kind: Any) -> Any:
-    """An action with lists of pairs where Arrow wants maps."""
+    """Return an action with lists of pairs where Arrow requires maps."""
     import pyarrow as pa
 
     found: Action = {}
@@ -167,18 +167,18 @@ def _with_pairs(action: Action, kind: Any) -> Any:
 
 
 def leaves_of(schema: pyarrow.Schema, wanted: Sequence[str]) -> list[str]:
-    """Those of some leaves that a file of this schema has."""
+    """Return those of some leaves that a file of this schema has."""
     kinds = set(schema.names)
     return [leaf for leaf in wanted if leaf.split(".", 1)[0] in kinds]
 
 
 def dictionary_leaves(schema: pyarrow.Schema) -> list[str]:
-    """The leaves that are worth a dictionary."""
+    """Return the leaves for which a dictionary pays off."""
     return leaves_of(schema, _DICTIONARY_LEAVES)
 
 
 def counted_leaves(schema: pyarrow.Schema) -> list[str]:
-    """The leaves that get statistics in the footer."""
+    """Return the leaves that get statistics in the footer."""
     parsed = "add.stats_parsed.numRecords"
     has_parsed = "add" in schema.names and schema.field("add").type.get_field_index("stats_parsed") >= 0
     return [*leaves_of(schema, _COUNTED_LEAVES), *([parsed] if has_parsed else [])]

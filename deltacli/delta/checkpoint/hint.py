@@ -9,23 +9,23 @@ from urllib.parse import quote
 
 
 class Hint(NamedTuple):
-    """A hint that can be believed as far as it goes: the version to start listing at."""
+    """A trustworthy hint: the version at which to start listing."""
 
     version: int
 
 
 class BadHint(NamedTuple):
-    """A hint that cannot be believed, and the rule it breaks. Costs a listing from the start, never an error."""
+    """A hint that cannot be trusted, and the rule it violates. It costs a listing from the start, never an error."""
 
     rule: str
 
 
 _MAX_CANONICAL = 64 << 20
-"""Characters of the text that is hashed: a long key stands there once for each leaf below it."""
+"Maximum number of characters to hash: a long key is repeated for each leaf below it."
 
 _MAX_DEPTH = 200
 _MAX_SCHEMA = 20_000
-"""Characters of a schema that a hint repeats: as the reference implementation does."""
+"Maximum length of a schema repeated in a hint, as in the reference implementation."
 
 
 class _DuplicateKeyError(ValueError):
@@ -33,7 +33,7 @@ class _DuplicateKeyError(ValueError):
 
 
 def parse_hint(data: bytes) -> dict[str, Any] | str:  # Any: JSON values
-    """Return the JSON object that `_last_checkpoint` holds, or why it holds none."""
+    """Return the JSON object in `_last_checkpoint`, or the reason why it has none."""
     try:
         value = json.loads(data.decode("utf-8"), object_pairs_hook=_unique)
     except UnicodeDecodeError:
@@ -41,16 +41,16 @@ def parse_hint(data: bytes) -> dict[str, Any] | str:  # Any: JSON values
     except RecursionError:
         return "it is nested too deeply"
     except _DuplicateKeyError as fault:
-        return f"it names the key {fault} twice"
+        return f"it has the key {fault} twice"
     except ValueError:
-        return "it is not one JSON value"
+        return "it is not a single JSON value"
     return value if isinstance(value, dict) else "it is not an object"
 
 
 def read_hint(data: bytes) -> Hint | BadHint:
     """Read `_last_checkpoint`.
 
-    Torn text, duplicate keys, no version, or a checksum that fits neither known order is a bad hint.
+    Incomplete text, duplicate keys, a missing version, or a checksum that matches neither known order make a bad hint.
     """
     value = parse_hint(data)
     if isinstance(value, str):
@@ -80,9 +80,10 @@ def make_hint(
     parts: int | None = None,
     schema: dict[str, Any] | None = None,  # Any: JSON values
 ) -> bytes:
-    """Write `_last_checkpoint`: `size` counts actions, those in sidecars too; `schema` is that of the top-level file.
+    """Return the bytes of `_last_checkpoint`.
 
-    The version comes first, so that a torn read of old clients still shows it; the checksum comes last.
+    `size` counts actions, including those in sidecars; `schema` is that of the top-level file. The version comes first,
+    so that a partial read by old clients still finds it; the checksum comes last.
     """
     value: dict[str, Any] = {"version": version, "size": size}
     if parts is not None:
@@ -90,14 +91,14 @@ def make_hint(
     value |= {"sizeInBytes": size_bytes, "numOfAddFiles": adds}
     if schema is not None and len(json.dumps(schema, separators=(",", ":"))) <= _MAX_SCHEMA:
         value["checkpointSchema"] = schema
-    (checksum,) = checksums(value)  # one, because no array of scalars is in it
+    (checksum,) = checksums(value)  # one, because it contains no array of scalars
     return json.dumps({**value, "checksum": checksum}, separators=(",", ":")).encode()
 
 
 def checksums(value: dict[str, Any]) -> frozenset[str]:
-    """The MD5 checksums a hint may carry: pairs sorted by path as the protocol says, and sorted whole as Spark does.
+    """Return the valid MD5 checksums of a hint: pairs sorted by path as in the protocol, and sorted whole as in Spark.
 
-    Raises ValueError where there is none, or where it takes too much text.
+    Raises ValueError if there is none, or if it needs too much text.
     """
     import hashlib
 

@@ -1,7 +1,6 @@
 """Timestamps of type INT96 in a checkpoint, as instants.
 
-INT96 has no place for a time zone, so Arrow reads it as a time without one. Writers use it for `timestamp` only, in
-UTC.
+INT96 has no time zone, so Arrow reads it as a time without one. Writers use it for `timestamp` only, in UTC.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _Path = tuple[str, ...]
 def with_utc(batch: pyarrow.RecordBatch, int96_paths: Collection[_Path]) -> pyarrow.RecordBatch:
     """Return a batch whose INT96 columns, given by the names that lead to them, are timestamps in UTC.
 
-    Only fields of structs are looked at; no value is copied.
+    Only fields of structs are checked, and no value is copied.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""The forms a checkpoint may have, which of them a table allows, and the names of its files.
+"""The possible forms of a checkpoint, those that a table allows, and their file names.
 
 Spec: Checkpoints; V2 Spec; Allowed combinations for new checkpoints.
 """
@@ -18,7 +18,7 @@ SEVERAL_FORMS = "checkpoint.several-forms"
 """The rule that reports V1 checkpoints of one version in several forms: classic, or different numbers of parts."""
 
 READERS_THAT_FAIL = "DuckDB 1.5.5 and other readers built on delta-kernel-rs, in about half of their starts"
-"""Measured: such a reader takes any of the forms, and fails where `_last_checkpoint` has another number of parts."""
+"Measured: such a reader picks any of the forms and fails if `_last_checkpoint` has a different number of parts."
 
 
 class Layout(StrEnum):
@@ -30,7 +30,7 @@ class Layout(StrEnum):
 
     @property
     def file_kind(self) -> LogFileKind:
-        """What the names of its files say."""
+        """The form recorded in its file names."""
         return {
             Layout.CLASSIC: LogFileKind.CLASSIC_CHECKPOINT,
             Layout.MULTI_PART: LogFileKind.MULTI_PART_CHECKPOINT,
@@ -46,14 +46,16 @@ class TopFile(StrEnum):
 
 
 def choose_layout(protocol: Protocol, properties: Mapping[str, str], asked: Layout | None) -> Layout:
-    """Return the layout asked for, or what the table's policy says. Raises Refused for one the table does not allow."""
+    """Return the requested layout, or the one of the table's policy. Raises Refused for a layout that the table does
+    not allow.
+    """
     has_v2 = "v2Checkpoint" in protocol.supported_features
     if asked is None:
         wants_v2 = has_v2 and str(properties.get(CHECKPOINT_POLICY) or "").strip().lower() == "v2"
         return Layout.V2 if wants_v2 else Layout.CLASSIC
     if asked is Layout.V2 and not has_v2:
         raise Refused(
-            "a V2 checkpoint needs the feature v2Checkpoint, which this table does not have",
+            "a V2 checkpoint requires the feature v2Checkpoint, which this table does not have",
             code="checkpoint.v2-without-feature",
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
             hint="deltacli checkpoint {table} --layout classic",
@@ -83,7 +85,7 @@ def top_path(version: int, unique: str, form: TopFile) -> str:
 
 
 def sidecar_name(version: int, number: int, unique: str) -> str:
-    """The name of a sidecar in its directory: in order, as other writers number theirs."""
+    """Return the name of a sidecar in its directory, numbered as other writers do."""
     return f"{version:020d}.checkpoint.{number:010d}.{unique}.parquet"
 
 

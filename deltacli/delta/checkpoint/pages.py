@@ -1,8 +1,9 @@
-"""The little that is read of Parquet's own structures. Spec: parquet.thrift, PageHeader and ColumnMetaData.
+"""Minimal parsing of Parquet's own structures.
 
-Headers of pages, read without their pages: Arrow allocates what a header claims before it looks further, so a
-checkpoint from a stranger is measured first. Null counts and bounds of footers: to give one, pyarrow 26.0.1 decodes all
-statistics of a column, and ends the process where the smallest value of an integer column is shorter than an integer.
+Spec: parquet.thrift, PageHeader and ColumnMetaData. Page headers are read without their pages, because Arrow allocates
+what a header claims before checking it, so a checkpoint from an untrusted source is measured first. Null counts and
+bounds are read from footers here, because pyarrow 26.0.1 decodes all statistics of a column to return one, and ends the
+process if the smallest value of an integer column is shorter than an integer.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, SET, STRUCT, C
 
 DATA_PAGE, DICTIONARY_PAGE, DATA_PAGE_V2 = 0, 2, 3
 _BODIES = {5: DATA_PAGE, 7: DICTIONARY_PAGE, 8: DATA_PAGE_V2}
-"""Field of the header -> the kind of page whose own header it is; its first field is the number of values."""
+"Field of the header -> the kind of page with its own header, whose first field is the number of values."
 
 _PATH_FIELD = 0x19
 """The head of ColumnMetaData.path_in_schema: the field after the one before it, a list."""
 _MAX_SHORT_LIST = 14
-"""A longer list has its length elsewhere."""
+"The length of a longer list is stored elsewhere."
 _BOUND_FIELDS = {1: "old_high", 2: "old_low", 5: "high", 6: "low"}
 
 
 class PageHeader(NamedTuple):
-    """What stands before a page. `length` is the header's own; sizes are those of the page, in bytes."""
+    """The header of a page. `length` is that of the header; sizes are those of the page, in bytes."""
 
     length: int
     kind: int
@@ -33,7 +34,7 @@ class PageHeader(NamedTuple):
 
 
 def read_page_header(data: bytes) -> PageHeader | None:
-    """Read the header that `data` begins with; None where it does not end there. Raises ThriftFaultError."""
+    """Read the page header at the start of `data`, or return None if it is not complete. Raises ThriftFaultError."""
     reader = CompactReader(data)
     found: dict[int, int] = {}
     values = 0
@@ -56,18 +57,18 @@ def read_page_header(data: bytes) -> PageHeader | None:
 
 
 def read_null_counts(footer: bytes, leaf: str, row_groups: int) -> list[int | None]:
-    """Return how many values of a leaf are null in each row group; None where the footer does not say.
+    """Return how many values of a leaf are null in each row group, None if the footer does not record it.
 
-    `footer` is a FileMetaData; `leaf` is a path with dots. It is searched for as every library of Thrift writes it; one
-    that does not occur exactly once for each row group tells nothing.
+    `footer` is a FileMetaData; `leaf` is a dotted path. It is searched in the form that every Thrift library writes. A
+    path that does not occur exactly once per row group gives no result.
     """
     return [found.nulls for found in read_statistics(footer, leaf, row_groups)]
 
 
 class LeafStatistics(NamedTuple):
-    """What a footer says of a leaf in one row group; None where it does not. Bounds are the bytes as they stand there.
+    """What a footer records about a leaf in one row group, None if nothing.
 
-    `old_low`, `old_high`: those of a time when it was not said how values are ordered.
+    Bounds are raw bytes. `old_low`, `old_high`: bounds from before the order of values was specified.
     """
 
     values: int | None = None
@@ -82,7 +83,7 @@ _NO_STATISTICS = LeafStatistics()
 
 
 def read_statistics(footer: bytes, leaf: str, row_groups: int) -> list[LeafStatistics]:
-    """Return what a footer says of a leaf in each row group; see `read_null_counts`."""
+    """Return what a footer records about a leaf in each row group; see `read_null_counts`."""
     names = [name.encode() for name in leaf.split(".")]
     if len(names) > _MAX_SHORT_LIST:
         return [_NO_STATISTICS] * row_groups
@@ -104,7 +105,7 @@ def _size(number: int) -> bytes:
 
 
 def _statistics(footer: bytes, position: int) -> LeafStatistics:
-    """The statistics in the rest of a ColumnMetaData, whose path ends at a position."""
+    """Return the statistics in the rest of a ColumnMetaData, whose path ends at a position."""
     reader = CompactReader(footer, position)
     values = None
     try:
@@ -123,7 +124,7 @@ def _statistics(footer: bytes, position: int) -> LeafStatistics:
 
 
 def _fields_of(reader: CompactReader) -> LeafStatistics:
-    """The Statistics that begin here."""
+    """Return the Statistics that begin here."""
     nulls, bounds = None, {}
     for field, kind in reader.fields():
         if field == 3 and kind in INTEGERS:

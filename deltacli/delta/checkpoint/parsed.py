@@ -1,4 +1,4 @@
-"""`stats_parsed` and `partitionValues_parsed`: what the texts of an add say, in the types of the table.
+"""`stats_parsed` and `partitionValues_parsed`: the texts of an add in the types of the table.
 
 Spec: Checkpoint Schema; Per-file Statistics; Partition Value Serialization.
 """
@@ -27,16 +27,15 @@ INDEXED_COLUMNS = "delta.dataSkippingNumIndexedCols"
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 _DEFAULT_INDEXED_COLUMNS = 32
 _MOST_NAMES = 96
-"""Names in the path of a column with parsed statistics: below `add.stats_parsed.minValues` a deeper one goes beyond the
-100 levels that Arrow reads of a Parquet schema.
-"""
+"Maximum number of names in the path of a column with parsed statistics: a deeper one below "
+"`add.stats_parsed.minValues` exceeds the 100 levels that Arrow reads of a Parquet schema."
 _WITHOUT_BOUNDS = ("boolean", "binary")
 _STAND_INS = {NOT_A_NUMBER: float("nan"), INFINITE: float("inf"), -INFINITE: float("-inf")}
 _SPELLED = '"(NaN|-?Infinity)"'
 
 
 def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types that have none here
-    """The Arrow type that holds values of a primitive type of the table."""
+    """Return the Arrow type that holds values of a primitive type of the table."""
     return plain_type(data_type.name) if isinstance(data_type, PrimitiveType) else None
 
 
@@ -44,7 +43,7 @@ def typed(data_type: DataType) -> Any:  # Any: an Arrow type, None for types tha
 
 
 def partition_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None without partition columns
-    """The type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
+    """Return the type of `partitionValues_parsed`: fields by physical name, in the order of the partition columns."""
     import pyarrow as pa
 
     fields = [
@@ -58,7 +57,7 @@ def partition_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct t
 def parse_partition_values(
     maps: Any, config: TableConfiguration, kind: Any
 ) -> Any:  # Any: Arrow arrays and a struct type
-    """The `partitionValues` of adds, typed; a text that is not a value of its type is null."""
+    """Return the typed `partitionValues` of adds. A text that is not a value of its type is null."""
     import pyarrow as pa
 
     columns = []
@@ -84,7 +83,7 @@ def _array(values: list[Any], kind: Any) -> Any:
 
 
 def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the type
-    """A partition value; times as microseconds and dates as days since the epoch. None for no value."""
+    """Return a partition value: times as microseconds, dates as days since the epoch, None for an invalid value."""
     if text == "":
         return None
     if type_name == "binary":
@@ -115,8 +114,8 @@ def _value(type_name: str, text: str) -> Any:  # Any: what Arrow takes for the t
 
 
 def stats_type(config: TableConfiguration) -> Any:  # Any: an Arrow struct type, None where the schema cannot be read
-    """The type of `stats_parsed`: the columns that the table keeps statistics of, by physical name. Columns nested too
-    deeply for Parquet are left out.
+    """Return the type of `stats_parsed`: the columns with statistics by physical name. Columns nested too deeply for
+    Parquet are left out.
     """
     import pyarrow as pa
 
@@ -141,7 +140,7 @@ def _bound_type(kind: DataType) -> Any:
 
 
 def _indexed(config: TableConfiguration) -> Iterator[tuple[ColumnPath, DataType]]:
-    """The leaves that get statistics: those named, or the first ones in the order of the schema."""
+    """Return the leaves that get statistics: the named ones, or the first ones in the order of the schema."""
     named = str(config.properties.get(STATS_COLUMNS) or "").strip()
     leaves = list(_leaves(config, config.schema.fields if config.schema else (), (), ()))
     if named:
@@ -159,7 +158,8 @@ def _indexed(config: TableConfiguration) -> Iterator[tuple[ColumnPath, DataType]
 def _leaves(
     config: TableConfiguration, fields: Sequence[StructField], logical: ColumnPath, physical: ColumnPath
 ) -> Iterator[tuple[ColumnPath, ColumnPath, DataType]]:
-    """Logical path, physical path and type of each leaf but the partition columns; maps and arrays are leaves."""
+    """Yield logical path, physical path and type of each leaf except the partition columns. Maps and arrays are "
+    "leaves."""
     for field in fields:
         name = config.physical_name(field)
         if not physical and name in config.partition_columns:
@@ -171,7 +171,7 @@ def _leaves(
 
 
 def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
-    """A struct type with these leaves, those without a type left out; None where none is left."""
+    """Return a struct type with these leaves, without those that have no type, or None if none is left."""
     import pyarrow as pa
 
     below: dict[str, list[tuple[ColumnPath, Any]]] = {}
@@ -189,7 +189,7 @@ def _nested(leaves: list[tuple[ColumnPath, Any]]) -> Any:
 def parse_statistics(
     texts: Any, config: TableConfiguration, kind: Any
 ) -> Any:  # Any: a string array; a struct type; an array
-    """The statistics of adds as a struct; null where the text is none, or cannot be read."""
+    """Return the statistics of adds as a struct, null if the text is missing or cannot be read."""
     return _Collected(parse_stats(texts, config), texts).struct(kind)
 
 
@@ -247,8 +247,8 @@ class _Collected:
         return cast[0] if self._is_whole else pc.take(pa.concat_arrays(cast), self._places)
 
     def _cast(self, block: StatsBlock, column: Any, kind: Any) -> Any:
-        """A parsed bound in the type of its column: numbers that stand for NaN and the infinities become these again,
-        where the text has such a word; elsewhere they are themselves, the largest doubles.
+        """Return a parsed bound in the type of its column. The largest doubles become NaN or the infinities if the text
+        has such a word, and are unchanged otherwise.
         """
         import pyarrow as pa
 
@@ -261,7 +261,7 @@ class _Collected:
 
     @cached_property
     def _names_floats(self) -> Any:
-        """Which texts name NaN or an infinity."""
+        """Return which texts contain NaN or an infinity."""
         return pc.fill_null(pc.match_substring_regex(self._texts, _SPELLED), False)
 
 
@@ -272,7 +272,7 @@ def _as_array(rows: Any) -> Any:  # Any: an integer array, or a sequence
 
 
 def _may_stand_in(column: Any) -> bool:
-    """True if a number is as large as those that stand for NaN and the infinities."""
+    """Return True if a number is as large as those that represent NaN and the infinities."""
     ends = pc.min_max(column).as_py()
     return ends["max"] is not None and max(abs(ends["max"]), abs(ends["min"])) >= INFINITE
 
@@ -280,7 +280,7 @@ def _may_stand_in(column: Any) -> bool:
 def parsed_columns(
     adds: pyarrow.RecordBatch, config: TableConfiguration, partition_values: Any, stats: Any
 ) -> dict[str, Any]:  # Any: Arrow types and arrays
-    """The parsed columns of adds (`action_schemas().add`) for the types that are not None."""
+    """Return the parsed columns of adds (`action_schemas().add`) for the types that are not None."""
     found = {}
     if partition_values is not None:
         maps = adds.column("partitionValues")

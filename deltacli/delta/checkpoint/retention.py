@@ -1,4 +1,4 @@
-"""What a checkpoint need no longer hold: expired tombstones and transactions.
+"""What a new checkpoint may omit: expired tombstones and transactions.
 
 Spec: Add File and Remove File; Transaction Identifiers; Action Reconciliation.
 """
@@ -22,16 +22,16 @@ def tombstone_cutoff(properties: Mapping[str, str], now_ms: int) -> int:
 
 
 def unexpired(removes: pyarrow.RecordBatch, cutoff_ms: int) -> pyarrow.RecordBatch:
-    """The removes (`action_schemas().remove`) that must be kept; one without a deletionTimestamp has expired."""
+    """Return the removes (`action_schemas().remove`) that must be kept. One without a deletionTimestamp has expired."""
     return pc.filter(removes, pc.greater(pc.fill_null(removes.column("deletionTimestamp"), 0), cutoff_ms))
 
 
 def live_transactions(
     transactions: Iterable[SetTransaction], properties: Mapping[str, str], now_ms: int
 ) -> list[SetTransaction]:
-    """The transactions that must be kept: all of them, unless the table limits how long.
+    """Return the transactions that must be kept: all of them, unless the table limits their age.
 
-    One without lastUpdated is kept: what a stream has written must not be written twice.
+    One without lastUpdated is kept, so that no stream writes a batch twice.
     """
     retention = parse_interval(properties.get(TRANSACTION_RETENTION) or "")
     if retention is None:

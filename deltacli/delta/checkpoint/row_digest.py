@@ -1,7 +1,6 @@
-"""A digest of rows in columns, to prove that a file holds what was meant: a checksum of each leaf.
+"""A digest of rows in columns, with a checksum per leaf, to verify that a file has the intended content.
 
-It covers every value, and where nulls are; how the rows are cut into chunks does not matter, nor what lies unseen
-below a null.
+It covers every value and every null. It depends neither on the chunks of the rows nor on values hidden below a null.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _NULL = -1
 
 
 def digest_rows(rows: pyarrow.Table) -> tuple[int, ...]:
-    """One checksum a leaf, in the order of the schema, for rows in one order."""
+    """One checksum per leaf, in the order of the schema, for rows in one order."""
     return tuple(crc for column in rows.columns for crc in _column(column.chunks, column.type))
 
 
@@ -72,14 +71,14 @@ def _is_text(kind: Any) -> bool:
 
 
 def _shape(column: Any) -> Any:  # Any: an Arrow array; a buffer
-    """How long the texts are, and where the nulls."""
+    """Return the lengths of the texts, and the positions of nulls."""
     if _is_text(column.type):
         return _bytes(pc.fill_null(pc.binary_length(column), _NULL))
     return _validity(column)
 
 
 def _content(column: Any) -> Any:
-    """The values that are there."""
+    """Return the values that are not null."""
     import pyarrow as pa
 
     values = pc.drop_null(column) if column.null_count else column
@@ -106,7 +105,7 @@ def _list_lengths(column: Any) -> Any:
 
 
 def _entries(column: Any) -> tuple[Any, Any]:
-    """The keys and the items that a slice of a map shows."""
+    """Return the keys and the items of a slice of a map."""
     if column.null_count:
         column = pc.drop_null(column)
     first, last = (column.offsets[0].as_py(), column.offsets[len(column)].as_py()) if len(column) else (0, 0)

@@ -28,7 +28,7 @@ _VECTOR_LEAVES = ("storageType", "pathOrInlineDv", "offset", "cardinality")
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group: what its footer statistics say it may hold. True where they say nothing."""
+    """One row group: what it may hold according to its footer statistics. True if they do not say."""
 
     index: int
     rows: int
@@ -41,14 +41,14 @@ class RowGroup:
     stats_are_parsed: bool
     """Every add has stats_parsed.numRecords, so the JSON text need not be read."""
     needs_parsed_stats: bool
-    """Some adds have statistics, if any, in stats_parsed alone."""
+    "Some adds have statistics only in stats_parsed."
 
 
 class CheckpointColumns:
     """The leaves one Parquet file of a checkpoint has, found by name; unknown ones are ignored."""
 
     def __init__(self, metadata: pyarrow.parquet.FileMetaData, footer: bytes = b"") -> None:
-        """`footer` are the bytes that `metadata` was read from; without them nothing is known about any row group."""
+        """`footer` is the bytes that `metadata` was read from. Without them nothing is known about any row group."""
         self._metadata = metadata
         self._footer = footer
         schema = metadata.schema
@@ -64,11 +64,13 @@ class CheckpointColumns:
         return [self._describe(index) for index in range(self._metadata.num_row_groups)]
 
     def holds(self, group: int, leaf: str) -> bool:
-        """False only where the footer proves every value of the leaf null in that row group (or the leaf is absent)."""
+        """Return False only if the footer proves that every value of the leaf is null in that row group (or the leaf is
+        absent).
+        """
         return leaf in self._leaves and self._nulls(group, leaf) != self._metadata.row_group(group).num_rows
 
     def narrow_add(self, group: RowGroup, *, with_paths: bool, with_records: bool = True) -> list[str]:
-        """The leaves that counting the adds of a row group needs; those of their rows only `with_records`."""
+        """Return the leaves needed to count the adds of a row group; those of their rows only with `with_records`."""
         wanted = [
             "add.size",
             *(f"add.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES if group.has_add_vectors),
@@ -84,10 +86,10 @@ class CheckpointColumns:
         return [leaf for leaf in wanted if leaf in self._leaves]
 
     def narrow_remove(self, group: RowGroup, *, with_paths: bool) -> list[str]:
-        """The leaves that counting the removes of a row group needs."""
+        """Return the leaves needed to count the removes of a row group."""
         wanted = ["remove.deletionTimestamp"]
         if with_paths or not group.removes_are_whole:
-            wanted.append("remove.path")  # half a remove shows in its missing path
+            wanted.append("remove.path")  # an incomplete remove is recognized by its missing path
         if with_paths and group.has_remove_vectors:
             wanted += [f"remove.deletionVector.{leaf}" for leaf in _VECTOR_LEAVES]
         found = [leaf for leaf in wanted if leaf in self._leaves]
@@ -116,7 +118,7 @@ class CheckpointColumns:
         )
 
     def _nulls(self, group: int, leaf: str) -> int | None:
-        """The null count of a leaf in a row group, None where the footer does not say."""
+        """Return the null count of a leaf in a row group, or None if the footer has none."""
         if leaf not in self._leaves:
             return None
         if leaf not in self._null_counts:

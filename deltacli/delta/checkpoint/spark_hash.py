@@ -1,7 +1,7 @@
-"""The hash by which the reference implementation spreads actions over the parts of a checkpoint.
+"""The hash with which the reference implementation distributes actions over the parts of a checkpoint.
 
-Murmur3, 32 bits, seed 42, of the UTF-8 text: words of four bytes, then each byte that is left, as a signed number, in
-a round of its own. Spec: Checkpoints (multi-part).
+Murmur3, 32 bits, seed 42, of the UTF-8 text: words of four bytes, then each remaining byte as a signed number in a
+separate round. Spec: Checkpoints (multi-part).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ _MASK = 0xFFFFFFFF
 
 
 def parts_of(paths: Any, parts: int) -> Any:  # Any: a string array in, an int64 array out
-    """The part, counted from 0, of each action by its path."""
+    """Return the part, counted from 0, of each action by its path."""
     hashes = spark_hash(paths)
     remainder = pc.subtract(hashes, pc.multiply(pc.divide(hashes, parts), parts))
     return pc.if_else(pc.less(remainder, 0), pc.add(remainder, parts), remainder)
 
 
 def part_of_others(parts: int) -> int:
-    """The part of actions without a path: a null leaves the seed as it is."""
+    """Return the part of actions without a path: a null leaves the seed unchanged."""
     return SEED % parts
 
 
 def spark_hash(texts: Any) -> Any:  # Any: a string array in, an int64 array of signed 32-bit values out
-    """The hash of each text, a column at a time; no text is null."""
+    """Return the hash of each text, column by column; no text is null."""
     import pyarrow as pa
 
     raw = pc.cast(texts, pa.binary())
@@ -69,7 +69,7 @@ def _low(value: Any) -> Any:
 
 
 def _little_endian(raw: Any, start: int, count: int) -> Any:
-    """Bytes of each text as a number; those beyond its end are zero."""
+    """Return the bytes of each text as a number; those beyond its end are zero."""
     import pyarrow as pa
 
     padded = pc.binary_join_element_wise(pc.binary_slice(raw, start, start + count), b"\x00" * 8, b"")

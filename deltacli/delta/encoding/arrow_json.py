@@ -1,8 +1,6 @@
-"""Arrow columns as JSON text, a column at a time: for listing millions of files, and for statistics that a checkpoint
-holds as structs.
-
-Null fields of a struct are left out, as writers of the log do. Strings are escaped as RFC 8259 asks; text that is not
-ASCII stays as it is.
+"""Arrow columns as JSON text, column by column: for listing millions of files, and for statistics that a checkpoint
+holds as structs. Null fields of a struct are left out, as writers of the log do. Strings are escaped according to RFC
+8259; non-ASCII text is unchanged.
 """
 
 from __future__ import annotations
@@ -78,7 +76,9 @@ def _json_struct(column: pyarrow.StructArray) -> pyarrow.Array:
 
 
 def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.Array]:
-    """The pieces of an object's fields in order: literals and columns; a column with nulls carries its own name."""
+    """Return the pieces of an object's fields in order: literals and columns. A column with nulls includes its own
+    name.
+    """
     import pyarrow as pa
 
     parts: list[str | pyarrow.Array] = []
@@ -95,9 +95,9 @@ def _field_parts(fields: list[tuple[str, pyarrow.Array]]) -> list[str | pyarrow.
 
 
 def _value_parts(column: pyarrow.Array) -> tuple[str, str | pyarrow.Array, str]:
-    """A column of values as JSON in three: what each begins with, what differs, what each ends with.
+    """A column of values as JSON in three parts: the common beginning, the part that differs, and the common end.
 
-    The less there is to put together for each row, the faster it goes: what all rows share is not taken for a column.
+    Parts shared by all rows are not made columns, which is faster.
     """
     import pyarrow as pa
 
@@ -111,7 +111,7 @@ def _value_parts(column: pyarrow.Array) -> tuple[str, str | pyarrow.Array, str]:
 
 
 def _constant(column: pyarrow.Array) -> str | None:
-    """The one value of a whole column of integers or booleans as JSON, None where it has several."""
+    """Return the one value of a whole column of integers or booleans as JSON, or None if it has several."""
     import pyarrow as pa
 
     if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)):
@@ -121,8 +121,8 @@ def _constant(column: pyarrow.Array) -> str | None:
 
 
 def map_parts(column: pyarrow.MapArray) -> tuple[str, str | pyarrow.Array, str]:
-    """Return maps without nulls as JSON in three: what each begins with, what differs, what each ends with. Where all
-    of them hold the same one key, only its value differs.
+    """Return maps without nulls as JSON in three parts: beginning, differing part, and end. If all of them have the
+    same single key, only its value differs.
     """
     import pyarrow as pa
 
@@ -137,13 +137,13 @@ def map_parts(column: pyarrow.MapArray) -> tuple[str, str | pyarrow.Array, str]:
 
 
 def map_items(column: pyarrow.MapArray) -> tuple[pyarrow.Array, pyarrow.Array]:
-    """The keys and values of a part of a map column."""
+    """Return the keys and values of a part of a map column."""
     first, last = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
     return column.keys.slice(first, last - first), column.items.slice(first, last - first)
 
 
 def _with_literals(parts: list[str | pyarrow.Array], rows: int) -> list[str | pyarrow.Array]:
-    """Merge literals that follow each other; at least one part is a column, so that there are `rows` results."""
+    """Merge adjacent literals. At least one part is a column, so there are `rows` results."""
     import pyarrow as pa
 
     merged: list[str | pyarrow.Array] = []
@@ -194,7 +194,7 @@ def join_items(
 
 
 def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
-    """NaN and the infinities as strings, the way statistics spell them."""
+    """Return NaN and the infinities as strings, as in statistics."""
     import pyarrow as pa
 
     text = pc.cast(column, pa.string())
@@ -206,16 +206,15 @@ def _json_floats(column: pyarrow.Array) -> pyarrow.Array:
 
 
 def quoted(text: pyarrow.Array) -> pyarrow.Array:
-    """Return each text between quotes; what must be escaped is already."""
+    """Return each text between quotes. The texts are already escaped."""
     return pc.binary_join_element_wise('"', text, '"', "")
 
 
 def escaped_objects(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.dumps) -> pyarrow.Array | None:
     """Escape a column of texts that are all `{…}`, as statistics are, without their outer braces; None for any other
-    column. `by` escapes a text and puts it between quotes, as JSON does.
-
-    End to end such texts meet in `}{` and nowhere else, so that no separator has to be put between them: two thirds of
-    the time of `escaped`. Where the pieces are as many as the texts, each is one text.
+    column. `by` escapes a text and quotes it as JSON. Concatenated, such texts meet in `}{` and nowhere else, so no
+    separator is needed, which saves two thirds of the time of `escaped`. If there are as many pieces as texts, each is
+    one text.
     """
     if len(text) == 0 or text.null_count or not (text[0].as_py()[:1] == "{" == text[len(text) - 1].as_py()[:1]):
         return None
@@ -232,12 +231,11 @@ def escaped_objects(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.
 
 
 def escaped(text: pyarrow.Array, *, by: Callable[[str], bytes] = orjson.dumps) -> pyarrow.Array:
-    """Escape quotes, backslashes and control characters; a column without any is handed back as it is.
+    """Escape quotes, backslashes and control characters.
 
-    `by` escapes a text and puts it between quotes, as JSON does.
-
-    The column is escaped as one string, which orjson does at the speed of memory, with a separator that JSON leaves as
-    it is between the values: half the time of replacing value by value in Arrow.
+    A column without any is returned unchanged. `by` escapes a text and quotes it as JSON. The column is escaped as one
+    string by orjson, with a separator that JSON does not change between the values, in half the time of replacing
+    values one by one in Arrow.
     """
     import pyarrow as pa
 

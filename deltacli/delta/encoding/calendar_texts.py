@@ -1,4 +1,4 @@
-"""Dates and times as ISO 8601 texts, a column at a time, in a calendar that does not end.
+"""Dates and times as ISO 8601 texts, column by column, in a calendar without end.
 
 Arrow's own text (26.0.1) of times outside the years -32768 to 32767 wraps around: 294247-01-10 becomes 32103-01-10.
 """
@@ -53,7 +53,7 @@ def _texts(
     last: int,
     written: Callable[[int], str],
 ) -> pyarrow.Array:
-    """Arrow's text of dates or times between two values, our own of those beyond."""
+    """Return Arrow's text of dates or times between two values, and a computed text of those outside."""
     import pyarrow as pa
 
     numbers = column.view(integer)

@@ -1,4 +1,4 @@
-"""Finding equal texts among millions without holding a table of them: eight bytes stand for each."""
+"""Finding equal texts among millions without keeping them in a table: eight bytes represent each text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _SALT = 31
 
 
 def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array out
-    """Eight bytes of each key, made of its last 48: equal where keys are equal, and different nearly always where keys
-    differ in their ends, as file names do.
+    """Return eight bytes for each key, computed from its last 48 bytes: equal for equal keys, and nearly always
+    different for keys with different ends, as file names have.
     """
     import pyarrow as pa
 
@@ -28,16 +28,17 @@ def fingerprints(keys: Any) -> Any:  # Any: a binary array in, an int64 array ou
 
 
 def repeated(prints: Any) -> Any:  # Any: int64 arrays
-    """The fingerprints that occur more than once, in order; sorting takes a tenth of the memory of a hash table."""
+    """Return the fingerprints that occur more than once, in order. Sorting takes a tenth of the memory of a hash "
+    "table."""
     ordered = pc.take(prints, pc.sort_indices(prints))
     again = pc.equal(ordered.slice(1), ordered.slice(0, max(len(ordered) - 1, 0)))
     return pc.unique(pc.filter(ordered.slice(1), again))
 
 
 def rows_that_may_repeat(keys: Iterable[Any]) -> Any:  # Any: binary arrays in, a chunked boolean array out
-    """Which of millions of keys may occur more than once: all that do, and hardly any other.
+    """Return which of millions of keys may occur more than once: all that do, and very few others.
 
-    The keys are taken one array after the other, so that the next may be made when the last is forgotten.
+    Arrays of keys are taken one after another, so that only one needs to be in memory.
     """
     import pyarrow as pa
 

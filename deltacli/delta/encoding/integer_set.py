@@ -1,4 +1,4 @@
-"""Sets of integers that lie close together, to find those that come twice: one bit each, in chunks."""
+"""Sets of integers that are close together, to find duplicates: one bit each, in chunks."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ _CHUNK = 1 << _SHIFT
 _CHUNK_BYTES = _CHUNK // 8
 _ALL = (1 << _CHUNK) - 1
 _FEW = 16
-"""So few integers of a chunk are put in one by one: an array of the whole chunk would cost more."""
+"Up to this number, integers of a chunk are added one by one, because an array of the whole chunk would cost more."
 
 
 class Repeated(NamedTuple):
-    """How often an integer came again, and the least of these (None: none did)."""
+    """How often integers were repeated, and the least of them (None if none was)."""
 
     times: int = 0
     least: int | None = None
 
     def plus(self, other: Repeated) -> Repeated:
-        """Both together."""
+        """Return both together."""
         known = [each for each in (self.least, other.least) if each is not None]
         return Repeated(self.times + other.times, min(known, default=None))
 
 
 class IntegerSet:
-    """Integers of 64 bits. A set that would take more than `most_bytes` takes in no more: it `is_full`."""
+    """A set of 64-bit integers. A set that would need more than `most_bytes` stops growing and `is_full`."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes // _CHUNK_BYTES
@@ -38,7 +38,7 @@ class IntegerSet:
         self.is_full = False
 
     def add(self, values: pyarrow.Int64Array) -> Repeated:
-        """Take in values, none of them null, in any order. Tells those that were there, or come twice."""
+        """Add values without nulls, in any order. Return those that were already present or are repeated."""
         ordered = pc.take(values, pc.sort_indices(values))
         repeated = Repeated()
         if len(ordered) > 1:
@@ -55,7 +55,7 @@ class IntegerSet:
         return repeated
 
     def add_range(self, first: int, count: int) -> None:
-        """Take in so many integers from the first one on."""
+        """Add a number of integers from the first one on."""
         last = first + count - 1
         for number in range(first >> _SHIFT, (last >> _SHIFT) + 1):
             if not self._has_room(number):
@@ -65,7 +65,7 @@ class IntegerSet:
             self._put(number, _run(low, high))
 
     def merge(self, other: IntegerSet) -> Repeated:
-        """Take in all of another set. Tells those that were there."""
+        """Add all of another set. Return those that were already present."""
         repeated = Repeated()
         self.is_full = self.is_full or other.is_full
         for number, bits in other._chunks.items():
@@ -75,7 +75,7 @@ class IntegerSet:
         return repeated
 
     def common(self, other: IntegerSet) -> Repeated:
-        """Those that are in both."""
+        """Return those that are in both sets."""
         repeated = Repeated()
         fewer, more = sorted((self._chunks, other._chunks), key=len)
         for number, bits in fewer.items():
@@ -104,7 +104,7 @@ def _run(low: int, high: int) -> int:
 
 
 def _bits(ordered: pyarrow.Int64Array) -> int:
-    """A bit for each of some ascending integers of one chunk; some may come twice."""
+    """Return a bit for each of some ascending integers of one chunk, some of which may be repeated."""
     import pyarrow as pa
 
     if len(ordered) <= _FEW:

@@ -1,4 +1,4 @@
-"""How deeply JSON is nested, found before a parser that calls itself for each level sees it."""
+"""The nesting depth of JSON, checked before a recursive parser sees it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def is_nested_deeply(texts: bytes) -> bool:
-    """True if one of several JSON texts holds more than MAX_DEPTH objects and arrays within each other, or if its
-    brackets do not match.
-
-    Costs 5 ns a byte, a sixteenth of what Arrow takes to parse them; strings are cut out only where they hold brackets.
+    """Return True if one of several JSON texts has more than MAX_DEPTH nested objects and arrays, or if its brackets do
+    not match. Costs 5 ns per byte, a sixteenth of Arrow's parsing time; strings are removed only if they contain
+    brackets.
     """
     return _has_levels_left(texts) and _has_levels_left(_STRING.sub(b"", texts))
 

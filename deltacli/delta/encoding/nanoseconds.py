@@ -1,4 +1,4 @@
-"""Timestamps in nanoseconds, cut to microseconds."""
+"""Timestamps in nanoseconds, truncated to microseconds."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ _FIRST = -(1 << 63) + 1_000
 
 
 def to_microseconds(numbers: Any) -> Any:  # Any: Arrow arrays of int64
-    """Return nanoseconds as the microseconds they are in, also before 1970, where a cast would return the next one."""
+    """Return nanoseconds as the microseconds that contain them, also before 1970, where a cast would return the next
+    one.
+    """
     import pyarrow as pa
 
     least = pc.min_max(numbers).as_py()["min"]
     if least is None or least >= _FIRST:
-        # 30 ns a row; the division below takes 100.
+        # 30 ns per row; the division below takes 100.
         cut = pc.floor_temporal(numbers.view(pa.timestamp("ns")), unit="microsecond")
         return pc.cast(cut, pa.timestamp("us")).view(pa.int64())
     whole = pc.divide(numbers, 1_000)

@@ -1,4 +1,4 @@
-"""Lines of JSON parsed by Arrow, in columns: only named fields, only where the text is plain enough."""
+"""Lines of JSON parsed by Arrow in columns: only named fields, and only if the text is plain enough."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _TOP_LEVEL_NULL = r"\}[ \t\r\n]*null"
 
 
 def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -> pyarrow.Table | None:
-    """Return the named fields of every object, null where an object lacks one; fields nobody named are passed over, or
-    with `infer` stand beside them.
+    """Return the named fields of every object, null if an object lacks one.
 
-    None where Arrow can't take the text (a duplicate key, a value of another type, no JSON) or must not be trusted with
-    it: the caller then parses line by line. Two objects on one line count as two.
+    Other fields are ignored, or with `infer` added. Return None if Arrow cannot parse the text (a duplicate key, a
+    value of another type, no JSON) or must not be given it; the caller then parses line by line. Two objects on one
+    line count as two.
     """
     import pyarrow
 
@@ -38,10 +38,10 @@ def parse_ndjson(lines: bytes, fields: pyarrow.Schema, *, infer: bool = False) -
 
 
 def read_lines(lines: bytes, fields: pyarrow.Schema, *, infer: bool) -> pyarrow.Table | None:
-    """Call Arrow's reader of JSON on lines that were looked at; None where it can't take one of them.
+    """Call Arrow's JSON reader on checked lines.
 
-    Fields nobody named: inferred with `infer`, else passed over. Inference calls itself for each level of a value and
-    ends the process where the stack does, so it gets no text that is nested deeply.
+    Return None if it cannot parse one of them. Other fields are inferred with `infer`, else ignored. Inference is
+    recursive and ends the process when the stack overflows, so it never gets deeply nested text.
     """
     import pyarrow
     import pyarrow.json

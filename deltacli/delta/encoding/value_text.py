@@ -15,7 +15,7 @@ _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def has_bytes(text: str) -> bool:
-    """False for a text with half a surrogate pair: UTF-8, and so Arrow, cannot hold it."""
+    """Return False for a text with half a surrogate pair, which UTF-8, and therefore Arrow, cannot hold."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -24,9 +24,9 @@ def has_bytes(text: str) -> bool:
 
 
 class ParsedMoment(NamedTuple):
-    """A time as text gives it: microseconds since the epoch, UTC where the text has no zone.
+    """A time given as text: microseconds since the epoch, in UTC if the text has no zone.
 
-    A zone given by the name of a place is not looked up: `has_zone` is true, and the time is that of UTC.
+    A zone given by a place name is not resolved: `has_zone` is true, and the time is that of UTC.
     """
 
     microseconds: int
@@ -35,13 +35,13 @@ class ParsedMoment(NamedTuple):
 
 
 def parse_date(text: str) -> int | None:
-    """Return the days since the epoch of a date, or None if it is none; months and days need no leading zero."""
+    """Return the days since the epoch of a date, or None if it is invalid. Months and days need no leading zero."""
     match = _DATE_ONLY.fullmatch(text)
     return _days(int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def parse_moment(text: str) -> ParsedMoment | None:
-    """Return the time that a timestamp or a date alone stands for, or None if it is none."""
+    """Return the time of a timestamp, or of a date at midnight, or None if it is invalid."""
     match = _MOMENT.fullmatch(text)
     if match is None:
         return None
@@ -60,7 +60,7 @@ def parse_moment(text: str) -> ParsedMoment | None:
 
 
 def date_text(days: int) -> str:
-    """Write days since the epoch as a date: `2024-01-01`, `+10000-01-01` beyond four digits, `-0001-12-31`."""
+    """Return days since the epoch as a date: `2024-01-01`, `+10000-01-01` beyond four digits, `-0001-12-31`."""
     shifted = days + 719_468  # a year that begins in March ends with the day that some years lack
     era, of_era = divmod(shifted, 146_097)
     year = (of_era - of_era // 1_460 + of_era // 36_524 - of_era // 146_096) // 365
@@ -73,8 +73,8 @@ def date_text(days: int) -> str:
 
 
 def moment_text(microseconds: int) -> str:
-    """Write microseconds since the epoch as a time without zone: `2024-01-01T08:12:44`, with six digits of a fraction
-    where there is one.
+    """Return microseconds since the epoch as a time without zone: `2024-01-01T08:12:44`, with six fractional digits if
+    not zero.
     """
     days, rest = divmod(microseconds, MICROSECONDS_A_DAY)
     seconds, fraction = divmod(rest, 1_000_000)
@@ -91,7 +91,7 @@ def _offset_seconds(zone: str | None) -> int:
 
 
 def _days(year: int, month: int, day: int) -> int | None:
-    """Days since the epoch in the calendar that goes on forever; None where the month has no such day."""
+    """Return days since the epoch in the endless calendar, or None if the month has no such day."""
     if not 1 <= month <= 12:
         return None
     is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)

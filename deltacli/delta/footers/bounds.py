@@ -1,7 +1,8 @@
-"""The bounds of column chunks as values that compare, many at a time. Spec: parquet.thrift, Statistics; ColumnOrder.
+"""The bounds of column chunks as comparable values, many at a time.
 
-Bytes are taken for what the type of their column says; those of a wrong length, of an order that nobody fixed (INT96,
-unsigned integers), or of a type that is no form of the table's, are not known.
+Spec: parquet.thrift, Statistics; ColumnOrder. Bytes are interpreted by the type of their column. Bounds of a wrong
+length, of an undefined order (INT96, unsigned integers), or of a type that does not match the table's are treated as
+unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _SIGN = b"\x80"
 
 
 def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> Any:  # Any: Arrow types and arrays
-    """Bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`; None where they have none."""
+    """Return bounds of a leaf, whose Arrow type is `kind`, in the form of `comparable_type`, or None if they have "
+    "none."""
     import pyarrow as pa
 
     types = pa.types
@@ -48,8 +50,8 @@ def decode_bounds(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> A
 
 
 def comparable_type(column: StatColumn) -> Any:  # Any: an Arrow type
-    """The type in which values of a column are compared: dates in seconds, times in microseconds, text as its bytes;
-    None for types without an order.
+    """Return the type in which values of a column are compared: dates in seconds, times in microseconds, text as its
+    bytes; None for types without an order.
     """
     import pyarrow as pa
 
@@ -75,7 +77,7 @@ def _integers(leaf: FileLeaf, data: Any) -> Any:
 
 
 def _of_width(data: Any, width: int, kind: Any) -> Any:
-    """Bytes of one width as numbers; null where they have another."""
+    """Return bytes of one width as numbers, null for another width."""
     import pyarrow as pa
 
     sized = pc.if_else(pc.equal(pc.binary_length(data), width), data, pa.scalar(None, pa.binary()))
@@ -84,7 +86,7 @@ def _of_width(data: Any, width: int, kind: Any) -> Any:
 
 
 def _scaled(numbers: Any, factor: int, divisor: int) -> Any:
-    """Numbers times a fraction; null where that leaves 64 bits."""
+    """Return numbers times a fraction, null on overflow of 64 bits."""
     import pyarrow as pa
 
     if numbers is None or factor == divisor:
@@ -97,7 +99,7 @@ def _scaled(numbers: Any, factor: int, divisor: int) -> Any:
 
 
 def _floats(leaf: FileLeaf, kind: Any, data: Any) -> Any:
-    """Doubles. NaN bounds nothing."""
+    """Return doubles. NaN is not a bound."""
     import pyarrow as pa
 
     if pa.types.is_signed_integer(kind) and kind.bit_width <= 32:
@@ -132,7 +134,7 @@ def _decimals(leaf: FileLeaf, kind: Any, column: StatColumn, data: Any) -> Any:
 
 
 def _big_endian(leaf: FileLeaf, data: Any, scale: int) -> Any:
-    """Decimals of up to 16 bytes, the first of them the highest."""
+    """Return decimals of up to 16 bytes, the highest byte first."""
     import pyarrow as pa
 
     length = pc.binary_length(data)

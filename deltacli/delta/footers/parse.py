@@ -1,9 +1,7 @@
-"""What `validate` needs of a Parquet footer, out of its bytes: how many rows, and what is said of each column chunk.
-
-Asked for the statistics of a hostile footer pyarrow 26.0.1 ends the process, so nothing here asks it. Footers of one
-writer have few shapes; one that is met often is learned (`shapes.py`), and then costs a quarter of what pyarrow takes
-to open one.
-Spec: parquet.thrift, FileMetaData.
+"""Parse the parts of a Parquet footer that `validate` needs: the number of rows, and the metadata of each column chunk.
+pyarrow 26.0.1 ends the process when it reads the statistics of a hostile footer, so it is not used for this. Footers of
+one writer have few shapes. A frequent shape is learned (`shapes.py`), after which parsing takes a quarter of pyarrow's
+time. Spec: parquet.thrift, FileMetaData.
 """
 
 from __future__ import annotations
@@ -17,14 +15,14 @@ from deltacli.delta.footers.thrift import BINARY, INTEGERS, LIST, STRUCT, TRUE, 
 
 _MOST_SCHEMAS = 64
 _MOST_JOINED = 256
-"""Pieces of the shape of a whole footer; one of more is read part by part."""
+"Maximum number of pieces in the shape of a whole footer; larger ones are read part by part."
 _MOST_PLANS = 8
 _MOST_LENGTHS = 10_000
 _LEARN_AFTER = 20
-"""Readings of a part before its shape is learned; tables of thousands of columns have few files."""
+"Number of times a part is read before its shape is learned; tables of thousands of columns have few files."
 _BYTE_ARRAY = 6
 _SIGNATURE_BYTES = 28
-"""Behind a plain footer that tells of encrypted columns: a nonce and a tag."""
+"After a plain footer with encrypted columns: a nonce and a tag."
 
 _ROWS, _COUNT, _PART_ENCRYPTED, _BY_ARROW = range(4)
 _PART_PLACES = 4
@@ -37,10 +35,10 @@ _EXACT = {7: _HIGH_EXACT, 8: _LOW_EXACT}
 
 
 class ChunkFacts(NamedTuple):
-    """What a footer says of one column in one row group; None where it does not. Bounds are bytes as they stand there.
+    """What a footer records about one column in one row group, None if nothing.
 
-    `old_low`, `old_high`: those of a time when it was not said how values are ordered. `is_low_exact`: whether the
-    bound is a value of the column and not cut. `codec` is the number of parquet.thrift.
+    Bounds are raw bytes. `old_low`, `old_high`: bounds from before the order of values was specified. `is_low_exact`:
+    whether the bound is a value of the column and not truncated. `codec` is the number in parquet.thrift.
     """
 
     codec: int | None
@@ -63,8 +61,8 @@ class GroupFacts(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """A whole footer behind its schema as one shape. `groups`: the places of each row group: what opens it, its chunks,
-    what closes it.
+    """A whole footer after its schema as one shape. `groups`: the positions of each row group: what precedes its
+    chunks, the chunks, and what follows them.
     """
 
     shape: Shape
@@ -76,17 +74,17 @@ class _Plan(NamedTuple):
 
 
 class Footer:
-    """One footer: `rows` of the file, and what is said of its row groups. Files whose `schema` are the same bytes have
-    the same schema. `is_by_arrow`: written by Arrow's library for C++, and so by pyarrow.
+    """One footer: `rows` of the file, and its row groups. Files with identical `schema` bytes have the same schema.
+    `is_by_arrow`: written by Arrow's C++ library, and so by pyarrow.
     """
 
     __slots__ = ("_groups", "_plan", "_values", "is_by_arrow", "is_encrypted", "rows", "schema")
 
     def __init__(self, schema: bytes, plan: _Plan, values: Values) -> None:
-        """Raises ThriftFaultError where a number of rows is missing."""
+        """Raises ThriftFaultError if a number of rows is missing."""
         rows = values[_ROWS] if values[_ROWS] is not None else values[plan.tail]
         if rows is None or rows < 0:
-            raise ThriftFaultError("the footer does not say how many rows there are")
+            raise ThriftFaultError("the footer has no number of rows")
         self.schema, self.rows = schema, rows
         self.is_encrypted, self.is_by_arrow = plan.is_encrypted, plan.is_by_arrow
         self._plan, self._values = plan, values
@@ -94,14 +92,14 @@ class Footer:
         for open_at, _, close_at in plan.groups:
             of_group = values[open_at] if values[open_at] is not None else values[close_at]
             if of_group is None or of_group < 0:
-                raise ThriftFaultError("a row group does not say how many rows it has")
+                raise ThriftFaultError("a row group has no number of rows")
             rows -= of_group
         if rows:
-            raise ThriftFaultError(f"it says {self.rows} rows, and its row groups have {self.rows - rows}")
+            raise ThriftFaultError(f"it records {self.rows} rows, but its row groups have {self.rows - rows}")
 
     @classmethod
     def made_of(cls, schema: bytes, groups: Sequence[GroupFacts], *, is_by_arrow: bool = False) -> Footer:
-        """The footer of these row groups."""
+        """Return the footer of these row groups."""
         values: Values = [sum(group.rows for group in groups), len(groups), None, None]
         places = []
         for group in groups:
@@ -117,7 +115,7 @@ class Footer:
 
     @property
     def groups(self) -> tuple[GroupFacts, ...]:
-        """The row groups, put together at the first call."""
+        """Return the row groups, built at the first call."""
         if self._groups is None:
             values = self._values
             self._groups = tuple(
@@ -131,12 +129,12 @@ class Footer:
 
     @property
     def codecs(self) -> frozenset[int | None]:
-        """The codecs of all column chunks, without putting these together."""
+        """Return the codecs of all column chunks, without building the chunks."""
         return self._plan.codecs
 
 
 class LeafColumns(NamedTuple):
-    """What some footers say of one leaf, a row for each row group: the number of its footer, and the fields of
+    """What some footers record about one leaf, one row per row group: the number of its footer, and the fields of
     ChunkFacts as columns.
     """
 
@@ -166,20 +164,18 @@ def leaf_columns(footers: Sequence[Footer], leaf: int) -> LeafColumns:
 
 
 class FooterReader:
-    """Reads footers, and remembers the shapes of what it read more than `learn_after` times. Not for several threads at
-    a time.
-    """
+    """Reads footers, and remembers shapes that it read more than `learn_after` times. Not thread-safe."""
 
     def __init__(self, *, learn_after: int = _LEARN_AFTER) -> None:
         self._learn_after = learn_after
         self._schemas: list[_OfSchema] = []
 
     def read(self, data: bytes) -> Footer:
-        """Read a FileMetaData. Raises ThriftFaultError where the bytes are none."""
+        """Read a FileMetaData. Raises ThriftFaultError if the bytes are not one."""
         try:
             return self._of_schema(data).read(data)
         except IndexError:
-            raise ThriftFaultError("the footer ends in the middle") from None
+            raise ThriftFaultError("the footer is incomplete") from None
 
     def _of_schema(self, data: bytes) -> _OfSchema:
         for number, known in enumerate(self._schemas):
@@ -206,12 +202,12 @@ class _OfSchema:
         self._learn_after = learn_after
         self._plans: list[_Plan] = []
         self._by_length: dict[int, _Plan] = {}
-        """Length of a footer -> the plan that was right for the last one: footers without some bound are shorter."""
+        "Length of a footer -> the plan that matched the last one: footers without some bound are shorter."
         self._head, self._open, self._close, self._tail = (Shapes(learn_after) for _ in range(4))
         self._chunks: list[Shapes] = []
 
     def read(self, data: bytes) -> Footer:
-        """Read a footer, whole if its shape is known, else part by part."""
+        """Read a footer, at once if its shape is known, otherwise part by part."""
         start, length = len(self.schema), len(data)
         likely = self._by_length.get(length)
         for plan in self._plans if likely is None else (likely, *self._plans):
@@ -255,7 +251,7 @@ class _OfSchema:
         encrypts = [values[at + _ENCRYPTED] for _, chunks, _ in groups for at in chunks]
         is_encrypted = any((*encrypts, values[_PART_ENCRYPTED], values[tail_at + _PART_ENCRYPTED]))
         if position != len(data) - (_SIGNATURE_BYTES if is_encrypted else 0):
-            raise ThriftFaultError("the footer goes on after its end")
+            raise ThriftFaultError("the footer has bytes after its end")
         codecs = frozenset(values[at + _CODEC] for _, chunks, _ in groups for at in chunks)
         is_by_arrow = bool(values[tail_at + _BY_ARROW])
         plan = _Plan(Shape((), ()), tuple(groups), tail_at, is_encrypted, codecs, is_by_arrow)
@@ -268,7 +264,7 @@ class _OfSchema:
 
 
 def _walk_head(part: PartReader) -> None:
-    """What stands between the schema and the first row group."""
+    """Read what is between the schema and the first row group."""
     for field, kind in part.reader.fields(after=2):
         if field == 4 and kind == LIST:
             part.values[_COUNT] = _structs(part.reader)
@@ -278,7 +274,7 @@ def _walk_head(part: PartReader) -> None:
 
 
 def _walk_opening(part: PartReader) -> None:
-    """What stands before the first column chunk of a row group."""
+    """Read what precedes the first column chunk of a row group."""
     for field, kind in part.reader.fields():
         if field == 1 and kind == LIST:
             part.values[_COUNT] = _structs(part.reader)
@@ -288,13 +284,13 @@ def _walk_opening(part: PartReader) -> None:
 
 
 def _walk_closing(part: PartReader) -> None:
-    """The rest of a row group behind its columns."""
+    """Read the rest of a row group after its columns."""
     for field, kind in part.reader.fields(after=1):
         _walk_field(part, field, kind)
 
 
 def _walk_tail(part: PartReader) -> None:
-    """The rest of a footer behind its row groups."""
+    """Read the rest of a footer after its row groups."""
     for field, kind in part.reader.fields(after=4):
         if field == 6 and kind == BINARY:
             part.values[_BY_ARROW] = part.reader.binary().startswith(_ARROW)
@@ -314,7 +310,7 @@ def _walk_field(part: PartReader, field: int, kind: int, *, encryption: tuple[in
 def _structs(reader: CompactReader) -> int:
     count, kind = reader.elements()
     if (kind != STRUCT and count) or count > len(reader.data):
-        raise ThriftFaultError("what should be a list of structures is none")
+        raise ThriftFaultError("a field is not a list of structures as expected")
     return count
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 _NO_ROWS = b"\x16\x00\x19\x0c\x00"
-"""What follows the schema in the footer of a file without rows: field 3, a zero; field 4, an empty list; the end."""
+"The end of a footer of a file without rows: field 3, a zero; field 4, an empty list; the end."
 _MAGIC = b"PAR1"
 _REPEATED = 2
 _NESTED_CONVERTED = frozenset({1, 2, 3})
@@ -22,8 +22,8 @@ _NESTED_LOGICAL = frozenset({2, 3})
 
 
 class FileLeaf(NamedTuple):
-    """A column of a file, as Parquet names types: `physical_type` INT64, `logical_type` and `converted_type` as pyarrow
-    spells them; lengths and decimals 0 or -1 where there are none.
+    """A column of a file with Parquet's type names: `physical_type` INT64, `logical_type` and `converted_type` as
+    pyarrow spells them; lengths and decimals are 0 or -1 if there are none.
     """
 
     path: str
@@ -38,7 +38,7 @@ class FileLeaf(NamedTuple):
 
 
 class FileNode(NamedTuple):
-    """A group or a column as it is in the footer. `is_annotated`: as a list or a map. Columns have no children."""
+    """A group or a column as in the footer. `is_annotated`: as a list or a map. Columns have no children."""
 
     name: str
     is_repeated: bool
@@ -58,7 +58,7 @@ class FileSchema:
 
 
 def read_schema(schema: bytes) -> FileSchema:
-    """Read the schema that a footer begins with (`Footer.schema`). Raises what pyarrow raises where it is none."""
+    """Read the schema at the start of a footer (`Footer.schema`). Raises pyarrow's errors if it is invalid."""
     import pyarrow as pa
 
     footer = schema + _NO_ROWS
@@ -92,7 +92,7 @@ class _Element(NamedTuple):
 
 
 def _read_nodes(schema: bytes) -> tuple[FileNode, ...]:
-    """The tree of a schema that pyarrow has read; its elements stand there parents first."""
+    """Return the tree of a schema that pyarrow has read, whose elements come parents first."""
     reader = CompactReader(schema)
     elements: list[_Element] = []
     for field, kind in reader.fields():

@@ -1,9 +1,9 @@
-"""The shapes of parts of a footer: learned from one file, matched against others.
+"""The shapes of parts of a footer, learned from one file and matched against others.
 
-A shape is a regular expression over bytes: what is the same in every file of a writer (heads of fields, names, lengths)
-stands in it literally, numbers and bounds are its groups. Bytes of any length end a piece of it, and their length is
-taken from the bytes. What does not match is read field by field. To write a shape down costs as much as to read twenty
-parts field by field, so the first readings of a part learn nothing; what matches no shape after that is another one.
+A shape is a regular expression over bytes: what is the same in every file of a writer (field headers, names, lengths)
+is literal, and numbers and bounds are groups. A value of variable length ends a piece, and its length is read from the
+bytes. Parts that do not match are read field by field. Recording a shape costs as much as reading twenty parts field by
+field, so the first parts are read without learning.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from deltacli.delta.footers.thrift import BYTE, DOUBLE, INTEGERS, LIST, SET, STR
 _INTEGER = rb"([\x80-\xff]{0,9}[\x00-\x7f])"
 _ANY_INTEGER = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _MOST_SHAPES = 16
-"""Of one part; a part that has more is read field by field."""
+"Per part; a part with more shapes is read field by field."
 _MOST_DEPTH = 16
 
 Values = list[Any]
-"""What is wanted of a part, by place. Any: numbers and bytes."""
+"The required values of a part, by position. Any: numbers and bytes."
 
 
 class Piece(NamedTuple):
-    """An expression, what its groups are (place, whether it is a number), and whose bytes of any length follow."""
+    """An expression, its groups (position, whether it is a number), and the position of the variable-length value that
+    follows.
+    """
 
     text: bytes
     pattern: re.Pattern[bytes]
@@ -34,13 +36,13 @@ class Piece(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A shape; `constants` are the values that are the same wherever it matches."""
+    """A shape; `constants` are the values that are the same for every match."""
 
     constants: tuple[Any, ...]
     pieces: tuple[Piece, ...]
 
     def match(self, data: bytes, position: int) -> tuple[Values, int] | None:
-        """Read a part of this shape: its values, and where it ends. None where another stands there."""
+        """Read a part of this shape: its values, and its end. Return None if it does not match."""
         values = list(self.constants)
         for _, pattern, groups, then in self.pieces:
             found = pattern.match(data, position)
@@ -67,14 +69,14 @@ class Shape(NamedTuple):
 
 
 class Shapes:
-    """The shapes of one part, the last one that matched first. Learns none from the first `learn_after` readings."""
+    """The shapes of one part, the last match first. Nothing is learned from the first `learn_after` readings."""
 
     def __init__(self, learn_after: int) -> None:
         self._known: list[Shape] = []
         self._not_yet = learn_after
 
     def match(self, data: bytes, position: int) -> tuple[Values, int, Shape] | None:
-        """Read by a shape that is known; None where there is none."""
+        """Read by a known shape, or return None."""
         for number, shape in enumerate(self._known):
             found = shape.match(data, position)
             if found is not None:
@@ -86,10 +88,10 @@ class Shapes:
     def read(
         self, data: bytes, position: int, places: int, walk: Callable[[PartReader], None]
     ) -> tuple[Values, int, Shape | None]:
-        """Read the part that begins at a position; `walk` reads it field by field where its shape is not known. The
-        shape is None where it was not learned.
+        """Read the part that begins at a position.
 
-        Raises ThriftFaultError, and IndexError where the bytes end.
+        `walk` reads it field by field if its shape is unknown. The shape is None if it was not learned. Raises
+        ThriftFaultError, and IndexError at the end of the bytes.
         """
         found = self.match(data, position)
         if found is not None:
@@ -107,7 +109,7 @@ class Shapes:
 
 
 def joined(shapes: Sequence[Shape]) -> Shape:
-    """The shape of parts that follow each other; the places of each come after those of the one before."""
+    """Return the shape of consecutive parts, with the positions of each after those of the previous one."""
     constants: list[Any] = []  # Any: as in Values
     pieces: list[Piece] = []
     text, groups = b"", []
@@ -126,32 +128,32 @@ def joined(shapes: Sequence[Shape]) -> Shape:
 
 
 class PartReader:
-    """Reads a part field by field. `values` has so many places."""
+    """Reads a part field by field. `values` has the given number of positions."""
 
     def __init__(self, data: bytes, position: int, places: int) -> None:
         self.reader = CompactReader(data, position)
         self.values: Values = [None] * places
 
     def number(self, place: int) -> int:
-        """A number that is another in each file."""
+        """Read a number that differs between files."""
         value = self.values[place] = self.reader.integer()
         return value
 
     def sized_bytes(self, place: int) -> None:
-        """Bytes that are others in each file, and as many."""
+        """Read bytes of constant length that differ between files."""
         self.values[place] = self.reader.binary()
 
     def any_bytes(self, place: int) -> None:
-        """Bytes that are others in each file, more or fewer."""
+        """Read bytes of variable length that differ between files."""
         self.values[place] = self.reader.binary()
 
     def skip(self, kind: int) -> None:
-        """Pass a value; its numbers may be others in another file, everything else is the same."""
+        """Skip a value. Its numbers may differ between files, everything else is constant."""
         self.reader.skip(kind)
 
 
 class Learner(PartReader):
-    """Reads a part field by field, and writes its shape down."""
+    """Reads a part field by field and records its shape."""
 
     def __init__(self, data: bytes, position: int, places: int) -> None:
         super().__init__(data, position, places)
@@ -161,7 +163,7 @@ class Learner(PartReader):
         self._groups: list[tuple[int, bool]] = []
 
     def shape(self) -> Shape:
-        """The shape of what was read."""
+        """Return the shape of what was read."""
         self._literal()
         if self._text or not self._pieces:
             self._pieces.append(_piece(self._text, self._groups, None))
@@ -230,7 +232,7 @@ class Learner(PartReader):
             self._skip(inner, depth + 1)
 
     def _literal(self) -> None:
-        """Everything up to here that was not written down is in the shape as it is."""
+        """Add everything up to here that was not recorded to the shape literally."""
         self._text += re.escape(self.reader.data[self._written : self.reader.position])
         self._written = self.reader.position
 

@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, as far as Parquet's own structures need it. Spec: parquet.thrift."""
+"""Thrift's compact protocol, as far as Parquet's structures need it. Spec: parquet.thrift."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _MAX_SHIFT = 63
 
 
 class ThriftFaultError(ValueError):
-    """Bytes that are no such structure."""
+    """Bytes that are not a valid structure."""
 
 
 class CompactReader:
-    """Reads values one after the other. An IndexError says that the bytes end."""
+    """Reads values one after the other. An IndexError means the end of the bytes."""
 
     def __init__(self, data: bytes, position: int = 0) -> None:
         self.data = data
         self.position = position
 
     def fields(self, *, after: int = 0) -> Iterator[tuple[int, int]]:
-        """The fields of the struct that begins here, or goes on after a field, each as (id, type); the caller reads or
-        skips the value.
+        """Yield the fields of the struct that begins or continues here, each as (id, type). The caller reads or skips
+        the value.
         """
         last = after
         while True:
@@ -41,7 +41,7 @@ class CompactReader:
         return value
 
     def unsigned(self) -> int:
-        """An integer as it stands, without the sign taken out of its last bit."""
+        """Return an integer without zigzag decoding."""
         value, shift = 0, 0
         while True:
             byte = self.byte()
@@ -58,7 +58,7 @@ class CompactReader:
         return (value >> 1) ^ -(value & 1)
 
     def integer_of_struct(self, wanted: int) -> int | None:
-        """An integer field of the struct that begins here, None where it is absent; the struct is passed."""
+        """Return an integer field of the struct that begins here, or None if it is absent. The struct is consumed."""
         found = None
         for field, kind in self.fields():
             if field == wanted and kind in INTEGERS:
@@ -74,13 +74,13 @@ class CompactReader:
         return self.data[self.position - length : self.position]
 
     def elements(self) -> tuple[int, int]:
-        """The head of a list or set: how many elements, and their type."""
+        """Return the header of a list or set: the number of elements, and their type."""
         head = self.byte()
         count = head >> 4
         return (self.unsigned() if count == 15 else count), head & 0x0F
 
     def skip(self, kind: int, depth: int = 0) -> None:
-        """Pass a value of a type. Raises ThriftFaultError."""
+        """Skip a value of a type. Raises ThriftFaultError."""
         if depth > _MAX_DEPTH:
             raise ThriftFaultError("nested too deeply")
         if kind in INTEGERS:
@@ -94,7 +94,7 @@ class CompactReader:
             self._skip_elements(depth)
         elif kind in (BYTE, DOUBLE):
             self._pass(1 if kind == BYTE else 8)
-        elif kind not in (TRUE, FALSE):  # nothing of Parquet is a map
+        elif kind not in (TRUE, FALSE):  # no Parquet structure is a map
             raise ThriftFaultError(f"an unexpected type {kind}")
 
     def _skip_elements(self, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""What a commit of ours holds, and what becomes of it when another writer was first.
+"""The content of a new commit, and how to proceed when another writer commits first.
 
 Spec: Delta Log Entries; Commit Provenance Information; In-Commit Timestamps; Row Tracking.
 """
@@ -29,11 +29,9 @@ _ROWS_KEPT = {"delta.rowTracking.preserved": "true"}
 
 @dataclass(frozen=True, slots=True)
 class CommitRequest:
-    """What is to be committed: no files, at most one protocol and one metaData, and domains, each action as it goes
-    into the log.
-
-    `operation_parameters`: texts, numbers and booleans are written as they are, objects and arrays as texts of JSON.
-    `tags` go into the commitInfo; that rows keep their ids is said there in any case.
+    """The content of a new commit: no files, at most one protocol and one metaData, and domains, each action as in the
+    log. `operation_parameters`: texts, numbers and booleans are written unchanged, objects and arrays as JSON text.
+    `tags` are added to the commitInfo, which always records that row ids are preserved.
     """
 
     operation: str
@@ -44,19 +42,19 @@ class CommitRequest:
     domains: tuple[Action, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict)
     reads_files: bool = False
-    """It stands on what the live files are: a commit that adds or removes any makes it stale."""
+    "It depends on the set of live files, so a commit that adds or removes files makes it stale."
     names_version: bool = False
-    """Its actions name the version that they are committed as, as `tableVersion` in a schema does."""
+    "Its actions contain the version of the commit, as `tableVersion` in a schema does."
 
     @property
     def domain_names(self) -> tuple[str, ...]:
-        """The domains that it writes, and so has read."""
+        """Return the domains that it writes, and therefore has read."""
         return tuple(str(action["domain"]) for action in self.domains)
 
 
 class Base(NamedTuple):
-    """The version that a commit comes next after. `committed_ms`: when that one was committed, in epoch milliseconds;
-    None where the commit carries no in-commit timestamp, which alone depends on it.
+    """The version that a commit follows. `committed_ms`: its commit time in epoch milliseconds; None if the commit has
+    no in-commit timestamp, which alone depends on it.
     """
 
     version: int
@@ -66,14 +64,14 @@ class Base(NamedTuple):
 
     @property
     def is_stamped(self) -> bool:
-        """True if this version has in-commit timestamps."""
+        """Return True if this version has in-commit timestamps."""
         return has_in_commit_timestamps(self.protocol, self.metadata)
 
 
 class ConflictingCommit(NamedTuple):
-    """A commit that took a version first, as far as it matters to ours.
+    """A commit by another writer that took the version first, as far as it matters here.
 
-    `modified_ms` is the time of its file. `obstacle` says why ours can't come after it as it is; None: it can.
+    `modified_ms` is the time of its file. `obstacle` is the reason why this commit cannot follow it unchanged, or None.
     """
 
     version: int
@@ -87,20 +85,20 @@ class ConflictingCommit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rebase:
-    """The winners leave what was read as it was: the same request is tried after the last of them."""
+    """The winning commits did not change what was read: the same request is tried after the last of them."""
 
     base: Base
 
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """What was read has changed: the request is made anew, from the state that the winners left."""
+    """What was read has changed: the request is planned again from the state after the winning commits."""
 
     reason: str
 
 
 def is_stamped(request: CommitRequest, base: Base) -> bool:
-    """True if the version that comes of the request has in-commit timestamps."""
+    """Return True if the version made by the request has in-commit timestamps."""
     return has_in_commit_timestamps(*_after(request, base))
 
 
@@ -113,17 +111,17 @@ def encode(
     engine_info: str,
     commit_metadata: Mapping[str, str] = NO_METADATA,
 ) -> bytes:
-    """Return the commit file that makes `base.version + 1` of the request: commitInfo, protocol, metaData, domains.
+    """Return the commit file that makes `base.version + 1` from the request: commitInfo, protocol, metaData, domains.
 
-    `commit_metadata` are further keys of the commitInfo, none of which is reserved.
-    A request that switches in-commit timestamps on also gets the two properties that say since when.
-    Spec: Commit Provenance Information; In-Commit Timestamps (writer requirements).
+    `commit_metadata` are further keys of the commitInfo, none of which is reserved. A request that enables in-commit
+    timestamps also gets the two properties that record since when. Spec: Commit Provenance Information; In-Commit
+    Timestamps (writer requirements).
     """
     protocol, metadata = _after(request, base)
     stamp: int | None = None
     if has_in_commit_timestamps(protocol, metadata):
         if base.committed_ms is None:
-            raise ValueError("an in-commit timestamp needs the time of the version before")
+            raise ValueError("an in-commit timestamp requires the time of the previous version")
         stamp = max(now_ms, base.committed_ms + 1)
     tags = dict(request.tags)
     if "rowTracking" in protocol.supported_features and is_true(metadata.configuration, _ROW_TRACKING):
@@ -152,10 +150,9 @@ def encode(
 
 
 def require_allowed(request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the base's own protocol, or the one that would come of it, keeps deltacli from this commit,
-    or where no version or no in-commit timestamp can follow those of the base.
-
-    Raises ValueError for a request that would be no commit at all. Spec: Protocol Evolution; Domain Metadata.
+    """Raise Refused if the base's protocol, or the requested one, prevents deltacli from making this commit, or if no
+    version or no in-commit timestamp can follow those of the base. Raises ValueError for an invalid request. Spec:
+    Protocol Evolution; Domain Metadata.
     """
     require_committable(base.protocol, base.metadata.configuration, base.version)
     _require_room(request, base)
@@ -165,14 +162,14 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
         require_committable(protocol, metadata.configuration, base.version + 1)
         lost = sorted(base.protocol.supported_features - protocol.supported_features)
         if lost:
-            raise ValueError(f"a commit never takes features away: {', '.join(lost)}")
+            raise ValueError(f"a commit must not remove features: {', '.join(lost)}")
     if metadata.id != base.metadata.id:
-        raise ValueError("a commit never changes the id of a table")
+        raise ValueError("a commit must not change the table id")
     if request.metadata is None and is_stamped(request, base) and not base.is_stamped:
-        raise ValueError("a commit that switches in-commit timestamps on says so in a metaData")
+        raise ValueError("a commit that enables in-commit timestamps must do so in a metaData action")
     names = request.domain_names
     if len(set(names)) != len(names):
-        raise ValueError("a commit holds one action a domain")
+        raise ValueError("a commit must have at most one action per domain")
     if names and "domainMetadata" not in protocol.supported_features:
         raise Refused(
             f"version {base.version} does not support domains",
@@ -182,12 +179,12 @@ def require_allowed(request: CommitRequest, base: Base) -> None:
 
 
 def _require_room(request: CommitRequest, base: Base) -> None:
-    """Raise Refused where the next version, or its in-commit timestamp, does not fit 64 bits: other engines would not
-    read the commit, and would not see it where its file name holds a larger number.
+    """Raise Refused if the next version, or its in-commit timestamp, does not fit 64 bits. Other engines could not read
+    the commit, or would not see it if its file name has a larger number.
     """
     if base.version >= MAX_VERSION:
         raise Refused(
-            f"no version can follow version {base.version}: file names in the log hold at most 2^63 - 1",
+            f"no version can follow version {base.version}: version numbers in file names are at most 2^63 - 1",
             code="log.version-too-large",
             facts={"largest version": str(MAX_VERSION)},
             hint='deltacli validate {table} --select "log.*"',
@@ -223,24 +220,24 @@ _OBSTACLES: Mapping[str, _Rule] = {
     "domainMetadata": _if_same_domain,
     "add": _if_files_count,
     "remove": _if_files_count,
-    "cdc": _never,  # files of changes belong to no state
+    "cdc": _never,  # change data files are not part of a state
     "txn": _never,
     "commitInfo": _never,
 }
-"""What a winning commit holds -> why ours is made anew. What nobody here knows may have changed anything."""
+"Content of a winning commit -> why this commit is planned again. An unrecognized action may have changed anything."
 
 
 def look_at(
     request: CommitRequest, version: int, modified_ms: int, actions: Iterable[tuple[str, Action]]
 ) -> ConflictingCommit:
-    """Return what a commit that was first means to the request; its actions are taken one by one, and never held."""
+    """Return what a winning commit means for the request. Its actions are read one by one and not kept."""
     info: Action = {}
     is_first, obstacle = False, None
     for position, (kind, action) in enumerate(actions):
         if kind == "commitInfo":
             info, is_first = action, position == 0
         rule = _OBSTACLES.get(kind)
-        found = rule(request, action) if rule is not None else f"it holds {kind}, which deltacli does not know"
+        found = rule(request, action) if rule is not None else f"it has {kind}, which deltacli does not recognize"
         obstacle = obstacle or found
     stamp = info.get("inCommitTimestamp") if is_first else None
     return ConflictingCommit(
@@ -255,15 +252,17 @@ def look_at(
 
 
 def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommit]) -> Rebase | Recompute:
-    """Say what becomes of a request whose version, `base.version + 1`, and those after it went to the winners.
+    """Decide how to proceed with a request whose version, `base.version + 1`, was taken by winning commits.
 
-    A domain that both write is made anew like everything else: what comes of it is what would have come of the two
-    one after the other. Spec: Delta Log Entries (conflicts are the writers' to resolve).
+    A domain written by both is planned again like everything else, so the result is that of both commits in sequence.
+    Spec: Delta Log Entries (writers must resolve conflicts).
     """
     if not winners:
         return Recompute("the log has changed")
     if request.names_version:
-        return Recompute(f"version {base.version + 1} went to another writer, and the commit names it")
+        return Recompute(
+            f"version {base.version + 1} was taken by another writer, and the commit contains its version number"
+        )
     needs_stamp, moved = is_stamped(request, base), base
     for winner in winners:
         if winner.version != moved.version + 1:
@@ -280,19 +279,21 @@ def judge(request: CommitRequest, base: Base, winners: Sequence[ConflictingCommi
 
 
 def _file_time(winner: ConflictingCommit, before: Base) -> int:
-    """When a version without in-commit timestamps was committed: always after the one before it."""
+    """Return the commit time of a version without in-commit timestamps, which is always after that of the previous
+    version.
+    """
     return winner.modified_ms if before.committed_ms is None else max(winner.modified_ms, before.committed_ms + 1)
 
 
 def _after(request: CommitRequest, base: Base) -> tuple[Protocol, Metadata]:
-    """What is in force after the request."""
+    """Return the configuration in effect after the request."""
     protocol = base.protocol if request.protocol is None else read_protocol(request.protocol, _OURS)
     metadata = base.metadata if request.metadata is None else read_metadata(request.metadata, _OURS)
     return protocol, metadata
 
 
 def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
-    """The metaData with the version and time from which in-commit timestamps count, where it switches them on.
+    """Return the metaData with the version and time from which in-commit timestamps apply, if it enables them.
 
     Spec: In-Commit Timestamps.
     """
@@ -303,7 +304,7 @@ def _dated(metadata: Action, base: Base, stamp: int | None) -> Action:
 
 
 def _parameter(value: object) -> object:
-    """A parameter of an operation as the reference implementation writes it: what is not a scalar as a text of JSON."""
+    """Return a parameter of an operation as the reference implementation writes it: non-scalars as JSON text."""
     return value if value is None or isinstance(value, str | bool | int) else _json(value).decode()
 
 
@@ -312,9 +313,10 @@ def _line(line: Action) -> bytes:
 
 
 def _json(value: object) -> bytes:
-    """Compact JSON. Half a surrogate pair, read from a lenient writer's log, is escaped as it was there.
+    """Return compact JSON.
 
-    Raises CommitCorrupt for a field of the state that is nested too deeply to be written again.
+    Half a surrogate pair, read from the log of a lenient writer, is escaped as it was there. Raises CommitCorrupt for a
+    field of the state that is nested too deeply to be written.
     """
     try:
         return orjson.dumps(value)

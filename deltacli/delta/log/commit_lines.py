@@ -1,8 +1,8 @@
-"""Parsing a commit file: lines of JSON, one action each. Spec: Delta Log Entries; Actions; Protocol Evolution.
+"""Parsing a commit file: lines of JSON, one action each.
 
-orjson parses what is plain; the standard library parses what orjson refuses but JSON writers of the field have
-produced (bare NaN, lone surrogates, actions spread over several lines). Lines end at LF only: U+2028 and friends
-stand raw inside strings.
+Spec: Delta Log Entries; Actions; Protocol Evolution. orjson parses plain text. The standard library parses what orjson
+refuses but known writers have produced (bare NaN, lone surrogates, actions that span several lines). Lines end only at
+LF, because U+2028 and similar characters occur unescaped in strings.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 
 from deltacli.errors import CommitCorrupt
 
-Action = dict[str, Any]  # Any: an action as found, with the fields nobody here knows
+Action = dict[str, Any]  # Any: an action as found, with unrecognized fields
 
 KNOWN_ACTIONS = frozenset(
     {
@@ -35,18 +35,20 @@ KNOWN_ACTIONS = frozenset(
 
 
 MAX_LINE_BYTES = 128 << 20
-"""A schema of a million columns fits. A longer line is refused: while it is read, it is held several times over."""
+"Enough for a schema of a million columns. A longer line is refused because reading needs several copies of it in "
+"memory."
 
 MAX_DEPTH = 200
-"""Objects and arrays within each other; writers of JSON give up a little later."""
+"Nested objects and arrays; JSON writers fail at slightly more."
 
 _BLANK = re.compile(r"\s*")
 
 
 def split_lines(blocks: Iterable[bytes], name: str = "the file") -> Iterator[bytes]:
-    """Yield the lines of a file that arrives in blocks; the last one may lack its LF.
+    """Yield the lines of a file that arrives in blocks.
 
-    Raises CommitCorrupt (`commit.line-too-long`) before a line above MAX_LINE_BYTES is held.
+    The last one may lack its LF. Raises CommitCorrupt (`commit.line-too-long`) before a line above MAX_LINE_BYTES is in
+    memory.
     """
     rest: list[bytes] = []
     held, number = 0, 1
@@ -68,7 +70,7 @@ def split_lines(blocks: Iterable[bytes], name: str = "the file") -> Iterator[byt
 
 
 def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
-    """The error for a line that nobody could hold; `number` counts from 1 where it is known."""
+    """Return the error for a line that is too long. `number` counts from 1, None if unknown."""
     return CommitCorrupt(
         f"{name} {'has a line' if number is None else f'line {number} is'} longer than {MAX_LINE_BYTES >> 20} MiB",
         code="commit.line-too-long",
@@ -78,7 +80,7 @@ def line_too_long(name: str, number: int | None = None) -> CommitCorrupt:
 
 
 def read_actions(data: bytes, name: str) -> list[tuple[str, Action]]:
-    """Return the actions of a whole commit file as (kind, action), in file order, unknown kinds among them.
+    """Return the actions of a whole commit file as (kind, action), in file order, including unknown kinds.
 
     Raises CommitCorrupt naming file, line and byte: `commit.bad-json`, `commit.line-not-object`, `action.wrong-type`.
     """
@@ -100,7 +102,7 @@ class _NotPlainError(Exception):
 
 
 def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
-    """Read what nearly every commit is: one object of one action on every line.
+    """Read the usual form of a commit: one object with one action per line.
 
     Anything else is left to `stream_actions`.
     """
@@ -118,7 +120,8 @@ def _read_plain_actions(data: bytes) -> list[tuple[str, Action]]:
 
 
 def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Action]]:
-    """Yield (kind, action) line by line without holding the file. Raises CommitCorrupt like `read_actions`."""
+    """Yield (kind, action) line by line without keeping the file in memory. Raises CommitCorrupt like "
+    "`read_actions`."""
     loads = orjson.loads
     offset = 0
     rest = iter(lines)
@@ -151,7 +154,7 @@ def stream_actions(lines: Iterable[bytes], name: str) -> Iterator[tuple[str, Act
 
 
 def kinds_of(line: bytes) -> Collection[str] | None:
-    """Return the kinds of action that one line holds, none for a blank one; None for what is not an object of JSON."""
+    """Return the kinds of action in one line, none for a blank line, or None if it is not a JSON object."""
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
@@ -165,7 +168,7 @@ def kinds_of(line: bytes) -> Collection[str] | None:
 
 
 def is_nested_too_deeply(line: bytes, action: Action) -> bool:
-    """True if an action, parsed from a line, holds more than MAX_DEPTH objects and arrays within each other."""
+    """Return True if an action, parsed from a line, has more than MAX_DEPTH nested objects and arrays."""
     if line.count(b"{") + line.count(b"[") <= MAX_DEPTH:
         return False
     level: list[object] = [action]
@@ -180,7 +183,7 @@ def is_nested_too_deeply(line: bytes, action: Action) -> bool:
 
 
 def _parse_leniently(line: bytes, name: str, number: int, offset: int) -> Any:  # Any: a JSON value
-    """Parse a line that orjson refuses: NaN, Infinity and lone surrogates are read, anything else is a fault."""
+    """Parse a line that orjson refuses: NaN, Infinity and lone surrogates are accepted, anything else is a fault."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as fault:
@@ -235,7 +238,9 @@ def is_cut_off(line: bytes) -> bool:
 
 
 def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | None:
-    """Read a commit whose actions span several lines (`commit.pretty-printed`); None if it is not that either."""
+    """Read a commit whose actions span several lines (`commit.pretty-printed`), or return None if it is not of that
+    form either.
+    """
     decoder = json.JSONDecoder()
     try:
         text = data.decode("utf-8")
@@ -252,7 +257,9 @@ def _read_spread_actions(data: bytes, name: str) -> list[tuple[str, Action]] | N
 
 
 def _after_blanks(text: str, position: int) -> int:
-    """Where the next value begins; the text is never copied, or a long commit would cost the square of its length."""
+    """Return where the next value begins. The text is never copied, because a long commit would then cost quadratic
+    time.
+    """
     found = _BLANK.match(text, position)
     return found.end() if found else position
 
@@ -276,7 +283,7 @@ def _wrong_type(name: str, number: int, offset: int, kind: str, value: object) -
 
 
 def json_type(value: object) -> str:
-    """What a JSON value is, for a message: `a number`, `an object`."""
+    """Return the name of a JSON type for a message: `a number`, `an object`."""
     match value:
         case None:
             return "null"

@@ -1,4 +1,4 @@
-"""What a user adds to the commitInfo of a commit: keys with texts. Spec: Commit Provenance Information."""
+"""Keys with texts that a user adds to the commitInfo of a commit. Spec: Commit Provenance Information."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from deltacli.errors import UsageError
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
-_WRITTEN = "deltacli writes it"
-_NUMBER, _OBJECT = "Delta-Spark reads a number there", "Delta-Spark reads an object there"
+_WRITTEN = "deltacli writes this key"
+_NUMBER, _OBJECT = "Delta-Spark expects a number there", "Delta-Spark expects an object there"
 
 RESERVED: Mapping[str, str] = {
     "timestamp": _WRITTEN,
@@ -25,7 +25,7 @@ RESERVED: Mapping[str, str] = {
     "tags": _WRITTEN,
     "engineInfo": _WRITTEN,
     "txnId": _WRITTEN,
-    # A text in their place makes DESCRIBE HISTORY, streams and concurrent writers fail at this version, for good.
+    # A text in their place makes DESCRIBE HISTORY, streams and concurrent writers fail at this version permanently.
     "version": _NUMBER,
     "job": _OBJECT,
     "notebook": _OBJECT,
@@ -49,7 +49,7 @@ def parse_commit_metadata(texts: Sequence[str]) -> dict[str, str]:
 
 
 def require_free(metadata: Mapping[str, str]) -> None:
-    """Raise UsageError (`usage.commit-metadata`) for keys that are reserved, and for what is not text."""
+    """Raise UsageError (`usage.commit-metadata`) for reserved keys and for values that are not text."""
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise _refused(f"{key!r} with the value {value!r}", {"expected": "a text for a key and for its value"})

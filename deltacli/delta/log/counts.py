@@ -20,7 +20,7 @@ _SAFE_SUM = 2**62
 class FileCounts:
     """Live files.
 
-    `records` sums numRecords where it is known; `deleted_rows` sums the cardinality of deletion vectors.
+    `records` sums the known numRecords; `deleted_rows` sums the cardinality of deletion vectors.
     """
 
     count: int = 0
@@ -32,7 +32,7 @@ class FileCounts:
 
     @property
     def rows(self) -> int | None:
-        """Rows a reader sees; None if any live file does not say how many it holds."""
+        """Return the number of visible rows, or None if any live file has no row count."""
         return None if self.files_without_records else self.records - self.deleted_rows
 
     def __add__(self, other: FileCounts) -> FileCounts:
@@ -79,7 +79,7 @@ def count_removes(removes: pyarrow.RecordBatch, expired_before_ms: int) -> Tombs
 
 
 def _sum(column: pyarrow.Array) -> int:
-    """Sum int64 exactly: values so large that Arrow's own sum would wrap are added as Python integers."""
+    """Sum int64 exactly. Values for which Arrow's sum would overflow are added as Python integers."""
 
     extremes = pc.min_max(column).as_py()
     widest = max(abs(extremes["min"] or 0), abs(extremes["max"] or 0))

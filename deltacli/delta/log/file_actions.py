@@ -35,7 +35,7 @@ class ActionSchemas(NamedTuple):
 
 @lru_cache(maxsize=1)
 def action_schemas() -> ActionSchemas:
-    """Build the schemas once; pyarrow is imported here and not before."""
+    """Return the schemas, built once. pyarrow is imported only here."""
     import pyarrow as pa
 
     text, whole = pa.string(), pa.int64()
@@ -87,7 +87,7 @@ def action_schemas() -> ActionSchemas:
 
 
 class NarrowRows:
-    """Collects add and remove actions as found, keeping only what the narrow columns need."""
+    """Collects add and remove actions as found, and keeps only what the narrow columns need."""
 
     def __init__(self) -> None:
         self._adds: tuple[list[Any], ...] = ([], [], [], [], [])  # Any: JSON values, checked when they become columns
@@ -98,7 +98,7 @@ class NarrowRows:
 
     @property
     def position(self) -> tuple[int, int]:
-        """How many adds and removes were taken."""
+        """Return how many adds and removes were added."""
         return len(self._adds[0]), len(self._removes[0])
 
     def take(self, adds: Iterable[Action], removes: Iterable[Action]) -> None:
@@ -107,7 +107,7 @@ class NarrowRows:
         for add in adds:
             vector = add.get("deletionVector")
             if vector is not None and (fault := fault_of(vector)):
-                vector = {"cardinality": fault.text}  # no integer: named and refused by `batches`
+                vector = {"cardinality": fault.text}  # not an integer: reported by `batches`
             paths.append(add.get("path"))
             dv_ids.append(unique_id(vector) if vector else "")
             sizes.append(add.get("size", _ABSENT))
@@ -121,7 +121,7 @@ class NarrowRows:
             timestamps.append(remove.get("deletionTimestamp"))
 
     def part(self, first: tuple[int, int], last: tuple[int, int]) -> NarrowRows:
-        """The rows taken between two positions."""
+        """Return the rows added between two positions."""
         found = NarrowRows()
         found._adds = tuple(column[first[0] : last[0]] for column in self._adds)
         found._removes = tuple(column[first[1] : last[1]] for column in self._removes)
@@ -130,8 +130,8 @@ class NarrowRows:
     def batches(self, source: str) -> tuple[pyarrow.RecordBatch, pyarrow.RecordBatch]:
         """Return one batch of `narrow_add` and one of `narrow_remove`.
 
-        Raises CommitCorrupt, naming `source`, where a path, a size or a vector's cardinality is missing or a value
-        has the wrong type.
+        Raises CommitCorrupt, naming `source`, if a path, a size or a vector's cardinality is missing or a value has the
+        wrong type.
         """
         import pyarrow as pa
 
@@ -199,8 +199,8 @@ def whole_actions(actions: Sequence[Action], schema: pyarrow.Schema, source: str
 
 
 def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -> pyarrow.RecordBatch:
-    """`whole_actions` for actions that were judged before: what has no place in the columns is left out, so that the
-    rest can be compared. Halves of surrogate pairs become question marks, values of a wrong type null.
+    """Return `whole_actions` for actions that were checked before. Values that do not fit the columns are left out, so
+    that the rest can be compared. Halves of surrogate pairs become question marks, values of a wrong type null.
     """
     try:
         return whole_actions(actions, schema, "")
@@ -209,7 +209,7 @@ def whole_actions_leniently(actions: Sequence[Action], schema: pyarrow.Schema) -
 
 
 def _plain(action: Action, schema: pyarrow.Schema) -> Action:
-    """An action without the fields that its columns do not take."""
+    """Return an action without the fields that its columns do not have."""
     found: Action = {}
     for name in schema.names:
         value = _plain_value(action.get(name))

@@ -15,7 +15,7 @@ HINT_NAME = "_last_checkpoint"
 MAX_VERSION = 2**63 - 1
 
 AFTER_VERSIONED_NAMES = ":"
-"""The first character above every digit: names from here on carry no version (`_sidecars`, `_last_checkpoint`)."""
+"The first character above every digit. Names from here on have no version (`_sidecars`, `_last_checkpoint`)."
 
 
 class LogFileKind(StrEnum):
@@ -30,7 +30,7 @@ class LogFileKind(StrEnum):
 
 
 class LogPath(NamedTuple):
-    """What a file name in `_delta_log` says. `part` counts from 1; `last_version` is the end of a compaction."""
+    """The parts of a file name in `_delta_log`. `part` counts from 1; `last_version` is the end of a compaction."""
 
     name: str
     kind: LogFileKind
@@ -60,7 +60,9 @@ def version_prefix(version: int) -> str:
 
 
 def parse_log_path(name: str) -> LogPath:
-    """Read a file name in `_delta_log`; what fits no pattern is OTHER, ignored by replay (Protocol Evolution)."""
+    """Parse a file name in `_delta_log`. Names that match no pattern are OTHER, which replay ignores (Protocol
+    Evolution).
+    """
     if len(name) == 25 and name.endswith(".json"):
         digits = name[:20]
         if digits.isascii() and digits.isdigit() and int(digits) <= MAX_VERSION:

@@ -1,4 +1,4 @@
-"""Where something was found in a table."""
+"""The place of a finding in a table."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Place(NamedTuple):
-    """Where something was found. `path` is relative to the table; `line` counts from 1; `key` names a file, a column
-    or a property.
+    """The place of a finding. `path` is relative to the table; `line` counts from 1; `key` names a file, a column or a
+    property.
     """
 
     path: str

@@ -1,8 +1,8 @@
-"""Action reconciliation: which file actions win. Spec: Action Reconciliation; Add File and Remove File.
+"""Action reconciliation: which file actions apply.
 
-Newest first: the first action of a key decides, all older ones are shadowed. Commits are few and taken line by line,
-with a set of keys; checkpoint rows are many, already reconciled among themselves, and only looked up in that set, in
-columns.
+Spec: Action Reconciliation; Add File and Remove File. Actions are read newest first: the first action of a key decides,
+and all older ones are hidden. Commits are few and read line by line, with a set of keys. Checkpoint rows are many and
+already reconciled among themselves, so they are only looked up in that set, in columns.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import pyarrow
 
 _VECTOR_MARK = "\0"
-"""Between the path and the deletion vector id of a key; no path holds it."""
+"Between the path and the deletion vector id of a key; no path contains it."
 
 
 def file_key(action: Action, source: str = "") -> str:
-    """The key of a logical file: its canonical path, and its deletion vector's id where it has one.
+    """Return the key of a logical file: its canonical path and the id of its deletion vector, if any.
 
     Raises CommitCorrupt without a path.
     """
@@ -48,7 +48,7 @@ def file_key(action: Action, source: str = "") -> str:
 
 
 def _encodable(key: str, source: str) -> str:
-    """The key, if it is text: half of a surrogate pair is legal JSON, and no name of a file."""
+    """Return the key if it is text: half a surrogate pair is legal JSON, but not the name of a file."""
     if not key.isascii():
         try:
             key.encode("utf-8", "surrogateescape")
@@ -58,17 +58,17 @@ def _encodable(key: str, source: str) -> str:
 
 
 class Survivors(NamedTuple):
-    """What is left of one commit after everything newer: adds that are live, removes that are tombstones."""
+    """The actions of one commit that no newer one hides: live adds, and removes that are tombstones."""
 
     adds: list[Action]
     removes: list[Action]
 
 
 def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], source: str) -> Survivors:
-    """Return the survivors of one commit and put its keys into `seen`.
+    """Return the survivors of one commit and add its keys to `seen`.
 
-    Within a commit the order is undefined: of two adds of one key the last counts, and an add beats a remove of the
-    same key, so that a file that may be live is never taken for deleted.
+    The order within a commit is undefined. Of two adds of one key the last applies, and an add wins over a remove of
+    the same key, so that a file that may be live is never treated as deleted.
     """
     adds: list[Action] = []
     removes: list[Action] = []
@@ -90,10 +90,10 @@ def reconcile_commit(actions: Iterable[tuple[str, Action]], seen: set[str], sour
 def survivors_of_stream(
     actions: Iterable[tuple[str, Action]], seen: set[str], contested: frozenset[int], source: str, *, block: int = 4_096
 ) -> Iterator[Survivors]:
-    """Yield the survivors of a commit too large to hold, block by block, without putting its keys into `seen`.
+    """Yield the survivors of a commit that does not fit in memory, block by block, without adding its keys to `seen`.
 
     `contested` are the hashes of keys that occur more than once in it (see `values_that_repeat`); those actions are
-    held back and settled at the end.
+    resolved at the end.
     """
     kept = Survivors([], [])
     held_back: list[tuple[str, Action]] = []
@@ -130,7 +130,7 @@ def values_that_repeat(hashes: Iterable[array[int]]) -> frozenset[int]:
 
 
 class TouchedFiles:
-    """The keys that commits after a checkpoint have decided, as columns: what filters its rows."""
+    """The keys decided by commits after a checkpoint, as columns that filter its rows."""
 
     def __init__(self, seen: Iterable[str]) -> None:
         import pyarrow
@@ -151,7 +151,7 @@ class TouchedFiles:
         return len(self.keys)
 
     def untouched(self, paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array | None:
-        """Return which rows (string paths, string vector ids) no newer commit has decided; None if that is all of them.
+        """Return which rows (string paths, string vector ids) no newer commit has decided, or None if all of them.
 
         The ends of the file names are looked up first (a hit is rare), the exact key of path and vector only for the
         hits.
@@ -166,7 +166,7 @@ class TouchedFiles:
         return pc.replace_with_mask(pc.invert(hits), hits, pc.invert(pc.is_in(hit_keys, value_set=self.keys)))
 
     def _hits(self, decoded: pyarrow.Array) -> pyarrow.Array:
-        """Which rows may be touched: their path ends like a touched one, or ends in no file name (`x/.` is x)."""
+        """Return which rows may be touched: their path ends like a touched one, or has no file name (`x/.` is x)."""
         import pyarrow
 
         if self._tail == 0:
@@ -176,7 +176,7 @@ class TouchedFiles:
 
 
 def key_column(paths: pyarrow.Array, dv_ids: pyarrow.Array) -> pyarrow.Array:
-    """`file_key` for columns: string paths and string vector ids in, binary keys out."""
+    """Return `file_key` for columns: string paths and string vector ids in, binary keys out."""
     return _keys(canonical_column(paths), dv_ids)
 
 

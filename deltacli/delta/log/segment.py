@@ -44,12 +44,12 @@ class CheckpointInstance(NamedTuple):
 
     @property
     def is_v1(self) -> bool:
-        """True for a classic or a multi-part checkpoint by name."""
+        """Return True for a classic or a multi-part checkpoint by name."""
         return self.kind is not LogFileKind.UUID_CHECKPOINT
 
     @property
     def form(self) -> str:
-        """What tells checkpoints of one version apart, in words."""
+        """Return what distinguishes checkpoints of one version, in words."""
         match self.kind:
             case LogFileKind.MULTI_PART_CHECKPOINT:
                 return plural(len(self.files), "part")
@@ -67,7 +67,7 @@ class LogListing:
     checkpoints: tuple[CheckpointInstance, ...]
     start_version: int = 0
     problems: tuple[tuple[int, str], ...] = field(default=())
-    "(version, rule id) of checkpoints that cannot be used."
+    "(version, rule id) of unusable checkpoints."
     checksums: tuple[int, ...] = ()
     """The versions that have a checksum file, ascending."""
 
@@ -82,12 +82,12 @@ class LogListing:
 
     @cached_property
     def commit_runs(self) -> list[tuple[int, int]]:
-        """Contiguous runs of commits as (first, last), ascending."""
+        """Return contiguous runs of commits as (first, last), ascending."""
         return ranges_of(self.commits)
 
     @cached_property
     def reconstructable(self) -> list[int]:
-        """Every version that a start (commit 0, or a complete checkpoint) and contiguous commits can rebuild."""
+        """Return every version that a start (commit 0, or a complete checkpoint) and contiguous commits can rebuild."""
         bases = {instance.version for instance in self.checkpoints} | ({-1} if 0 in self.commits else set())
         firsts = [first for first, _ in self.commit_runs]
         reachable: list[int] = []
@@ -99,7 +99,7 @@ class LogListing:
         return reachable
 
     def readable_without(self, broken: Collection[int]) -> list[int]:
-        """Every version that can be rebuilt without the commits of some versions and without those of zero bytes."""
+        """Return every version that can be rebuilt without the commits of some versions and without empty ones."""
         sound = {
             version: file for version, file in self.commits.items() if file.size_bytes > 0 and version not in broken
         }
@@ -116,9 +116,10 @@ class LogSegment(NamedTuple):
 
 
 def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogListing:
-    """Sort listed files into commits and complete checkpoints. Zero-length commits stay (replay refuses them loudly).
+    """Sort listed files into commits and complete checkpoints.
 
-    Zero-length checkpoints and incomplete multi-part sets are no checkpoints; both are noted as problems.
+    Empty commits are kept, and replay refuses them with an error. Empty checkpoints and incomplete multi-part sets are
+    not used; both are noted as problems.
     """
     commits: dict[int, LogFile] = {}
     instances: list[CheckpointInstance] = []
@@ -151,22 +152,20 @@ def read_listing(files: Iterable[LogFile], *, start_version: int = 0) -> LogList
 
 
 def make_log_file(name: str, size_bytes: int, modified_ms: int) -> LogFile:
-    """Wrap one entry of a listing."""
+    """Return a listed file for one entry of a listing."""
     return LogFile(parse_log_path(name), size_bytes, modified_ms)
 
 
 def choose_segment(
     listing: LogListing, version: int | None = None, *, unusable: Collection[CheckpointInstance] = ()
 ) -> LogSegment:
-    """Choose the files that rebuild `version`, or the newest one: the newest usable checkpoint at or below it and
-    every commit after.
-
-    `unusable` are checkpoints that were opened and found wanting; the next lower start is taken instead.
-    Raises NotATable (nothing listed), VersionAbsent, LogIncomplete (`log.gap`, `log.start-missing`).
-    Spec: Checkpoints; Delta Log Entries (versions are contiguous).
+    """Choose the files that rebuild `version`, or the newest one: the newest usable checkpoint at or below it and all
+    later commits. `unusable` are checkpoints that were opened and found invalid; the next older start is used instead.
+    Raises NotATable (nothing listed), VersionAbsent, LogIncomplete (`log.gap`, `log.start-missing`). Spec: Checkpoints;
+    Delta Log Entries (versions are contiguous).
     """
     if listing.is_empty:
-        raise NotATable("the log holds no commit and no complete checkpoint")
+        raise NotATable("the log has no commit and no complete checkpoint")
     wanted = listing.newest_version if version is None else version
     if version is not None and not 0 <= version <= listing.newest_version:
         raise _absent(listing, version)
@@ -189,7 +188,7 @@ def choose_segment(
 
 
 def _worked_around(listing: LogListing, checkpoint: CheckpointInstance | None, wanted: int) -> tuple[str, ...]:
-    """Rule ids of what this choice had to step over."""
+    """Return the rule ids of files that this choice had to skip."""
     floor = checkpoint.version if checkpoint else -1
     found = {rule for version, rule in listing.problems if version < 0 or floor <= version <= wanted}
     if checkpoint is not None:
@@ -205,11 +204,11 @@ def _readable_facts(listing: LogListing) -> dict[str, str]:
 
 
 def _absent(listing: LogListing, version: int) -> VersionAbsent:
-    """Tell a version that never was from one whose files are gone."""
+    """Return the error for a version that never existed, or for one whose files are missing."""
     if not 0 <= version <= listing.newest_version:
-        message = f"version {version} does not exist: the newest is {listing.newest_version}"
+        message = f"version {version} does not exist; the newest is {listing.newest_version}"
     else:
-        message = f"version {version} cannot be rebuilt any more: its log files are gone"
+        message = f"version {version} can no longer be rebuilt: its log files are missing"
     return VersionAbsent(message, facts=_readable_facts(listing), hint=hint_readable(listing))
 
 
@@ -243,6 +242,6 @@ def _gap(listing: LogListing, missing: int, wanted: int) -> LogIncomplete:
 
 
 def hint_readable(listing: LogListing, broken: Collection[int] = ()) -> str | None:
-    """Return the command that shows the newest version that can be rebuilt, None where there is none."""
+    """Return the command that shows the newest version that can be rebuilt, or None if there is none."""
     readable = listing.readable_without(broken)
     return f"deltacli snapshot {{table}} --version {readable[-1]}" if readable else None

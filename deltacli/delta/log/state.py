@@ -18,7 +18,7 @@ from deltacli.delta.protocol.protocol import Protocol
 class Metadata(NamedTuple):
     """The metaData action of a version.
 
-    `schema_string` is verbatim, None where the action has none (seen in the field).
+    `schema_string` is verbatim, None if the action has none (seen in practice).
     """
 
     id: str
@@ -32,7 +32,7 @@ class Metadata(NamedTuple):
     created_time: int | None
 
     def as_json(self) -> dict[str, Any]:
-        """The action as in the log, absent values left out."""
+        """Return the action as in the log, without absent values."""
         found: dict[str, Any] = {
             "id": self.id,
             "name": self.name,
@@ -47,7 +47,7 @@ class Metadata(NamedTuple):
 
 
 class SetTransaction(NamedTuple):
-    """The newest version an application has committed. `last_updated` is epoch milliseconds."""
+    """The newest version that an application has committed. `last_updated` is epoch milliseconds."""
 
     app_id: str
     version: int
@@ -63,9 +63,9 @@ class DomainMetadata(NamedTuple):
 
 @dataclass(slots=True)
 class StateBuilder:
-    """Collects the small actions newest first: what is set stays.
+    """Collects the small actions newest first: the first value of each is kept.
 
-    Transactions win by commit, not by version; removed domains hide older ones.
+    Transactions are decided by commit, not by version; removed domains hide older ones.
     """
 
     protocol: Protocol | None = None
@@ -74,12 +74,12 @@ class StateBuilder:
     domains: dict[str, DomainMetadata | None] = field(default_factory=dict)
     raw_protocol: Action | None = None
     raw_metadata: Action | None = None
-    """The two actions as they were found, with what nobody here knows."""
+    "The two actions as found, with unrecognized fields."
 
     def take(self, actions: Iterable[tuple[str, Action]], source: str) -> None:
-        """Take the small actions of one file.
+        """Add the small actions of one file.
 
-        Within a file the last of a kind counts (the order there is undefined).
+        Within a file the last of a kind applies (the order there is undefined).
         """
         fresh = StateBuilder()
         for kind, action in actions:
@@ -110,17 +110,17 @@ class StateBuilder:
 
     @property
     def live_domains(self) -> tuple[DomainMetadata, ...]:
-        """Domains that are not removed, by name."""
+        """Return domains that are not removed, by name."""
         return tuple(found for _, found in sorted(self.domains.items()) if found is not None)
 
     @property
     def live_transactions(self) -> tuple[SetTransaction, ...]:
-        """The newest transaction of every application, expired ones too, by application."""
+        """Return the newest transaction of every application, including expired ones, by application."""
         return tuple(found for _, found in sorted(self.transactions.items()))
 
 
 def has_in_commit_timestamps(protocol: Protocol, metadata: Metadata) -> bool:
-    """True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
+    """Return True if this version's commit time is `commitInfo.inCommitTimestamp`. Spec: In-Commit Timestamps."""
     return in_commit_keys(protocol.supported_features, metadata.configuration) is not None
 
 
@@ -135,7 +135,7 @@ def read_protocol(action: Action, source: str) -> Protocol:
 
 
 def read_metadata(action: Action, source: str) -> Metadata:
-    """Read a metaData action; a missing schemaString stays None. Raises CommitCorrupt."""
+    """Read a metaData action. A missing schemaString is None. Raises CommitCorrupt."""
     form = _mapping(action.get("format"), "metaData.format", source)
     schema = action.get("schemaString")
     created = action.get("createdTime")
@@ -155,8 +155,8 @@ def read_metadata(action: Action, source: str) -> Metadata:
 
 
 def plain_action(action: Action) -> Action:
-    """A protocol or metaData action as commits have it: out of a checkpoint, absent fields are null, those of a format
-    too.
+    """Return a protocol or metaData action as in a commit. In a checkpoint, absent fields are null, including those of
+    a format.
     """
     plain = {key: value for key, value in action.items() if value is not None}
     if isinstance(plain.get("format"), dict):
@@ -210,14 +210,14 @@ def _texts(value: object, what: str, source: str) -> tuple[str, ...]:
 
 
 def _as_text(value: object, what: str, source: str) -> str:
-    """A scalar as text: writers have been seen to leave the quotes out."""
+    """Return a scalar as text, because some writers omit the quotes."""
     if isinstance(value, dict | list):
         raise wrong_type(what, shown(value), source)
     return str(value)
 
 
 def _mapping(value: object, what: str, source: str) -> Mapping[str, Any]:  # Any: JSON values
-    """A map of the log: an object in JSON, a list of pairs when it comes out of Parquet, empty when absent."""
+    """Return a map of the log: an object in JSON, a list of pairs in Parquet, empty if absent."""
     if value is None:
         return {}
     if isinstance(value, list) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):

@@ -1,4 +1,6 @@
-"""What is in force at a version: its protocol and its metadata together. Spec: Table Features; Column Mapping."""
+"""The configuration in effect at a version: its protocol and its metadata together. Spec: Table Features; Column
+Mapping.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TableConfiguration:
-    """The protocol and the metadata in force. Parts that could not be read are None; the raw actions stay."""
+    """The protocol and the metadata in effect. Parts that could not be read are None; the raw actions are kept."""
 
     protocol: Protocol | None = None
     metadata: Metadata | None = None
@@ -29,25 +31,25 @@ class TableConfiguration:
     protocol_place: Place | None = None
     metadata_place: Place | None = None
     protocol_version: int = -1
-    """The version whose commit (or checkpoint) brought the protocol; -1: none did."""
+    "The version whose commit (or checkpoint) has the protocol, or -1."
     metadata_version: int = -1
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """Every supported feature: listed, or implied by version numbers."""
+        """Return every supported feature: listed, or implied by version numbers."""
         return self.protocol.supported_features if self.protocol else frozenset()
 
     @cached_property
     def properties(self) -> Mapping[str, str]:
-        """The table properties; empty without a metadata."""
+        """Return the table properties, empty without a metadata."""
         return self.metadata.configuration if self.metadata else {}
 
     def is_on(self, key: str) -> bool:
-        """True if a boolean property is true (whether or not its feature is supported)."""
+        """Return True if a boolean property is true (whether or not its feature is supported)."""
         return is_true(self.properties, key)
 
     def is_inert(self, feature: str) -> bool:
-        """True if the protocol does not support a feature of writers, so that column metadata of it has no effect.
+        """Return True if the protocol does not support a writer feature, so that its column metadata has no effect.
 
         Old writers left generated and identity columns in such tables. Spec: Generated Columns; Identity Columns.
         """
@@ -58,35 +60,35 @@ class TableConfiguration:
 
     @cached_property
     def mapping_mode(self) -> str:
-        """`delta.columnMapping.mode` where column mapping is supported, else `none`."""
+        """Return `delta.columnMapping.mode` if column mapping is supported, else `none`."""
         mode = str(self.properties.get("delta.columnMapping.mode") or "none").lower()
         return mode if "columnMapping" in self.features else "none"
 
     @cached_property
     def has_ict(self) -> bool:
-        """True if in-commit timestamps are supported and on."""
+        """Return True if in-commit timestamps are supported and on."""
         return self.in_commit_keys is not None
 
     @cached_property
     def in_commit_keys(self) -> InCommitKeys | None:
-        """The properties that in-commit timestamps go by; None where they are not supported or not on."""
+        """Return the properties used by in-commit timestamps, or None if they are not supported or not on."""
         return in_commit_keys(self.features, self.properties)
 
     @cached_property
     def columns(self) -> dict[str, StructField]:
-        """Top-level columns by the name under which files and statistics know them (physical under mapping)."""
+        """Return top-level columns by their name in files and statistics (physical under mapping)."""
         fields = self.schema.fields if self.schema else ()
         return {self.physical_name(column): column for column in fields}
 
     def physical_name(self, column: StructField) -> str:
-        """The name by which files, statistics and partition values know a column or nested field."""
+        """Return the name of a column or nested field in files, statistics and partition values."""
         if self.mapping_mode == "none":
             return column.name
         return str(column.metadata.get("delta.columnMapping.physicalName") or column.name)
 
     @cached_property
     def partition_columns(self) -> dict[str, StructField | None]:
-        """Partition columns by physical name; None where the schema does not know one."""
+        """Return partition columns by physical name, or None if the schema lacks one."""
         by_name = {column.name: column for column in (self.schema.fields if self.schema else ())}
         found: dict[str, StructField | None] = {}
         for name in self.metadata.partition_columns if self.metadata else ():

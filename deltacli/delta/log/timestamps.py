@@ -1,4 +1,4 @@
-"""Commit times: in-commit timestamps, and file times made monotone.
+"""Commit times: in-commit timestamps, and file times made monotonic.
 
 Spec: In-Commit Timestamps; Recommendations for Readers.
 """
@@ -14,11 +14,11 @@ from deltacli.delta.log.segment import LogFile
 from deltacli.units import EPOCH
 
 MAX_TIME_MS = (2**63 - 1) // 1000
-"""The latest moment that engines hold, in epoch milliseconds: timestamps are microseconds in 64 bits."""
+"The latest time that engines can represent, in epoch milliseconds: timestamps are microseconds in 64 bits."
 
 
 def is_representable(timestamp_ms: int) -> bool:
-    """True if a moment in epoch milliseconds fits a timestamp of 64 bits in microseconds."""
+    """Return True if a time in epoch milliseconds fits a timestamp of 64 bits in microseconds."""
     return abs(timestamp_ms) <= MAX_TIME_MS
 
 
@@ -29,14 +29,14 @@ class TimestampSource(StrEnum):
 
 
 class CommitTime(NamedTuple):
-    """When a version was committed, and how that is known."""
+    """When a version was committed, and the source of that time."""
 
     timestamp_ms: int
     source: TimestampSource
 
     @property
     def moment(self) -> datetime | None:
-        """The same as a datetime in UTC; None where no calendar reaches."""
+        """Return the same time as a datetime in UTC, or None if it is out of range."""
         try:
             return EPOCH + timedelta(milliseconds=self.timestamp_ms)
         except OverflowError:
@@ -46,8 +46,8 @@ class CommitTime(NamedTuple):
 def file_times(commits: Mapping[int, LogFile]) -> dict[int, CommitTime]:
     """Return the commit time of every listed commit by file modification time, made strictly increasing.
 
-    The walk starts at the earliest commit there is: a file not newer than its predecessor gets the predecessor's time
-    plus 1 ms.
+    Starting at the earliest commit, a file that is not newer than its predecessor gets the predecessor's time plus 1
+    ms.
     """
     times: dict[int, CommitTime] = {}
     previous: int | None = None

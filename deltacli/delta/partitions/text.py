@@ -1,4 +1,4 @@
-"""Partition values as text: what parses, and in which spelling. Spec: Partition Value Serialization."""
+"""Partition values as text: which are valid, and in which spelling. Spec: Partition Value Serialization."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HIVE_DEFAULT = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Spelling(StrEnum):
-    """How a text stands to the type of its column."""
+    """The result of parsing a text as the type of its column."""
 
     PLAIN = "plain"
     NOT_CANONICAL = "not canonical"
@@ -36,7 +36,7 @@ _SPELLED_FLOATS = {"NaN", "Infinity", "-Infinity"}
 _OTHER_FLOATS = {"nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"}
 
 _DAY = r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])"
-"""A day that every month has: the others are looked at one by one."""
+"A day that every month has. Other days are checked one by one."
 _CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]([.][0-9]{1,6})?"
 _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
     **{
@@ -52,17 +52,17 @@ _SURE: Mapping[str, tuple[tuple[str, Spelling], ...]] = {
 
 
 def sure_spellings(type_name: str) -> tuple[tuple[str, Spelling], ...]:
-    """Patterns, in Arrow's dialect, of texts whose spelling is known without a closer look."""
+    """Patterns, in Arrow's dialect, of texts that are certainly valid."""
     return _SURE.get(type_name, ())
 
 
 def is_text(type_name: str) -> bool:
-    """True for types whose values are any text."""
+    """Return True for types whose values are any text."""
     return type_name in ("string", "binary") or type_name.startswith(("char(", "varchar("))
 
 
 def spelling_of(type_name: str, text: str) -> Spelling:
-    """Judge a value that is neither null nor empty; types nobody knows take any text."""
+    """Check a value that is neither null nor empty. Unrecognized types accept any text."""
     bare = text.strip()
     found = _spelling(type_name, bare)
     if found is Spelling.PLAIN and bare != text and type_name in _JUDGES:
@@ -138,7 +138,8 @@ _JUDGES = {
 
 
 def may_be_equal(type_name: str, one: str, other: str) -> bool:
-    """False if two texts surely stand for different values of a type; times may differ by the zone of their writer."""
+    """Return False if two texts certainly are different values of a type. Times may differ by the zone of their "
+    "writer."""
     if one == other:
         return True
     values = [_value(type_name, text.strip()) for text in (one, other)]

@@ -1,6 +1,6 @@
-"""Partition values in the types of the table, nothing silently null. Spec: Partition Value Serialization.
+"""Partition values in the types of the table, with an error instead of a silent null.
 
-A timestamp without a zone is taken as UTC. An empty text is null, whatever the type.
+Spec: Partition Value Serialization. A timestamp without a zone is read as UTC. An empty text is null for every type.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 def partition_columns(
     actions: pyarrow.RecordBatch, config: TableConfiguration, wanted: Sequence[str]
 ) -> dict[str, pyarrow.Array]:
-    """The values of the partition columns `wanted` (physical names) of file actions, one for each action.
+    """Return the values of the partition columns `wanted` (physical names), one per file action.
 
-    Raises DataUnreadable (`partition.key-missing`, `partition.unparsable`), naming the first file at fault.
+    Raises DataUnreadable (`partition.key-missing`, `partition.unparsable`), naming the first faulty file.
     """
     import pyarrow as pa
 
@@ -52,10 +52,10 @@ def partition_columns(
 
 
 def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
-    """Return the partition columns (physical names) whose values a remove does not have, in whatever case."""
+    """Return the partition columns (physical names) whose values a remove lacks, ignoring case."""
     known = remove.get("partitionValues") or {}
     absent = [name for name in names if name not in known]
-    if not absent:  # the usual case, for which no index of the names is built
+    if not absent:  # the usual case, which needs no index of the names
         return ()
     index = NameIndex(known)
     return tuple(name for name in absent if not index.places_of(name))
@@ -64,8 +64,8 @@ def lacking_values(remove: Action, names: Sequence[str]) -> tuple[str, ...]:
 def are_lacking_values_null(remove: Action) -> bool:
     """Return whether values that a remove lacks are certainly null.
 
-    Some writers leave null values out of the map. With `extendedFileMetadata` the rest of the map is all there is;
-    without it the remove may have none although the file has some. Spec: Add File and Remove File.
+    Some writers omit null values from the map. With `extendedFileMetadata` the rest of the map is complete; without it
+    the remove may have no values although the file has some. Spec: Add File and Remove File.
     """
     return remove.get("extendedFileMetadata") is True and remove.get("partitionValues") is not None
 
@@ -73,7 +73,7 @@ def are_lacking_values_null(remove: Action) -> bool:
 def with_values(remove: Action, names: Sequence[str], of_add: Mapping[str, str | None] | None) -> Action:
     """Return a remove with a value for each partition column: its own, else that of the file's add, else null.
 
-    Without any map, and without an add, there is nothing to conclude from: the remove comes back as it is.
+    Without any map and without an add nothing can be derived, and the remove is returned unchanged.
     """
     own = remove.get("partitionValues")
     if own is None and of_add is None:
@@ -100,7 +100,7 @@ class _KeysOf:
         self._distinct = pc.unique(self._keys).to_pylist()
 
     def require(self, name: str, paths: Any) -> None:
-        """Raise unless every map has the key, in whatever case where none has it as it is."""
+        """Raise unless every map has the key, ignoring case if none has it exactly."""
         count = pc.sum(pc.is_in(self._keys, value_set=_texts(self._spellings(name)))).as_py() or 0
         if count >= len(self._maps):
             return
@@ -110,7 +110,7 @@ class _KeysOf:
         for row, known in enumerate(lists.to_pylist()):
             if not set(known or ()) & set(self._spellings(name)):
                 raise DataUnreadable(
-                    f"the value of partition column {name} is missing in the log",
+                    f"the log has no value for partition column {name}",
                     code="partition.key-missing",
                     facts={"file": paths[row].as_py(), "keys": ", ".join(known or ()) or "none"},
                     hint="deltacli validate {table} --select 'partition.*'",
@@ -120,7 +120,7 @@ class _KeysOf:
         return [self._distinct[place] for place in places_of(name, self._distinct)]
 
     def spelled(self, names: Sequence[str]) -> Any:
-        """The maps with their keys as the table spells them."""
+        """Return the maps with their keys as the table spells them."""
         import pyarrow as pa
 
         wrong = {key: name for name in names for key in self._spellings(name) if key != name}

@@ -1,4 +1,4 @@
-"""Paths of data files: decoding and the one spelling by which replay compares them.
+"""Paths of data files: decoding, and the canonical spelling that replay compares.
 
 Spec: Add File and Remove File (RFC 2396).
 """
@@ -23,14 +23,14 @@ _ODD = re.compile(_ODD_PATTERN.replace("$", r"\Z"))  # Arrow's `$` is Python's `
 _DOT_PATTERN = r"(^|/)[.][.]?(/|$)"
 _DOT_SEGMENT = re.compile(_DOT_PATTERN.replace("$", r"\Z"))
 _ODD_SEGMENT = re.compile(rb"/[/.]")
-"""What an empty segment or a dot segment that is not the first begins with; found faster than two substrings."""
+"The start of an empty segment, or of a dot segment that is not the first; faster to find than two substrings."
 _FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//?[^/]*)?")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss", "wasb": "wasbs"}
 
 
 def decode(path: str) -> str:
-    """Percent-decode exactly once; `+` stays `+`, a malformed escape stays as it is, bytes that are not UTF-8 are
+    """Percent-decode exactly once. `+` is unchanged, a malformed escape is unchanged, and bytes that are not UTF-8 are
     escaped as surrogates.
     """
     if "%" not in path:
@@ -41,11 +41,11 @@ def decode(path: str) -> str:
 def canonical(path: str) -> str:
     """Return the spelling by which replay compares paths.
 
-    Decoded once; `file:` dropped; schemes lower-case and without Hadoop's aliases; `.` and empty segments removed. A
-    relative and an absolute spelling of one file stay different, as in the reference implementation.
+    It is decoded once, without `file:`, with lower-case schemes without Hadoop's aliases, and without `.` and empty
+    segments. A relative and an absolute spelling of one file remain different, as in the reference implementation.
     """
     if "/." not in path and ":" not in path and "//" not in path and not path.startswith("."):
-        return decode(path)  # what nearly every path is
+        return decode(path)  # nearly every path
     if not _ODD.search(path):
         return decode(path)
     scheme, rest = "", path
@@ -58,7 +58,7 @@ def canonical(path: str) -> str:
 
 
 def canonical_all(paths: Sequence[str]) -> Sequence[str]:
-    """`canonical` of each; a look at all of them together where none is odd."""
+    """Return `canonical` of each path, with one check of all of them together if none is unusual."""
     together = "\n".join(("", *paths))
     if "%" in together or ":" in together or "//" in together or "/." in together or "\n." in together:
         return [canonical(path) for path in paths]
@@ -66,7 +66,7 @@ def canonical_all(paths: Sequence[str]) -> Sequence[str]:
 
 
 def _without_dots(path: str) -> str:
-    """Remove `.` segments, empty segments and the `x/..` pairs; a leading `..` stays visible."""
+    """Remove `.` segments, empty segments and the `x/..` pairs. A leading `..` is kept."""
     if "//" not in path and "./" not in path and not path.endswith("/."):
         return path
     return _resolved(path)
@@ -83,8 +83,8 @@ def _resolved(path: str) -> str:
 
 
 def without_dots(path: str) -> str:
-    """Remove the `.` segments and `x/..` pairs of a decoded path, among them those that were written `%2E`: what a file
-    system does on the way to the file. A leading `..` stays.
+    """Remove the `.` segments and `x/..` pairs of a decoded path, including those written as `%2E`, as a file system
+    does. A leading `..` is kept.
     """
     return _resolved(path) if _DOT_SEGMENT.search(path) else path
 
@@ -124,10 +124,10 @@ def decode_column(paths: pyarrow.Array) -> pyarrow.Array:
 
 
 def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
-    """`canonical` for a column: string array in, binary array out.
+    """Return `canonical` for a column: string array in, binary array out.
 
-    Plain relative paths, the rule, cost a look at the bytes; only rows with a scheme, a dot segment or a double slash
-    are taken one by one.
+    Plain relative paths, the usual case, need one check of the bytes. Only rows with a scheme, a dot segment or a
+    double slash are processed one by one.
     """
     import pyarrow
 
@@ -142,7 +142,7 @@ def canonical_column(paths: pyarrow.Array) -> pyarrow.Array:
 def _replace_rows(
     column: pyarrow.Array, paths: pyarrow.Array, rows: pyarrow.Array, spell: Callable[[str], str]
 ) -> pyarrow.Array:
-    """Put what `spell` makes of each distinct path in the place of the marked rows."""
+    """Replace the marked rows by the result of `spell` for each distinct path."""
     import pyarrow
 
     if not pc.any(rows).as_py():

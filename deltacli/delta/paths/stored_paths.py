@@ -23,9 +23,9 @@ _HIDDEN = re.compile(r"(?:^|/)[._](?:[^/=]*/|[^/]*\Z)")
 
 
 class Located(NamedTuple):
-    """Where paths of the log point. `keys`: path relative to the table, decoded, as bytes; null where it is outside, or
-    where other rules object to it (empty, leaving the table by `..`, inside the log). `outside`: rows of absolute paths
-    that are elsewhere.
+    """Where paths of the log point. `keys`: path relative to the table, decoded, as bytes; null if it is outside, or if
+    other rules report it (empty, leaving the table by `..`, inside the log). `outside`: rows of absolute paths that
+    point elsewhere.
     """
 
     keys: pyarrow.Array
@@ -33,7 +33,7 @@ class Located(NamedTuple):
 
 
 def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
-    """Which paths have a scheme or begin with `/`."""
+    """Return which paths have a scheme or begin with `/`."""
     import pyarrow as pa
 
     if not pc.any(pc.starts_with(paths, "/")).as_py() and not _may_have_scheme(paths):
@@ -42,8 +42,8 @@ def are_absolute(paths: pyarrow.Array) -> pyarrow.Array:
 
 
 def locate(paths: pyarrow.Array, uri: str) -> Located:
-    """Find what paths as found in the log name below the table at `uri`; dots that only decoding shows lead where they
-    lead a file system.
+    """Find the files below the table at `uri` that raw paths of the log name. Dots that appear only after decoding are
+    resolved as in a file system.
     """
     import pyarrow as pa
 
@@ -72,7 +72,7 @@ def _has_empty(keys: Any) -> bool:  # Any: a binary array
 
 
 def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
-    """The same for paths of any type, as text; None for what is no path of this table."""
+    """Return the same for paths of any type, as text, or None if it is not a path of this table."""
     import pyarrow as pa
 
     texts = [path if isinstance(path, str) and has_bytes(path) else None for path in paths]
@@ -81,20 +81,21 @@ def locate_all(paths: Iterable[object], uri: str) -> list[str | None]:
 
 
 def text_of(key: bytes) -> str:
-    """A key as the name of a file in a listing."""
+    """Return a key as the name of a file in a listing."""
     return key.decode("utf-8", "surrogateescape")
 
 
 def is_hidden(path: str) -> bool:
-    """True if a name on the way starts with `_` or `.` (directories `key=value` aside): no vacuum looks there.
-
-    Spec: Data Files.
+    """Return True if a directory or file name starts with `_` or `.` (except directories `key=value`), which vacuum
+    ignores. Spec: Data Files.
     """
     return ("/_" in path or "/." in path or path.startswith(("_", "."))) and _HIDDEN.search(path) is not None
 
 
 def _roots(uri: str) -> tuple[bytes, ...]:
-    """The table's directory as keys spell it. Whether a `%` in `uri` is an escape or a character, the store knows."""
+    """Return the table's directory as keys spell it. The store determines whether a `%` in `uri` is an escape or a
+    character.
+    """
     spellings = {canonical(uri), canonical(uri.replace("%", "%25"))}
     return tuple(spelling.rstrip("/").encode("utf-8", "surrogateescape") + b"/" for spelling in spellings)
 

@@ -1,7 +1,7 @@
-"""The `where` of a scan: SQL text as a predicate over batches, and what can be left unread because of it.
+"""The `where` of a scan: SQL text as a predicate over batches, and the files that need not be read because of it.
 
-`parse.parse_predicate` reads a text, `prune` says which files and row groups hold no row that it keeps. What the
-language is, and where it differs from Spark's, stands in `parse`.
+`parse.parse_predicate` reads a text, and `prune` decides which files and row groups have no matching row. `parse`
+describes the language and its differences from Spark.
 """
 
 from __future__ import annotations

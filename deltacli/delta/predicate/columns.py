@@ -16,7 +16,7 @@ ColumnPath = tuple[str, ...]
 """Names from the root to a column."""
 
 COLLATIONS = "__COLLATIONS"
-"""The key of a field's metadata that says by which rules its strings compare."""
+"The key of a field's metadata that names the collation of its strings."
 
 
 NUMBERS = frozenset({Kind.WHOLE, Kind.DECIMAL, Kind.FLOAT})
@@ -69,7 +69,7 @@ class ColumnFinder:
         self._indexes: dict[ColumnPath, NameIndex] = {}
 
     def find(self, names: Sequence[str], position: int) -> Column:
-        """The column at a path of names. Raises UsageError where there is none, or more than one."""
+        """Return the column at a path of names. Raises UsageError if there is none, or more than one."""
         fields, found = self._schema.fields, None
         path: list[str] = []
         for depth, name in enumerate(names):
@@ -87,10 +87,10 @@ class ColumnFinder:
     def require_comparable(self, column: Column, position: int) -> None:
         """Raise UsageError for a column whose values cannot be compared here."""
         if column.path in self._collated:
-            reason = f"{column.name} has a collation; only IS [NOT] NULL can be asked of it"
+            reason = f"{column.name} has a collation, so only IS [NOT] NULL is supported"
             raise refuse(self._text, position, reason)
         if column.kind is Kind.OTHER:
-            reason = f"{column.name} is of type {column.type_name}; only IS [NOT] NULL can be asked of it"
+            reason = f"{column.name} is of type {column.type_name}, so only IS [NOT] NULL is supported"
             hint = f"name a field of it: {column.name}.field" if isinstance(column.data_type, StructType) else None
             raise refuse(self._text, position, reason, hint=hint)
 

@@ -1,4 +1,4 @@
-"""What a predicate is made of: conditions that are true, false or null for each row, evaluated in columns."""
+"""The parts of a predicate: conditions that are true, false or null for each row, evaluated in columns."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ Condition: TypeAlias = Leaf | Truth | CompareConditions | Not | And | Or
 
 
 def columns_of(condition: Condition) -> Iterator[Column]:
-    """Every column that a condition looks at, as often as it does."""
+    """Return every column that a condition uses, with repetitions."""
     match condition:
         case Flag(column) | Compare(column) | Contained(column) | Like(column) | IsNull(column):
             yield column
@@ -122,7 +122,7 @@ def columns_of(condition: Condition) -> Iterator[Column]:
 
 
 def evaluate(condition: Condition, columns: Columns, count: int) -> Any:  # Any: a boolean array, null for unknown
-    """The condition for each of `count` rows."""
+    """Return the condition for each of `count` rows."""
     match condition:
         case Truth(part, wanted):
             found = evaluate(part, columns, count)
@@ -142,7 +142,7 @@ def evaluate(condition: Condition, columns: Columns, count: int) -> Any:  # Any:
 
 
 def evaluate_leaf(condition: Leaf, columns: Columns, count: int) -> Any:
-    """A condition without conditions in it, for each of `count` rows."""
+    """Return a simple condition for each of `count` rows."""
     match condition:
         case Constant(value):
             import pyarrow as pa
@@ -167,7 +167,7 @@ def _contained(values: Any, limits: tuple[Limit, ...]) -> Any:
 
     members = [limit.member.as_py() for limit in limits if limit.member is not None]
     if not members:
-        return limits[0].compare(Order.EQUAL, values)  # no value of the column's type: false, or null
+        return limits[0].compare(Order.EQUAL, values)  # not a value of the column's type: false, or null
     kind = next(limit.member.type for limit in limits if limit.member is not None)
     if pa.types.is_int64(kind):
         values = whole_numbers(values)
@@ -198,7 +198,7 @@ def _compare_columns(order: Order, left: Column, left_values: Any, right: Column
 
 
 def _compare_doubles(order: Order, left: Any, right: Any) -> Any:
-    """Doubles in Spark's order: NaN equals itself and is above everything else."""
+    """Compare doubles in Spark's order: NaN equals itself and is above everything else."""
     found = ask(order, left, right)
     left_nan, right_nan = (pc.invert(pc.equal(side, side)) for side in (left, right))
     match order:
@@ -210,7 +210,7 @@ def _compare_doubles(order: Order, left: Any, right: Any) -> Any:
 
 
 def _microseconds(values: Any) -> Any:
-    """Times as decimals: the microseconds of the last days that a date can name are no 64-bit integers."""
+    """Return times as decimals: the microseconds of the last representable dates exceed 64-bit integers."""
     import pyarrow as pa
 
     is_date = pa.types.is_date32(values.type)

@@ -1,9 +1,9 @@
-"""What the statistics of files say of the columns of a predicate, on the safe side. Spec: Per-file Statistics.
+"""Conservative bounds of the columns of a predicate from the statistics of files.
 
-Only those columns are read out of the texts, whatever else is in them. Bounds are made wide enough for every writer:
-times are cut to milliseconds, doubles may have been floats when the text was written, long decimals may have gone
-through a double. Before 1900-01-02 bounds of dates and timestamps are not used: they may be those of another calendar.
-What can't be read, or contradicts itself, is not known.
+Spec: Per-file Statistics. Only those columns are read from the texts. Bounds are widened for every known writer: times
+may be truncated to milliseconds, doubles may have been floats when the text was written, and long decimals may have
+been converted through a double. Bounds of dates and timestamps before 1900-01-02 are not used, because they may be in
+another calendar. Bounds that cannot be read or are contradictory are treated as unknown.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from deltacli.delta.stats.values import INFINITE, dig, exact_decimal, fits, is_l
 
 _BLOCK = 65_536
 _CUT_MICROSECONDS = 999
-"""What writers cut off when they keep milliseconds."""
+"What writers drop when they keep milliseconds."
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
 _FLOAT_ULP, _FLOAT_LEAST = 2.0**-22, 2.0**-148
 """Two units in the last place of a float, relative to its value, and the two smallest floats."""
 _EXACT_DIGITS = 15
-"""As many digits as a double keeps of every decimal."""
+"Number of digits that a double preserves of every decimal."
 _FIRST_DAY = -25_566
 """1900-01-02. Writers with the hybrid calendar (Databricks 7.3) count days before 1582-10-15 by the Julian calendar,
 and times before 1900 in the local mean time of their zone, which is less than a day from UTC. The log does not name the
@@ -59,12 +59,12 @@ class _Wanted(NamedTuple):
 
 
 def read_bounds(texts: Any, columns: Mapping[Column, ColumnPath]) -> dict[Column, Bounds]:  # Any: a string array
-    """What the statistics of files say of columns, given with their physical paths."""
+    """Return what the statistics of files record about columns, given with their physical paths."""
     import pyarrow as pa
 
     wanted = [_Wanted(column, path) for column, path in columns.items()]
     fields = _fields(wanted)
-    # Nothing but an object is looked at: anything else says nothing.
+    # Only objects are read; anything else is unknown.
     is_object = pc.fill_null(pc.and_(pc.starts_with(texts, "{"), pc.ends_with(texts, "}")), False)
     texts = pc.if_else(is_object, texts, pa.scalar("{}"))
     blocks = [
@@ -95,7 +95,8 @@ def _nested(leaves: Sequence[tuple[ColumnPath, Any]]) -> Any:
 
 
 def _bound_type(column: Column) -> Any:
-    """What a bound is read as: times stay texts, because what they stand for depends on their zone."""
+    """Return the type in which a bound is read: times are kept as texts, because their meaning depends on their "
+    "zone."""
     import pyarrow as pa
 
     match column.kind:
@@ -109,7 +110,7 @@ def _bound_type(column: Column) -> Any:
 
 
 def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
-    """The statistics of a block of texts, as tables in the order of the texts."""
+    """Return the statistics of a block of texts, as tables in the order of the texts."""
     import pyarrow as pa
 
     def read(piece: Any) -> Any:
@@ -126,7 +127,7 @@ def _read(texts: Any, fields: Any, wanted: Sequence[_Wanted]) -> list[Any]:
 
 
 def _plain(text: str, wanted: Sequence[_Wanted]) -> dict[str, Any]:
-    """One text, value by value; what is not of its column's type is left out."""
+    """Return one text, value by value, without values of the wrong type."""
     try:
         value = read_json(text)
     except ValueError:
@@ -177,7 +178,7 @@ def _bounds(one: _Wanted, table: Any) -> Bounds:
     import pyarrow as pa
 
     records, nulls = _leaf(table, ("numRecords",)), _leaf(table, (NULL_COUNT, *one.path))
-    # Where one number is wrong the others are not believed either.
+    # If one number is wrong, the others are not trusted either.
     is_wrong = pc.or_(_known_and(pc.less(nulls, 0)), _known_and(pc.less(records, nulls)))
     if not one.has_bounds:
         nulls, unknown = _unless(is_wrong, nulls), pa.nulls(table.num_rows)
@@ -191,9 +192,9 @@ def _bounds(one: _Wanted, table: Any) -> Bounds:
 
 
 def _with_nulls(column: Column, low: Any, high: Any, records: Any, nulls: Any, has_bound: Any) -> Bounds:
-    """Bounds with what the number of nulls says: only that all rows are null, or none.
+    """Return bounds with the result of the null count: only whether all rows are null, or none.
 
-    Whether a field of a null struct counts as null is each writer's own choice: for fields only `all` is believed.
+    Writers differ in whether a field of a null struct counts as null, so for fields only `all` is trusted.
     """
     is_all = _known_and(pc.and_(pc.equal(nulls, records), pc.less(0, nulls)))
     has_values = pc.or_(pc.invert(is_all), has_bound)
@@ -210,12 +211,12 @@ def _leaf(table: Any, path: ColumnPath) -> Any:
 
 
 def _typed(column: Column, values: Any) -> Any:
-    """Bounds as they compare; null where they are not to be believed."""
+    """Return bounds in comparable form, null if they are not trusted."""
     import pyarrow as pa
 
     match column.kind:
         case Kind.FLOAT:
-            # NaN and the infinities are read as the largest doubles: neither bounds anything.
+            # NaN and the infinities are read as the largest doubles, and are not bounds.
             return pc.if_else(pc.less(pc.abs(values), INFINITE), values, pa.scalar(None, pa.float64()))
         case Kind.DECIMAL:
             # Of a text with an exponent Arrow's reader (26.0.1) makes any number; what fits no decimal is none.
@@ -232,7 +233,7 @@ def _typed(column: Column, values: Any) -> Any:
 
 
 def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
-    """Times as whole numbers: all at once where all are plain, else each different text by itself."""
+    """Return times as whole numbers: all at once if all are plain, else each distinct text separately."""
     import pyarrow as pa
 
     if pc.all(_known_or_plain(texts, plain)).as_py():
@@ -241,7 +242,7 @@ def _times(texts: Any, plain: str, kind: Any, parse: Any) -> Any:
         except MemoryError:
             raise
         except pa.ArrowException:
-            pass  # a day that its month has not
+            pass  # a day that its month does not have
     encoded = pc.dictionary_encode(texts)
     values = [None if text is None else parse(text) for text in encoded.dictionary.to_pylist()]
     return pc.take(pa.array(values, pa.int64()), encoded.indices)
@@ -262,7 +263,7 @@ def _days_of(text: str) -> int | None:
 
 
 def _instant_of(text: str) -> int | None:
-    """A time with a zone; without one it is that of a writer nobody knows."""
+    """Return a time with a zone. Without one the zone of its writer is unknown."""
     moment = parse_moment(text)
     if moment is None or not moment.has_zone or names_a_place(text):
         return None
@@ -277,7 +278,9 @@ def _local_time_of(text: str) -> int | None:
 
 
 def _of_one_calendar(column: Column, values: Any) -> Any:
-    """Bounds of dates and timestamps; null before 1900-01-02, where their writer may have counted days otherwise."""
+    """Return bounds of dates and timestamps, null before 1900-01-02, where their writer may have counted days
+    differently.
+    """
     import pyarrow as pa
 
     first = _FIRST_OF_ONE_CALENDAR.get(column.kind)
@@ -287,7 +290,7 @@ def _of_one_calendar(column: Column, values: Any) -> Any:
 
 
 def _widened(column: Column, low: Any, high: Any) -> tuple[Any, Any]:
-    """Bounds that hold whatever their writer cut or rounded."""
+    """Return bounds that hold whatever their writer truncated or rounded."""
     import pyarrow as pa
 
     match column.kind:
@@ -325,5 +328,5 @@ def _unless(is_wrong: Any, values: Any) -> Any:
 
 
 def _known_and(found: Any) -> Any:
-    """An answer, no where there is none."""
+    """Return an answer, with no for missing values."""
     return pc.fill_null(found, False)

@@ -1,8 +1,8 @@
-"""Literals next to a column: which values of it are below, equal or above, exactly.
+"""Literals compared with a column: which values are below, equal or above, exactly.
 
-Integers, decimals, dates and timestamps are whole numbers in a unit, and the literal is a fraction of it: what is below
-1.5 is below 2. So nothing overflows and nothing is rounded, however long the literal is. Doubles are ordered as Spark
-orders them: NaN is equal to NaN and above everything else.
+Integers, decimals, dates and timestamps are whole numbers in a unit, and the literal is a fraction of it: values below
+1.5 are below 2. So nothing overflows and nothing is rounded, however long the literal is. Doubles are ordered as in
+Spark: NaN is equal to NaN and above everything else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DECIMAL_BEYOND = 10**38
 
 
 class Order(StrEnum):
-    """What is asked of two values; > and >= are the opposites of <= and <, also for NaN."""
+    """A comparison of two values; > and >= are the opposites of <= and <, also for NaN."""
 
     LESS = "<"
     LESS_EQUAL = "<="
@@ -41,21 +41,23 @@ class Limit(Protocol):
 
     @property
     def member(self) -> Any:  # Any: an Arrow scalar
-        """The limit as a value of the column; None where the column cannot hold it, or knows more than one spelling."""
+        """Return the limit as a value of the column, or None if the column cannot hold it or has more than one spelling
+        of it.
+        """
 
     def compare(self, order: Order, values: Any) -> Any:  # Any: Arrow arrays
-        """Which values are less, less or equal, or equal; null where the value is."""
+        """Return which values are less, less or equal, or equal; null if the value is."""
 
     def holds_for_nan(self, order: Order) -> bool:
-        """What `compare` says of NaN."""
+        """The result of `compare` for NaN."""
 
 
 def limit_of(column: Column, literal: Literal) -> Limit:
-    """A literal as a limit of a column's values. Raises NoValueError where they cannot be compared."""
+    """Return a literal as a limit of a column's values. Raises NoValueError if they cannot be compared."""
     kind = column.kind
     if literal.kind is Kind.TEXT and kind is not Kind.TEXT:
         if kind is Kind.BINARY:
-            raise NoValueError(f"{column.name} is binary and '{literal.value}' a string; write X'…'")
+            raise NoValueError(f"{column.name} is binary but '{literal.value}' is a string; write X'…'")
         literal = from_text(literal.value, column.type_name, literal.node)
     if kind in NUMBERS and literal.kind is Kind.DECIMAL:
         if kind is Kind.FLOAT:
@@ -63,7 +65,7 @@ def limit_of(column: Column, literal: Literal) -> Limit:
         return WholeLimit(column, _scaled(literal.value, 10**column.scale))
     if kind in TIMES and literal.kind in TIMES:
         if kind is Kind.NTZ and literal.has_zone:
-            raise NoValueError(f"{column.name} is a timestamp_ntz, which has no time zone, and the literal has one")
+            raise NoValueError(f"{column.name} is a timestamp_ntz, which has no time zone, but the literal has one")
         unit = MICROSECONDS_A_DAY if literal.kind is Kind.DATE else 1
         day = MICROSECONDS_A_DAY if kind is Kind.DATE else 1
         return WholeLimit(column, Fraction(literal.value * unit, day))
@@ -171,7 +173,7 @@ class BytesLimit:
 
 
 def ask(order: Order, left: Any, right: Any) -> Any:  # Any: Arrow arrays and scalars
-    """Arrow's own comparison."""
+    """Return Arrow's own comparison."""
     match order:
         case Order.LESS:
             return pc.less(left, right)
@@ -199,14 +201,14 @@ def _sortable(limit: Limit) -> Any:
 
 
 def _constant(values: Any, answer: bool) -> Any:  # Any: Arrow arrays
-    """The same answer for every value, null where the value is null."""
+    """Return the same answer for every value, null if the value is null."""
     import pyarrow as pa
 
     return pc.if_else(pc.is_valid(values), pa.scalar(answer), pa.scalar(None, pa.bool_()))
 
 
 def _nan(values: Any, is_wanted: bool) -> Any:
-    """Which doubles are NaN, or which are not; null where the value is."""
+    """Return which doubles are NaN, or which are not; null if the value is."""
     found = pc.equal(values, values)
     return pc.invert(found) if is_wanted else found
 
@@ -216,7 +218,7 @@ def as_doubles(values: Any) -> Any:
     import pyarrow as pa
 
     if pa.types.is_decimal(values.type):
-        # Arrow's own way from decimals to doubles rounds more than once, the one from texts does not.
+        # Arrow's conversion from decimals to doubles rounds more than once, the one from texts does not.
         return pc.cast(pc.cast(values, pa.string()), pa.float64())
     return pc.cast(values, pa.float64(), safe=False)
 
@@ -233,5 +235,5 @@ def whole_numbers(values: Any) -> Any:
 
 
 def decimal_of(number: int, scale: int) -> Decimal:
-    """A number of units as a decimal, without rounding to the digits that Python's context has."""
+    """Return a number of units as a decimal, without rounding to the digits of Python's context."""
     return Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))

@@ -1,7 +1,7 @@
-"""Literals of a predicate: what they mean, and casts of them.
+"""Literals of a predicate: their values, and casts of them.
 
-A number is exact whatever its spelling: 1e3 is 1000, and only next to a FLOAT or DOUBLE column it is a double. A
-timestamp without a zone is UTC.
+A number is exact in every spelling: 1e3 is 1000, and it is a double only next to a FLOAT or DOUBLE column. A timestamp
+without a zone is UTC.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
 _SUFFIX_TYPES = {"L": "long", "S": "short", "Y": "byte", "D": "double", "F": "float", "BD": "decimal"}
 _EXACT = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE]([+-]?[0-9]{1,9}))?")
 _MAX_DIGITS = 400
-"""More digits, or a larger exponent, than any number of a table has."""
+"More digits, or a larger exponent, than any number in a table."
 _NAMED_ZONE = re.compile(r"[A-Za-z]/|[A-Za-z]\Z")
 _TRUE, _FALSE = frozenset({"t", "true", "y", "yes", "1"}), frozenset({"f", "false", "n", "no", "0"})
 _TYPED = {"date": "date", "timestamp": "timestamp", "timestamp_ltz": "timestamp", "timestamp_ntz": "timestamp_ntz"}
@@ -47,7 +47,7 @@ class Literal(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """What it is, for an error."""
+        """Return what it is, for an error."""
         what = {Kind.DECIMAL: "a number", Kind.TEXT: "a string", Kind.BINARY: "binary", Kind.OTHER: "NULL"}
         return what.get(self.kind) or f"a {self.kind.value}"
 
@@ -57,7 +57,7 @@ class NoValueError(ValueError):
 
 
 def literal_of(text: str, node: Node) -> Literal | None:
-    """The literal that a node is; None for other nodes. Raises UsageError for one without a value."""
+    """Return the literal of a node, or None for other nodes. Raises UsageError for one without a value."""
     try:
         return _literal(text, node)
     except NoValueError as fault:
@@ -108,7 +108,7 @@ def _hexadecimal(node: Node) -> Literal:
 
 
 def _number(text: str) -> Fraction | float:
-    """A number as it is written: with a suffix as a value of that type."""
+    """Return a number as written; with a suffix, as a value of that type."""
     match = _SUFFIX.search(text)
     if match is None:
         return exact_number(text)
@@ -131,7 +131,7 @@ def exact_number(text: str) -> Fraction:
 
 
 def nearest_double(number: Fraction | float) -> float:
-    """The double next to a number. Raises NoValueError where it is beyond all of them."""
+    """Return the nearest double of a number. Raises NoValueError if it is out of range."""
     try:
         return float(number)
     except OverflowError:
@@ -160,7 +160,7 @@ def _single(number: float, text: str) -> float:
 
 
 def from_text(text: str, type_name: str, node: Node) -> Literal:
-    """A text as a value of a type, as a cast makes it. Raises NoValueError."""
+    """Return a text as a value of a type, as a cast does. Raises NoValueError."""
     bare = text.strip()
     match type_name:
         case "string":
@@ -196,15 +196,15 @@ def _moment(text: str, type_name: str, node: Node) -> Literal:
     if moment is None:
         raise NoValueError(f"'{_cut(text)}' is not a timestamp (yyyy-mm-dd hh:mm:ss)")
     if moment.has_zone and names_a_place(text):
-        raise NoValueError(f"'{_cut(text)}' names a time zone; write its offset, as in +02:00")
+        raise NoValueError(f"'{_cut(text)}' has a named time zone; write its offset instead, as in +02:00")
     if moment.has_zone and type_name == "timestamp_ntz":
-        raise NoValueError(f"'{_cut(text)}' has a time zone, and a timestamp_ntz has none")
+        raise NoValueError(f"'{_cut(text)}' has a time zone, but a timestamp_ntz has none")
     kind = Kind.NTZ if type_name == "timestamp_ntz" else Kind.TIMESTAMP
     return Literal(kind, moment.microseconds, node, moment.has_zone)
 
 
 def names_a_place(text: str) -> bool:
-    """True if the zone of a timestamp is the name of a place, whose offset would have to be looked up."""
+    """Return True if the zone of a timestamp is a place name, whose offset is not resolved."""
     return bool(_NAMED_ZONE.search(text)) and not text.endswith(("Z", "UTC", "GMT"))
 
 
@@ -222,12 +222,12 @@ def _floating_text(text: str, type_name: str) -> Fraction | float:
 
 
 def _cast(text: str, node: Node, inner: Literal) -> Literal:
-    """A literal as another type. A cast that has no value is an error, with TRY_CAST it is NULL."""
+    """Return a literal as another type. A cast without a value is an error, with TRY_CAST it is NULL."""
     type_name = canonical_name(_OTHER_TYPES.get(node.name, node.name))
     if type_name.startswith(("varchar(", "char(")):
         type_name = "string"
     if type_name not in _CAST_TYPES and not decimal_parts(type_name):
-        raise refuse(text, node.position, f"a cast to {node.name} is not possible")
+        raise refuse(text, node.position, f"a cast to {node.name} is not supported")
     if inner.is_null:
         return inner._replace(node=node)
     try:
@@ -264,7 +264,9 @@ def _converted(inner: Literal, type_name: str, node: Node) -> Literal:
 
 
 def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
-    """A number as one of a type: cut for integers, rounded half up for decimals, to the nearest for doubles."""
+    """Return a number as a value of a type: truncated for integers, rounded half up for decimals, to the nearest for
+    doubles.
+    """
     number = inner.value
     if type_name in ("float", "double"):
         return Literal(Kind.DECIMAL, _floating(number, type_name, "the number"), node)
@@ -274,12 +276,12 @@ def _in_range(inner: Literal, type_name: str, node: Node) -> Literal:
         limit = 1 << (WHOLE_BITS[type_name] - 1)
         whole = math.trunc(number)
         if not -limit <= whole < limit:
-            raise NoValueError(f"the number is beyond a {type_name}")
+            raise NoValueError(f"the number is out of range for a {type_name}")
         return Literal(Kind.DECIMAL, Fraction(whole), node)
     precision, scale = decimal_parts(type_name) or (38, 0)
     scaled = math.floor(abs(number) * 10**scale + Fraction(1, 2))
     if scaled >= 10**precision:
-        raise NoValueError(f"the number is beyond {type_name}")
+        raise NoValueError(f"the number is out of range for {type_name}")
     return Literal(Kind.DECIMAL, Fraction(scaled if number >= 0 else -scaled, 10**scale), node)
 
 

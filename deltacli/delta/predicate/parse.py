@@ -1,8 +1,8 @@
 """A `where` text as a predicate over the rows of a table.
 
 Semantics are Spark's: three-valued, NaN equal to itself and above every other number, strings in the order of their
-UTF-8 bytes. Different on purpose: numbers next to integers and decimals are exact, also 1e3; a text next to a column
-is a value of the column's type or an error; the zone of a session is UTC.
+UTF-8 bytes. Intended differences: numbers next to integers and decimals are exact, also 1e3; a text next to a column is
+a value of the column's type or an error; the session time zone is UTC.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _ORDERS = {
     ">": (Order.LESS_EQUAL, True),
     ">=": (Order.LESS, True),
 }
-"""Comparison -> what is asked, and whether the answer is turned round."""
+"Comparison -> the operation, and whether the answer is negated."
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _TRUTHS = {"true": True, "false": False, "unknown": None, "null": None}
 _MAX_DEPTH = 150
@@ -68,7 +68,7 @@ class Predicate:
     condition: Condition
 
     def matches(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
-        """True where the row is kept, never null.
+        """Return True for rows that are kept, never null.
 
         The batch has at least the top-level columns used, under their logical names, in the table's Arrow types.
         """
@@ -83,7 +83,7 @@ class Predicate:
 
 
 def _values_of(batch: pyarrow.RecordBatch, column: Column) -> Any:
-    """The values of a column; a field of a struct that is null is null."""
+    """Return the values of a column. A field of a null struct is null."""
     import pyarrow as pa
 
     values = batch.column(batch.schema.get_field_index(column.path[0]))
@@ -97,7 +97,7 @@ def _values_of(batch: pyarrow.RecordBatch, column: Column) -> Any:
 def parse_predicate(text: str, schema: StructType) -> Predicate:
     """Parse a predicate for the tables of a schema.
 
-    Raises UsageError (`usage.where`) that says what is not possible, and where.
+    Raises UsageError (`usage.where`) that names the unsupported part and its position.
     """
     expression = parse_expression(text)
     if expression.fault is not None:
@@ -115,12 +115,12 @@ def parse_predicate(text: str, schema: StructType) -> Predicate:
 def _not_understood(text: str, position: int) -> UsageError:
     rest = text[position:].lower()
     if rest.startswith(("select", "with", "values", "table")):
-        return refuse(text, position, "subqueries are not possible")
+        return refuse(text, position, "subqueries are not supported")
     return refuse(text, position, "it is not understood")
 
 
 class _Binder:
-    """Makes conditions of the parts of an expression."""
+    """Converts the parts of an expression to conditions."""
 
     def __init__(self, text: str, finder: ColumnFinder) -> None:
         self._text = text
@@ -130,7 +130,7 @@ class _Binder:
     # -- parts --------------------------------------------------------------------------------------------------------
 
     def condition(self, node: Node) -> Condition:
-        """A part that must be true, false or null."""
+        """Return the condition of a part that must be true, false or null."""
         return self._as_condition(self._operand(node), node)
 
     def _as_condition(self, found: Operand, node: Node, what: str = "a condition is expected") -> Condition:
@@ -138,11 +138,11 @@ class _Binder:
             self._finder.require_comparable(found, node.position)
             if found.kind is Kind.BOOLEAN:
                 return Flag(found)
-            raise self._refuse(node, f"{what}, and {found.name} is of type {found.type_name}")
+            raise self._refuse(node, f"{what}, but {found.name} is of type {found.type_name}")
         if isinstance(found, Literal):
             if found.is_null or found.kind is Kind.BOOLEAN:
                 return Constant(found.value)
-            raise self._refuse(node, f"{what}, and there is {found.shown}")
+            raise self._refuse(node, f"{what}, but there is {found.shown}")
         return found
 
     def _operand(self, node: Node) -> Operand:
@@ -191,7 +191,7 @@ class _Binder:
         if node.word == "null":
             return self._is_null(found)
         return Truth(
-            self._as_condition(found, node, f"IS {node.word.upper()} asks for a condition"), _TRUTHS[node.word]
+            self._as_condition(found, node, f"IS {node.word.upper()} requires a condition"), _TRUTHS[node.word]
         )
 
     def _is_null(self, found: Operand) -> Condition:
@@ -217,22 +217,22 @@ class _Binder:
 
     def _like(self, node: Node) -> Condition:
         if node.word:
-            raise self._refuse(node, f"LIKE {node.word.upper()} is not possible")
+            raise self._refuse(node, f"LIKE {node.word.upper()} is not supported")
         value, *texts = (self._operand(part) for part in node.parts)
         if not isinstance(value, Column):
-            raise self._refuse(node, "LIKE asks for a column of strings on its left side")
+            raise self._refuse(node, "LIKE requires a string column on its left side")
         self._finder.require_comparable(value, node.position)
         if value.kind is not Kind.TEXT:
-            raise self._refuse(node, f"LIKE asks for strings, and {value.name} is of type {value.type_name}")
+            raise self._refuse(node, f"LIKE requires strings, but {value.name} is of type {value.type_name}")
         words = []
         for text in texts:
             if not isinstance(text, Literal) or text.kind not in (Kind.TEXT, Kind.OTHER):
-                raise self._refuse(node, "the pattern of LIKE, and its escape character, are no strings")
+                raise self._refuse(node, "the pattern of LIKE and its escape character must be strings")
             if text.is_null:
                 return Constant(None)
             words.append(require_text(text.value))
         if len(words) > 1 and len(words[1]) != 1:
-            raise self._refuse(node, "ESCAPE takes one character")
+            raise self._refuse(node, "ESCAPE requires one character")
         return Like(value, self._pattern(node, words))
 
     def _pattern(self, node: Node, words: list[str]) -> Pattern:
@@ -302,7 +302,7 @@ class _Binder:
             raise refuse_value(self._text, literal.node.position, reason) from None
 
     def _boolean(self, side: Operand) -> Operand:
-        """A text next to a boolean, as a boolean."""
+        """Return a text next to a boolean as a boolean."""
         if not isinstance(side, Literal) or side.kind is not Kind.TEXT:
             return side
         try:
@@ -326,7 +326,7 @@ class _Binder:
 
 
 def _chain(node: Node) -> list[Node]:
-    """The parts of `a and b and c`, which stands as `(a and b) and c`."""
+    """Yield the parts of `a and b and c`, which is parsed as `(a and b) and c`."""
     parts, rest = [], node
     while rest.form is Form.CONDITION and rest.name == node.name:
         parts.append(rest.parts[1])
@@ -343,7 +343,7 @@ def _is_boolean(side: Operand) -> bool:
 
 
 def _group(kind: Kind) -> object:
-    """Kinds of one group compare with each other."""
+    """Kinds of one group can be compared with each other."""
     return NUMBERS if kind in NUMBERS else TIMES if kind in TIMES else kind
 
 
@@ -357,24 +357,24 @@ def _sortable(literal: Literal) -> Any:  # Any: something to compare
 
 
 def _impossible(node: Node) -> str:
-    """What cannot be in a predicate, in words."""
+    """Return what a predicate does not support, in words."""
     match node.form, node.name:
         case Form.CALL, name:
-            return f"functions are not possible, and {name}(…) is one"
+            return f"functions are not supported, such as {name}(…)"
         case Form.CAST, name:
-            return f"only literals can be cast, and this is a cast of something else to {name}"
+            return f"only literals can be cast, but this casts something else to {name}"
         case Form.OTHER, "case":
-            return "CASE is not possible"
+            return "CASE is not supported"
         case Form.OTHER, "item":
-            return "elements of arrays and maps are not possible"
+            return "elements of arrays and maps are not supported"
         case Form.OTHER, "field":
-            return f"a field is named by its path, as in column.{node.word}"
+            return f"write a field as its path, as in column.{node.word}"
         case Form.VALUE, "row":
-            return "rows in brackets are not possible"
+            return "rows in brackets are not supported"
         case Form.VALUE, "interval":
-            return "intervals are not possible"
+            return "intervals are not supported"
         case Form.VALUE, name if name in ("-", "+") and len(node.parts) == 1:
-            return f"arithmetic is not possible, and {name} stands before something that is not a number"
+            return f"arithmetic is not supported, and {name} is before something that is not a number"
         case Form.VALUE, name if len(node.parts) == 2:
-            return f"arithmetic is not possible, and {name} is some"
-    return f"{node.name or 'this'} is not possible"
+            return f"arithmetic is not supported, such as {name}"
+    return f"{node.name or 'this'} is not supported"

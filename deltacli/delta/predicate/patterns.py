@@ -1,4 +1,5 @@
-"""Patterns of LIKE: % is any text, _ any character, and what follows the escape character is itself."""
+"""Patterns of LIKE: % matches any text, _ any character, and the character after the escape character matches "
+"itself."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ _ANY, _ONE = "%", "_"
 
 
 class Pattern:
-    """A pattern, cut into texts and wildcards. Raises NoValueError where the escape character escapes nothing."""
+    """A pattern, split into texts and wildcards. Raises NoValueError if the escape character escapes nothing."""
 
     def __init__(self, pattern: str, escape: str = "\\") -> None:
         self.text = pattern
@@ -21,23 +22,23 @@ class Pattern:
 
     @cached_property
     def prefix(self) -> str:
-        """The text that every match begins with."""
+        """Return the prefix of every match."""
         first = self._parts[0] if self._parts else None
         return first[0] if first is not None and first[1] else ""
 
     @cached_property
     def is_plain(self) -> bool:
-        """True if nothing but the prefix matches."""
+        """Return True if only the prefix matches."""
         return all(is_text for _, is_text in self._parts)
 
     @property
     def is_prefix(self) -> bool:
-        """True if everything that begins with the prefix matches."""
+        """Return True if everything that begins with the prefix matches."""
         wildcards = self._parts[1:] if self.prefix else self._parts
         return wildcards == [(_ANY, False)]
 
     def match(self, values: Any) -> Any:  # Any: Arrow arrays
-        """Which strings match; null where the string is."""
+        """Return which strings match; null if the string is."""
         if self.is_plain:
             return pc.equal(values, self.prefix)
         if self.is_prefix:
@@ -52,7 +53,7 @@ class Pattern:
 
 
 def _parts_of(pattern: str, escape: str) -> list[tuple[str, bool]]:
-    """Texts and wildcards, in order, each with whether it is text; neighbours are joined."""
+    """Return texts and wildcards, in order, each with whether it is text; neighbours are joined."""
     parts: list[tuple[str, bool]] = []
     position = 0
     while position < len(pattern):
@@ -63,7 +64,7 @@ def _parts_of(pattern: str, escape: str) -> list[tuple[str, bool]]:
             character, is_text = pattern[position : position + 1], True
             if character not in (_ANY, _ONE, escape) or not character:
                 place = f"before {character!r}" if character else "at the end"
-                raise NoValueError(f"the escape character {escape!r} stands {place} in the pattern")
+                raise NoValueError(f"the escape character {escape!r} is {place} in the pattern")
         if is_text and parts and parts[-1][1]:
             parts[-1] = (parts[-1][0] + character, True)
         elif (character, is_text) != (_ANY, False) or not parts or parts[-1] != (_ANY, False):

@@ -1,7 +1,7 @@
-"""What a condition may be for the rows of many files at once, by what is known of their columns.
+"""The possible results of a condition for the rows of many files at once, given what is known of their columns.
 
-For each file three answers, each on the safe side: may it be true for some row, may it be false, may it be null. Where
-nothing is known all three are yes; a file is left out only where it can't be true.
+For each file there are three conservative answers: may it be true for some row, may it be false, may it be null.
+Without information all three are yes. A file is skipped only if the condition cannot be true.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from deltacli.delta.predicate.limits import Limit, Order, ends_of
 from deltacli.delta.schema.kinds import Kind
 
 TIE_BREAKERS = "\x7f\u07ff\ufffd\uffff\U0010ffff"
-"""Characters that writers put behind a string they have cut, so that it is above what it was."""
+"Characters that writers append to a truncated string so that it is above the original."
 _LONGEST_PREFIX = 1000
-"""Upper bounds of more characters than this are not looked at closely."""
+"Upper bounds of more characters than this are not examined."
 
 
 class Bounds(NamedTuple):
-    """What is known of a column in each file. `low`, `high`: null where not known. Nothing of it covers NaN.
+    """What is known about a column in each file.
 
-    `high` of strings may be cut, with or without a tie-breaker.
+    `low`, `high`: null if unknown. Neither covers NaN. `high` of strings may be truncated, with or without a
+    tie-breaker.
     """
 
     low: Any  # Any: Arrow arrays
@@ -51,7 +52,7 @@ class Bounds(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """The one value that a column has in all rows of each file; where `is_known` is false it may be anything."""
+    """The one value that a column has in all rows of each file. If `is_known` is false it may be anything."""
 
     values: Any  # Any: Arrow arrays
     is_known: Any
@@ -71,7 +72,7 @@ class Possible(NamedTuple):
 
 
 def possible(condition: Condition, source: Source, count: int) -> Possible:
-    """What a condition may be in each of `count` files."""
+    """Return the possible results of a condition in each of `count` files."""
     match condition:
         case Not(part):
             found = possible(part, source, count)
@@ -105,7 +106,7 @@ def _truth(part: Possible, wanted: bool | None, count: int) -> Possible:
 
 
 def _compared(left: Possible, order: Order, right: Possible) -> Possible:
-    """Two conditions as values: every pair that is possible, under what is asked of it."""
+    """Compare two conditions as values, for every possible pair."""
     equal = pc.or_(pc.and_(left.true, right.true), pc.and_(left.false, right.false))
     less, greater = pc.and_(left.false, right.true), pc.and_(left.true, right.false)
     null = pc.or_(left.null, right.null)
@@ -154,7 +155,7 @@ def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
             true, false = _ordered(column, order, limit, bounds)
             return Possible(pc.and_(has_values, true), pc.and_(has_values, false), null)
         case Contained(column, limits):
-            # Between the least and the greatest of them: a thousand limits cost what two cost.
+            # Between the least and the greatest of them: a thousand limits cost as much as two.
             least, greatest = ends_of(limits)
             true = pc.and_(
                 _known_or(greatest.compare(Order.LESS_EQUAL, bounds.low)),
@@ -168,14 +169,15 @@ def _bounded(condition: Leaf, bounds: Bounds, count: int) -> Possible:
 
 
 def _ordered(column: Column, order: Order, limit: Limit, bounds: Bounds) -> tuple[Any, Any]:
-    """Whether a comparison may be true, and whether it may be false, for values between the bounds and for NaN."""
+    """Return whether a comparison may be true, and whether it may be false, for values between the bounds and for "
+    "NaN."""
     match order:
         case Order.EQUAL:
             true = pc.and_(
                 _known_or(limit.compare(Order.LESS_EQUAL, bounds.low)),
                 _reaches(column, limit, bounds.high, or_equal=True),
             )
-            false = constant(True, len(true))  # a bound that is cut, or widened, may look like the only value
+            false = constant(True, len(true))  # a truncated or widened bound may look like the only value
         case _:
             true = _known_or(limit.compare(order, bounds.low))
             false = _reaches(column, limit, bounds.high, or_equal=order is Order.LESS)
@@ -186,13 +188,15 @@ def _ordered(column: Column, order: Order, limit: Limit, bounds: Bounds) -> tupl
 
 
 def _reaches(column: Column, limit: Limit, high: Any, *, or_equal: bool) -> Any:
-    """Whether values below an upper bound may be above a limit, or equal to it."""
+    """Return whether values below an upper bound may be above a limit, or equal to it."""
     found = _known_or(pc.invert(limit.compare(Order.LESS if or_equal else Order.LESS_EQUAL, high)))
     return pc.or_(found, _is_cut_of(limit.value, high)) if column.kind is Kind.TEXT else found
 
 
 def _is_cut_of(text: str, high: Any) -> Any:
-    """Which upper bounds, without their tie-breakers, may be the beginning of a text: they may have been cut."""
+    """Return which upper bounds, without their tie-breakers, may be the beginning of a text, because they may have been
+    truncated.
+    """
     import pyarrow as pa
 
     bare = pc.utf8_rtrim(high, characters=TIE_BREAKERS)
@@ -204,19 +208,19 @@ def _is_cut_of(text: str, high: Any) -> Any:
 
 
 def _may_begin_with(prefix: str, bounds: Bounds) -> Any:
-    """Whether strings between the bounds may begin with a text."""
+    """Return whether strings between the bounds may begin with a text."""
     starts = _known_or(pc.less_equal(pc.utf8_slice_codeunits(bounds.low, 0, len(prefix)), prefix))
     reaches = _known_or(pc.invert(pc.less(bounds.high, prefix)))
     return pc.and_(starts, pc.or_(reaches, _is_cut_of(prefix, bounds.high)))
 
 
 def _known_or(found: Any) -> Any:
-    """An answer, yes where there is none."""
+    """Return an answer, with yes for missing values."""
     return pc.fill_null(found, True)
 
 
 def constant(value: bool, count: int) -> Any:  # Any: a boolean array
-    """The same answer for every file."""
+    """Return the same answer for every file."""
     import pyarrow as pa
 
     return pa.repeat(pa.scalar(value), count)

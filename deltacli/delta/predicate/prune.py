@@ -1,6 +1,6 @@
-"""Files that a predicate leaves unread: by their partition values, and by what their statistics say.
+"""Files that a predicate need not read, by their partition values and their statistics.
 
-A file is kept unless the predicate can't be true for any row of it. Spec: Per-file Statistics; Partition Value
+A file is kept unless the predicate cannot be true for any row of it. Spec: Per-file Statistics; Partition Value
 Serialization.
 """
 
@@ -28,14 +28,14 @@ _NAMED_ZONE = "[A-Za-z]/"
 
 
 class Pruned(NamedTuple):
-    """Which files have to be read, and which of the others fell by their partition values alone; never null."""
+    """Which files have to be read, and which others were excluded by their partition values alone; never null."""
 
     kept: Any  # Any: Arrow boolean arrays
     by_partition: Any
 
 
 def prune_files(adds: pyarrow.RecordBatch, predicate: Predicate, config: TableConfiguration) -> Pruned:
-    """Which of the files that whole add actions name may hold rows that a predicate keeps."""
+    """Return which of the files in whole add actions may have rows that match a predicate."""
     count = adds.num_rows
     columns = dict.fromkeys(columns_of(predicate.condition))
     paths = {column: physical_path(config, column.path) for column in columns}
@@ -71,7 +71,7 @@ def _kept_by_statistics(
 
 
 def _spread(kept: Any, rows: Any, count: int) -> Any:
-    """The answers for some rows among all; the others are not kept."""
+    """Return the answers for some rows among all; the others are not kept."""
     import pyarrow as pa
 
     if len(rows) == count:
@@ -80,7 +80,7 @@ def _spread(kept: Any, rows: Any, count: int) -> Any:
 
 
 def physical_path(config: TableConfiguration, path: ColumnPath) -> ColumnPath:
-    """The names by which files and statistics know a column."""
+    """Return the names of a column in files and statistics."""
     names, fields = [], config.schema.fields if config.schema else ()
     for name in path:
         field = next(field for field in fields if field.name == name)
@@ -99,7 +99,7 @@ def _is_partition(config: TableConfiguration, path: ColumnPath) -> bool:
 def _partition_source(
     adds: pyarrow.RecordBatch, config: TableConfiguration, partitions: dict[Column, str]
 ) -> Callable[[Column], Known]:
-    """Gives the partition values of a column, parsed when they are first asked for."""
+    """Returns the partition values of a column, parsed at the first request."""
 
     @cache
     def values(column: Column) -> Known:
@@ -109,7 +109,7 @@ def _partition_source(
 
 
 def _partition_values(maps: Any, config: TableConfiguration, column: Column, name: str) -> Known:
-    """One partition column: its values where the texts say them beyond doubt."""
+    """One partition column: its values if the texts are unambiguous."""
     import pyarrow as pa
 
     kind = column.arrow_type
@@ -120,7 +120,7 @@ def _partition_values(maps: Any, config: TableConfiguration, column: Column, nam
     values = pc.struct_field(parsed, [0])
     is_null = pc.and_(pc.is_null(texts), _names_key(maps, name, texts))
     if column.kind not in (Kind.TEXT, Kind.BINARY):
-        # Null for every engine; of strings some say so and some do not.
+        # Null for every engine, except that engines differ for strings.
         is_null = pc.or_(is_null, pc.fill_null(pc.equal(texts, ""), False))
     is_known = pc.or_(pc.is_valid(values), is_null)
     if column.kind is Kind.TIMESTAMP:
@@ -129,7 +129,7 @@ def _partition_values(maps: Any, config: TableConfiguration, column: Column, nam
 
 
 def _names_key(maps: Any, name: str, texts: Any) -> Any:
-    """Which of the maps without a text have the key: null is a value, a key that is missing says nothing."""
+    """Return which of the maps without a text have the key: null is a value, but a missing key is unknown."""
     import pyarrow as pa
 
     count = len(texts)

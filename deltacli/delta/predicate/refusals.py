@@ -1,4 +1,4 @@
-"""What a predicate cannot say, as errors that show where."""
+"""Unsupported parts of a predicate, as errors with their position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_TEXT = 60
 
 
 def refuse(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
-    """The error for a part of a predicate that is not possible here."""
+    """Return the error for an unsupported part of a predicate."""
     return UsageError(
         f"the predicate cannot be used: {reason}",
         code=CODE,
@@ -27,7 +27,7 @@ def refuse(text: str, position: int, reason: str, *, hint: str | None = None) ->
 
 
 def refuse_value(text: str, position: int, reason: str, *, hint: str | None = None) -> UsageError:
-    """The error for a literal that cannot be what it should be."""
+    """Return the error for a literal that is not a valid value."""
     return UsageError(
         f"the predicate cannot be used: {reason}",
         code=CODE,
@@ -37,7 +37,7 @@ def refuse_value(text: str, position: int, reason: str, *, hint: str | None = No
 
 
 def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -> UsageError:
-    """The error for a name that is not a column, with the names that are."""
+    """Return the error for a name that is not a column, with the existing names."""
     found = list(names)
     listed = ", ".join(name if name.isidentifier() else quoted(name) for name in found[:_SHOWN_NAMES])
     more = f" and {len(found) - _SHOWN_NAMES} more" if len(found) > _SHOWN_NAMES else ""
@@ -50,7 +50,7 @@ def refuse_column(text: str, position: int, reason: str, names: Iterable[str]) -
 
 
 def quoted(name: str) -> str:
-    """A name in backticks."""
+    """Return a name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -61,7 +61,7 @@ def _place(text: str, position: int) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text for an error: one line, cut, without what no terminal can show."""
+    """Return a text for an error: one line, shortened, without unprintable characters."""
     line = " ".join(text.split())
     cut = line if len(line) <= 4 * _SHOWN_TEXT else f"{line[: 4 * _SHOWN_TEXT]}…"
     return cut.encode("utf-8", "replace").decode("utf-8")

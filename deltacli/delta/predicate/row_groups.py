@@ -1,7 +1,7 @@
-"""Row groups of a data file that a predicate leaves unread, by the statistics in the file's footer.
+"""Row groups of a data file that a predicate need not read, by the statistics in the file's footer.
 
-The footer's own bytes are read, not what Arrow makes of them: asked for the statistics of a hostile footer, pyarrow
-26.0.1 ends the process. Whatever is odd there is not known, and its row group is read. Spec: parquet.thrift.
+The footer's own bytes are read instead of Arrow's result, because pyarrow 26.0.1 ends the process when it reads the
+statistics of a hostile footer. Unusual parts are treated as unknown, and their row group is read. Spec: parquet.thrift.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class FileLeaf:
     """Where a column of a predicate is in a file.
 
     `index`: of the leaf among those of the file, `arrow_type`: as the file stores it. A column without a leaf is
-    `absent`, then all its rows are null, or has one `constant` value, as partition columns do. A column that is given
-    in no way may hold anything.
+    `absent`, so all its rows are null, or has one `constant` value, as partition columns do. A column that is not given
+    may hold anything.
     """
 
     index: int | None
@@ -48,7 +48,7 @@ class FileLeaf:
 def kept_row_groups(
     predicate: Predicate, metadata: Any, leaves: Mapping[ColumnPath, FileLeaf], footer: bytes
 ) -> list[int]:  # Any: pyarrow has no types
-    """Return the row groups that may hold rows which a predicate keeps.
+    """Return the row groups that may have rows which match a predicate.
 
     `metadata` and `footer` are of the same file; `footer` may be empty, then nothing is known of its leaves. `leaves`
     are given by logical path.
@@ -101,7 +101,7 @@ def _roomy(arrow: Any) -> Any:  # Any: an Arrow type
 
 
 class _FooterReader:
-    """Reads the statistics of leaves that can be told from all others."""
+    """Reads the statistics of unambiguously named leaves."""
 
     def __init__(self, metadata: Any, footer: bytes) -> None:
         self._schema = metadata.schema
@@ -114,8 +114,8 @@ class _FooterReader:
         return str(self._schema.column(index).physical_type)
 
     def statistics(self, index: int) -> Sequence[LeafStatistics]:
-        """What the footer says of a leaf in each row group; nothing of one whose name is not its own (a name may hold a
-        point).
+        """Return what the footer records about a leaf in each row group, or nothing for an ambiguous name (a name may
+        contain a dot).
         """
         leaf = self._schema.column(index)
         if self._uses[leaf.path] > 1:
@@ -127,7 +127,7 @@ class _FooterReader:
 
 
 def _ends(column: Column, kind: str, arrow: Any, found: LeafStatistics) -> tuple[Any, Any]:
-    """The bounds of a row group as the column's values compare; None where not known."""
+    """Return the bounds of a row group in comparable form, None if unknown."""
     low, high = found.low, found.high
     if low is None and high is None and kind in ("INT32", "INT64", "FLOAT", "DOUBLE"):
         low, high = found.old_low, found.old_high  # only those of bytes were ever ordered wrongly
@@ -140,7 +140,7 @@ def _ends(column: Column, kind: str, arrow: Any, found: LeafStatistics) -> tuple
 
 
 def _value(column: Column, kind: str, arrow: Any, data: bytes | None, *, is_low: bool) -> Any:
-    """A bound out of its bytes, in the column's type; None for what this cannot be."""
+    """Return a bound from its bytes, in the column's type, or None if it is invalid."""
     import pyarrow as pa
 
     if data is None:
@@ -149,7 +149,7 @@ def _value(column: Column, kind: str, arrow: Any, data: bytes | None, *, is_low:
         case Kind.TEXT:
             return _text(data) if kind == "BYTE_ARRAY" and _is_text(arrow) else None
         case Kind.BINARY:
-            return None  # whether it was cut is not known, and there is no order to check it by
+            return None  # whether it was truncated is unknown, and there is no order to check it by
         case Kind.FLOAT:
             return _as_float(_number(kind, arrow, data))
         case Kind.WHOLE:
@@ -204,7 +204,7 @@ def _as_decimal(column: Column, number: int | float | Decimal | None) -> Decimal
 
 
 def _microseconds(kind: str, arrow: Any, data: bytes, *, is_low: bool) -> int | None:
-    """A time in microseconds, rounded outwards; a date that became a timestamp is its midnight."""
+    """Return a time in microseconds, rounded outwards. A date that became a timestamp is its midnight."""
     import pyarrow as pa
 
     number = _whole(kind, data)

@@ -1,6 +1,6 @@
-"""What is known of clients: which features each can read and write, since which version, and who says so.
+"""What is known about clients: which features each can read and write, since which version, and the source.
 
-A table of facts, each with its source and the day it was looked at; what nobody measured or wrote down is not in it.
+Each fact has its source and the day it was checked. Facts that were neither measured nor documented are left out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 
 class Knowledge(NamedTuple):
-    """What a client does with a feature from a version on. `read_from`, `write_from` are None where no version does."""
+    """What a client does with a feature from a version on. `read_from`, `write_from` are None if no version does."""
 
     client: str
     feature: str
@@ -47,8 +47,8 @@ HINDRANCES: tuple[Knowledge, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class ClientAccess:
-    """Whether some version of a client reads and writes a table with more features (None: nobody has said), from which
-    version on it does what it does, and who says so.
+    """Whether some version of a client reads and writes a table with more features (None: unknown), from which version
+    on, and the source.
     """
 
     name: str
@@ -68,8 +68,8 @@ class ClientAccess:
 
 
 def access_of(added: Sequence[str], warnings: Sequence[str] = ()) -> tuple[ClientAccess, ...]:
-    """What becomes of each client of which something is known, where all these features are added, and where a change
-    has these warnings.
+    """Return the effect on each client with known facts when all these features are added, and when a change has these
+    warnings.
     """
     hindrances = [known for known in HINDRANCES if known.feature in warnings]
     clients = dict.fromkeys(known.client for known in KNOWN if known.feature in added)
@@ -78,7 +78,7 @@ def access_of(added: Sequence[str], warnings: Sequence[str] = ()) -> tuple[Clien
 
 
 def _hindered(access: ClientAccess, hindrances: Sequence[Knowledge]) -> ClientAccess:
-    """What becomes of a client that does not get along with the change itself."""
+    """Return the effect on a client that does not support the change itself."""
     found = [known for known in hindrances if known.client == access.name]
     if not found:
         return access
@@ -98,7 +98,7 @@ def _access(client: str, added: Sequence[str]) -> ClientAccess:
 
 
 def _all_of(answers: Sequence[bool | None]) -> bool | None:
-    """False where one is, else None where one is not known."""
+    """Return False if one is false, else None if one is unknown."""
     if False in answers:
         return False
     return None if None in answers else True

@@ -1,6 +1,5 @@
-"""Which features a protocol gets: what they need comes with them, what excludes them or can't stand alone is refused.
-
-Spec: Table Features for New and Existing Tables; the sections of each feature.
+"""Adding features to a protocol: required features are added too, and features that conflict or cannot be added alone
+are refused. Spec: Table Features for New and Existing Tables; the sections of each feature.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from deltacli.errors import Refused, UsageError
 
 
 class AddedFeature(NamedTuple):
-    """A feature that the protocol gets; `needed_by` is the one it comes with, None where it was asked for."""
+    """A feature to be added. `needed_by` is the feature that requires it, None if it was requested."""
 
     name: str
     needed_by: str | None = None
 
 
 class FeaturesPlan(NamedTuple):
-    """The features that are added, and the protocols; without any the protocol stays, and nothing is to commit."""
+    """The features to be added, and the protocols before and after. Without any feature there is nothing to commit."""
 
     added: tuple[AddedFeature, ...]
     protocol_before: Action
@@ -34,12 +33,12 @@ class FeaturesPlan(NamedTuple):
 
     @property
     def readers(self) -> str:
-        """Who can no longer read the table, in general words."""
+        """Return who can no longer read the table, in general words."""
         return self._losers("readerFeatures", "read")
 
     @property
     def writers(self) -> str:
-        """Who can no longer write to the table, in general words."""
+        """Return who can no longer write to the table, in general words."""
         return self._losers("writerFeatures", "write")
 
     def _losers(self, key: str, verb: str) -> str:
@@ -47,14 +46,14 @@ class FeaturesPlan(NamedTuple):
         after = (self.protocol_after or self.protocol_before).get(key) or ()
         fresh = " or ".join(one.name for one in self.added if one.name in after)
         if not fresh:
-            return f"whoever can {verb} the table now can {verb} it afterwards"
+            return f"clients that can {verb} the table now can still {verb} it afterwards"
         if before is None:
-            return f"those that do not know table features, or not {fresh}, lose access"
-        return f"those that do not know {fresh} lose access"
+            return f"clients without support for table features, or for {fresh}, lose access"
+        return f"clients without support for {fresh} lose access"
 
 
 class ShownFeature(NamedTuple):
-    """A supported feature. `is_listed`: by name, else version numbers imply it; `is_active`: None where it is unknown,
+    """A supported feature. `is_listed`: by name, else implied by version numbers; `is_active`: None if unknown,
     `because`: what makes it active.
     """
 
@@ -75,10 +74,10 @@ class ShownFeature(NamedTuple):
 
 
 def plan_features(config: TableConfiguration, raw_protocol: Action, names: Sequence[str]) -> FeaturesPlan:
-    """Plan to support some features as well.
+    """Plan to add features.
 
-    Raises UsageError (`usage.feature`) for names that nobody knows, Refused for features that the table can't have,
-    or not so.
+    Raises UsageError (`usage.feature`) for unrecognized names, and Refused for features that cannot be added to the
+    table in this way.
     """
     for name in names:
         _require_known(name)
@@ -97,7 +96,7 @@ def plan_features(config: TableConfiguration, raw_protocol: Action, names: Seque
 
 
 def show_features(config: TableConfiguration, domains: Sequence[str]) -> list[ShownFeature]:
-    """The supported features by name, each with what makes it active."""
+    """Return the supported features by name, each with what makes it active."""
     protocol = config.protocol
     assert protocol is not None
     listed = {*(protocol.reader_features or ()), *(protocol.writer_features or ())}
@@ -109,12 +108,12 @@ def _shown(name: str, reasons: Mapping[str, str], *, is_listed: bool) -> ShownFe
     feature = FEATURES.get(name)
     if feature is None:
         return ShownFeature(name, None, is_listed, None, None)
-    because = "it always is" if feature.is_always_active else reasons.get(stable_name(name))
+    because = "it is always active" if feature.is_always_active else reasons.get(stable_name(name))
     return ShownFeature(name, feature.kind.value, is_listed, because is not None, because)
 
 
 def _reasons(config: TableConfiguration, domains: Sequence[str]) -> dict[str, str]:
-    """Feature -> the first thing that shows it in use."""
+    """Return feature -> the first place that uses it."""
     found: dict[str, str] = {}
     for use in _uses(config):
         found.setdefault(*use)
@@ -146,7 +145,7 @@ def _require_known(name: str) -> None:
 
 
 def _with_needs(name: str, needed_by: str | None, supported: set[str]) -> Iterator[AddedFeature]:
-    """A feature after all that it needs and the table does not have under any name."""
+    """Yield a feature after all that it requires and the table does not have under any name."""
     for needed in FEATURES[name].requires:
         if needed not in supported:
             yield from _with_needs(needed, name, supported)
@@ -167,14 +166,14 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
     preview = next((known for known in config.features if known != name and stable_name(known) == name), None)
     if preview is not None:
         raise Refused(
-            f"the table supports {name} already, under the name {preview}",
+            f"the table already supports {name}, under the name {preview}",
             code="features.preview",
             facts={"way out": "an engine that upgrades the preview"},
         )
     use = next((use for use in property_uses(config.properties) if use.feature == name), None)
     if use is not None and feature.constrains_files:
         raise Refused(
-            f"the feature {name} would be active at once, and what it asks of files and commits is not there: "
+            f"the feature {name} would be active at once, but files and commits do not meet its requirements: "
             f"{use.what}",
             code="features.would-activate",
             hint=f"deltacli properties {{table}} unset {use.key}",
@@ -182,7 +181,7 @@ def _require_addable(name: str, config: TableConfiguration) -> None:
 
 
 def _require_readable_types(config: TableConfiguration, added: Collection[str]) -> None:
-    """Raise Refused where type changes that meant nothing so far would make every reader refuse the table."""
+    """Raise Refused if recorded type changes without effect so far would make every reader refuse the table."""
     found = refused_change(config, [*config.features, *added])
     if found is not None and TYPE_WIDENING in added:
         raise Refused(

@@ -1,4 +1,4 @@
-"""What a table uses of each feature, as its schema and its properties tell. Spec: the sections of each feature."""
+"""What a table uses of each feature, according to its schema and its properties. Spec: the sections of each feature."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from deltacli.delta.schema.types import ArrayType, DataType, MapType, PrimitiveT
 
 
 class Use(NamedTuple):
-    """One place that shows a feature in use. `feature` is its stable name, `key` a column or a property.
+    """One place that uses a feature.
 
-    `is_judged_elsewhere`: a narrower rule reports it where the feature is missing.
+    `feature` is its stable name, `key` a column or a property. `is_judged_elsewhere`: a more specific rule reports a
+    missing feature.
     """
 
     feature: str
@@ -47,11 +48,11 @@ _SWITCHES: Mapping[str, str] = {
 _NAMED: Mapping[str, str] = {
     feature.used_by: stable_name(feature.name) for feature in FEATURES.values() if feature.used_by
 }
-"""Properties that use a feature by being there."""
+"Properties that use a feature if they are set."
 
 
 def schema_uses(schema: StructType) -> Iterator[Use]:
-    """Yield what columns and nested fields use, by type or by metadata; each feature once for a field."""
+    """Yield the uses of columns and nested fields, by type or by metadata; each feature once per field."""
     yield from _struct_uses(schema, "")
 
 
@@ -78,7 +79,7 @@ def property_uses(properties: Mapping[str, str]) -> Iterator[Use]:
         yield Use("columnMapping", f"delta.columnMapping.mode is {mode}", "delta.columnMapping.mode", True)
     if properties.get("delta.checkpointPolicy") == "v2":
         yield Use("v2Checkpoint", "delta.checkpointPolicy is v2", "delta.checkpointPolicy", True)
-    knob = "delta.writePartitionColumnsToParquet"  # writers obey it with and without the feature
+    knob = "delta.writePartitionColumnsToParquet"  # writers follow it with and without the feature
     if is_true(properties, knob):
         yield Use("materializePartitionColumns", f"{knob} is true", knob, True)
 
@@ -114,5 +115,5 @@ def _type_uses(data_type: DataType, path: str, field: StructField) -> Iterator[U
 def _feature_of_type(name: str) -> str | None:
     family = name.partition("(")[0].strip().lower()
     if family.startswith("timestamp_") and ("nano" in family or family.endswith("_ns")):
-        return "timestampNanos"  # the names of nanosecond types are not settled yet
+        return "timestampNanos"  # the names of nanosecond types are not final
     return _TYPES.get(family)

@@ -13,24 +13,24 @@ class FeatureKind(StrEnum):
 
 
 class Legacy(NamedTuple):
-    """The protocol versions that imply a feature without naming it."""
+    """The protocol versions that imply a feature without listing it."""
 
     writer: int
     reader: int = 1
 
 
 class Support(StrEnum):
-    """What deltacli does with a table that has a feature it knows; a feature without a row is unknown."""
+    """What deltacli does with a table that has a known feature. A feature without a row is unknown."""
 
     KNOWN = "known"
-    """By name only: what the log alone says would be a wrong answer."""
+    "Recognized by name only: a result from the log alone would be wrong."
     READABLE = "readable"
-    """Versions can be rebuilt; nothing is written, because a writer would have to do what deltacli does not."""
+    "Versions can be rebuilt. Nothing is written, because deltacli does not do all that writers must."
     WRITABLE = "writable"
 
 
 class Obstacle(NamedTuple):
-    """Why a feature cannot be added by itself, and the way out; `{stable}` is the stable name of the feature."""
+    """Why a feature cannot be added on its own, and the way out; `{stable}` is the stable name of the feature."""
 
     reason: str
     way_out: str
@@ -60,26 +60,28 @@ class Feature(NamedTuple):
 
     @property
     def is_readable(self) -> bool:
-        """True if deltacli rebuilds versions that have it; features of writers ask nothing of readers."""
+        """Return True if deltacli rebuilds versions that have it. Writer features have no requirements for readers."""
         return self.kind is FeatureKind.WRITER or self.support is not Support.KNOWN
 
     @property
     def is_writable(self) -> bool:
-        """True if deltacli commits to tables that have it."""
+        """Return True if deltacli commits to tables that have it."""
         return self.support is Support.WRITABLE
 
 
 _RW, _W = FeatureKind.READER_WRITER, FeatureKind.WRITER
 _OF_MANIFESTS = ("columnMapping", "rowTracking", "domainMetadata", "deletionVectors", "inCommitTimestamp")
 _CATALOG = Obstacle(
-    "the table would be a catalog's, and no catalog knows of it", "ask the catalog to take the table over"
+    "the table would be managed by a catalog, but no catalog has it", "ask the catalog to take over the table"
 )
 _MANIFESTS = Obstacle(
     "the state of the table would have to move into a tree of manifests", "an engine that writes such tables"
 )
-_ELSEWHERE = Obstacle("readers and writers would look for another table, which only its engine can name", "that engine")
+_ELSEWHERE = Obstacle(
+    "readers and writers would be redirected to another table, which only its engine can name", "that engine"
+)
 _OTHER_NAME = Obstacle("it is another name of {stable}", "deltacli features {{table}} add {stable}")
-_DROPPING = Obstacle("it is of use only while another feature is dropped", "ALTER TABLE … DROP FEATURE")
+_DROPPING = Obstacle("it is useful only while another feature is dropped", "ALTER TABLE … DROP FEATURE")
 _CLUSTERED = Obstacle("a clustered table names its columns", "ALTER TABLE … CLUSTER BY (…) in an engine")
 _PAST_USE = Obstacle(
     "whether columns were dropped or renamed before would have to be known", "an engine that creates tables with it"
@@ -183,8 +185,8 @@ FEATURES: Mapping[str, Feature] = {
             obstacle=_CATALOG,
         ),
         Feature("redirectWriterOnly-preview", _W, used_by="delta.redirectWriterOnly-preview", obstacle=_ELSEWHERE),
-        # The state lives in a tree of manifests (adaptiveMetadata) or in another table (redirect): the log alone
-        # would be a wrong answer.
+        # The state is in a tree of manifests (adaptiveMetadata) or in another table (redirect), so a result from
+        # the log alone would be wrong.
         Feature(
             "adaptiveMetadata",
             _RW,
@@ -214,7 +216,7 @@ FEATURES: Mapping[str, Feature] = {
 }
 
 CATALOG_FEATURES = frozenset({"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview"})
-"""With one of these, newer commits may exist that only a catalog knows. Spec: Catalog-managed tables."""
+"With one of these, newer commits may exist that only a catalog has. Spec: Catalog-managed tables."
 
 TYPE_WIDENING, TYPE_WIDENING_PREVIEW = "typeWidening", "typeWidening-preview"
 GENERATED_COLUMNS, IDENTITY_COLUMNS = "generatedColumns", "identityColumns"
@@ -223,6 +225,6 @@ NTZ_FEATURES = frozenset({"timestampNtz", "timestampWithoutTimezone"})
 
 
 def stable_name(name: str) -> str:
-    """The name under which a feature and its previews are one: `typeWidening` for `typeWidening-preview`."""
+    """Return the common name of a feature and its previews: `typeWidening` for `typeWidening-preview`."""
     name = _ALIASES.get(name, name)
     return name.removesuffix("-preview").removesuffix("-dev") if name in FEATURES else name

@@ -1,4 +1,4 @@
-"""Table properties that some engine knows, and what values they take. Spec: Table Properties; Delta-Spark."""
+"""Table properties that some engine recognizes, and their valid values. Spec: Table Properties; Delta-Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LONG = 2**63 - 1
 
 
 class IntegerBounds(NamedTuple):
-    """The integers a property takes."""
+    """The valid integers of a property."""
 
     lowest: int
     highest: int
@@ -101,7 +101,7 @@ FAMILIES = (
     "delta.universalFormat.config.",
     "delta.universalformat.config.",  # as Delta-Spark stores it
 )
-"""Prefixes after which any name may follow."""
+"Prefixes that any name may follow."
 
 PROTOCOL_KEYS = frozenset({"delta.minReaderVersion", "delta.minWriterVersion", "delta.ignoreProtocolDefaults"})
 PROTOCOL_FAMILY = "delta.feature."
@@ -112,7 +112,7 @@ INTEGER = re.compile(r"[+-]?[0-9]+")
 SIZE = re.compile(r"0*[1-9][0-9]*\s*(?:[kmgtp]?i?b?)", re.IGNORECASE)
 PARQUET_VERSIONS = re.compile(r"1\.0\.0|2\.[0-9]+\.[0-9]+")
 PORTABLE_INTERVAL = re.compile(r"\s*interval\s+[0-9]+\s+(?:week|day|hour|minute|second|millisecond|microsecond)s?\s*")
-"""How every engine reads an interval."""
+"The form of an interval that every engine reads the same."
 
 _KINDS: Mapping[str, PropertyKind] = {
     **dict.fromkeys(BOOLEANS, PropertyKind.BOOLEAN),
@@ -124,7 +124,7 @@ _BY_LOWER_CASE = {key.lower(): key for key in _KINDS}
 
 
 def kind_of(key: str) -> PropertyKind | None:
-    """What values a property takes; None where no engine is known to know it."""
+    """Return the valid values of a property, or None if no known engine recognizes it."""
     if key in _KINDS:
         return _KINDS[key]
     is_of_family = key.startswith(FAMILIES) or key.endswith(".internal")
@@ -132,15 +132,15 @@ def kind_of(key: str) -> PropertyKind | None:
 
 
 def is_of_protocol(key: str) -> bool:
-    """True for what belongs into the protocol action."""
+    """Return True for options that belong in the protocol action."""
     return key in PROTOCOL_KEYS or key.startswith(PROTOCOL_FAMILY)
 
 
 def known_keys() -> tuple[str, ...]:
-    """Every property that some engine knows by its whole name."""
+    """Return every property that some engine recognizes by its whole name."""
     return tuple(sorted(_KINDS))
 
 
 def right_spelling(key: str) -> str | None:
-    """The known property that a key equals but for case."""
+    """Return the known property that equals a key ignoring case."""
     return _BY_LOWER_CASE.get(key.lower())

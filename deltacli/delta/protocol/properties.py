@@ -19,7 +19,7 @@ ICT_ENABLEMENT_TIMESTAMP = "delta.inCommitTimestampEnablementTimestamp"
 
 
 class InCommitKeys(NamedTuple):
-    """The properties of in-commit timestamps: the switch, and the version and the time from which they count."""
+    """The properties of in-commit timestamps: the switch, and the version and the time from which they apply."""
 
     switch: str
     version: str
@@ -32,9 +32,7 @@ IN_COMMIT_KEYS: Mapping[str, InCommitKeys] = {
         f"{IN_COMMIT_TIMESTAMPS}-preview", f"{ICT_ENABLEMENT_VERSION}-preview", f"{ICT_ENABLEMENT_TIMESTAMP}-preview"
     ),
 }
-"""Feature -> its own properties: the writers of the preview (Delta 3.2) read those of the final feature no more than
-the other way round.
-"""
+"Feature -> its own properties. Writers of the preview (Delta 3.2) ignore those of the final feature, and vice versa."
 
 TYPE_WIDENING_ENABLED = "delta.enableTypeWidening"
 
@@ -54,10 +52,10 @@ _PAIR = re.compile(r"([+-]?)\s*(\d{1,30})(?:\.(\d{1,9}))?\s+([a-z]+?)s?(?=\s|$)"
 
 
 def parse_interval(text: str) -> int | None:
-    """Return the milliseconds of an interval (`interval 1 week`, `30 days 12 hours`), or None if it is no valid one.
+    """Return the milliseconds of an interval (`interval 1 week`, `30 days 12 hours`), or None if it is invalid.
 
-    Case does not matter, units add up, only seconds take a fraction, months and years are no fixed length, a day is
-    24 hours.
+    Case is ignored, units add up, only seconds may have a fraction, months and years have no fixed length, a day has 24
+    hours.
     """
     rest = text.strip().lower()
     rest = re.sub(r"^interval(\s+|$)", "", rest)
@@ -76,7 +74,7 @@ def parse_interval(text: str) -> int | None:
 
 
 def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """How long a tombstone is kept: the property where it is valid, at most a thousand years, else one week.
+    """Return how long a tombstone is kept: the property if it is valid, at most a thousand years, else one week.
 
     Spec: Add File and Remove File.
     """
@@ -86,8 +84,8 @@ def deleted_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
 
 
 def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """How long every engine keeps a tombstone: some read only one integer and one unit in lower case, and take one week
-    or the first part of anything else.
+    """Return how long every engine keeps a tombstone. Some read only one integer and one lower-case unit, and use one
+    week or the first part of anything else.
     """
     own_ms = deleted_file_retention_ms(configuration)
     text = (configuration.get(DELETED_FILE_RETENTION) or "").strip()
@@ -98,30 +96,30 @@ def portable_file_retention_ms(configuration: Mapping[str, str | None]) -> int:
 
 
 def log_retention_ms(configuration: Mapping[str, str | None]) -> int:
-    """How long commits are kept: the property where it is valid, else 30 days. Spec: Metadata Cleanup."""
+    """Return how long commits are kept: the property if it is valid, else 30 days. Spec: Metadata Cleanup."""
     text = configuration.get(LOG_RETENTION)
     parsed = parse_interval(text) if text else None
     return DEFAULT_LOG_RETENTION_MS if parsed is None else parsed
 
 
 def is_false(configuration: Mapping[str, str | None], key: str) -> bool:
-    """Read a boolean property whose default is true."""
+    """Return a boolean property whose default is true."""
     return str(configuration.get(key) or "").strip().lower() == "false"
 
 
 def is_true(configuration: Mapping[str, str | None], key: str) -> bool:
-    """Read a boolean property; absent is false."""
+    """Return a boolean property; absent is false."""
     return str(configuration.get(key) or "").strip().lower() == "true"
 
 
 def in_commit_keys(features: Set[str], configuration: Mapping[str, str | None]) -> InCommitKeys | None:
-    """Return the properties of in-commit timestamps where they are supported and on, else None."""
+    """Return the properties of in-commit timestamps if they are supported and on, else None."""
     supported = (keys for feature, keys in IN_COMMIT_KEYS.items() if feature in features)
     return next((keys for keys in supported if is_true(configuration, keys.switch)), None)
 
 
 def parse_integer(configuration: Mapping[str, str | None], key: str) -> int | None:
-    """Read an integer property; None where it is absent or no integer."""
+    """Return an integer property, or None if it is absent or not an integer."""
     text = configuration.get(key)
     try:
         return int(text) if text is not None else None

@@ -1,4 +1,4 @@
-"""Which properties a table gets and loses: each key and value is judged, and so is the table that comes of them.
+"""Setting and unsetting properties: each key and value is checked, and so is the resulting table.
 
 Spec: Table Properties; Active Features; the sections of each feature.
 """
@@ -29,7 +29,7 @@ from deltacli.errors import Refused, UsageError
 
 
 class PropertyChange(NamedTuple):
-    """One property and its value before and after; None: it is not set."""
+    """One property and its value before and after; None: not set."""
 
     key: str
     before: str | None
@@ -37,8 +37,8 @@ class PropertyChange(NamedTuple):
 
 
 class PropertiesPlan(NamedTuple):
-    """The properties that change, in the order of their keys, the metaData that changes them, and what to know
-    beforehand. Without changes there is no metaData, and nothing to commit.
+    """The properties that change, in the order of their keys, the metaData that changes them, and warnings. Without
+    changes there is no metaData and nothing to commit.
     """
 
     changes: tuple[PropertyChange, ...]
@@ -49,10 +49,10 @@ class PropertiesPlan(NamedTuple):
 def plan_set(
     config: TableConfiguration, raw_metadata: Action, values: Mapping[str, str], *, force: bool = False
 ) -> PropertiesPlan:
-    """Plan to give properties values. `force` also sets `delta.` keys that nobody knows.
+    """Plan to set properties.
 
-    Raises UsageError (`usage.property`) for values that are none, Refused for keys and values that the table can't
-    have.
+    `force` also sets unrecognized `delta.` keys. Raises UsageError (`usage.property`) for invalid values, and Refused
+    for keys and values that the table cannot have.
     """
     for key in values:
         _require_key(key, force=force)
@@ -60,9 +60,9 @@ def plan_set(
 
 
 def plan_unset(config: TableConfiguration, raw_metadata: Action, keys: Sequence[str]) -> PropertiesPlan:
-    """Plan to take properties away, keys that nobody knows among them; one that is not there is none to take away.
+    """Plan to unset properties, including unrecognized keys.
 
-    Raises Refused where the table must keep one, or a key is spelled otherwise.
+    Keys that are not set are ignored. Raises Refused if the table must keep a property, or a key has another spelling.
     """
     configuration = raw_metadata.get("configuration") or {}
     for key in keys:
@@ -73,14 +73,16 @@ def plan_unset(config: TableConfiguration, raw_metadata: Action, keys: Sequence[
 
 
 def pairs_of(texts: Sequence[str]) -> dict[str, str]:
-    """Read `key=value` texts. Raises UsageError (`usage.property`) for what is none, and for a key given twice."""
+    """Return `key=value` texts as a dictionary. Raises UsageError (`usage.property`) for invalid texts, and for a key
+    given twice.
+    """
     found: dict[str, str] = {}
     for text in texts:
         key, separator, value = text.partition("=")
         if not separator or not key:
-            raise _bad(f"{text!r} is not a property with its value", "key=value")
+            raise _bad(f"{text!r} is not of the form KEY=VALUE", "key=value")
         if found.get(key, value) != value:
-            raise _bad(f"{key} is given two values: {found[key]!r} and {value!r}", "one value a property")
+            raise _bad(f"{key} has two values: {found[key]!r} and {value!r}", "one value per property")
         _require_text(key)
         _require_text(value)
         found[key] = value
@@ -93,7 +95,7 @@ def _planned(config: TableConfiguration, raw_metadata: Action, edits: Mapping[st
     for key, value in due.items():
         require_ours(key, value, config)
     if _switches_timestamps_off(config, due):
-        # They say since when commits carry their time; left behind they would speak of a time that ended.
+        # They record since when commits have their own time, which would be wrong once the feature is off.
         due |= {key: None for key in (ICT_ENABLEMENT_VERSION, ICT_ENABLEMENT_TIMESTAMP) if key in raw}
     if not due:
         return PropertiesPlan((), None)
@@ -123,13 +125,13 @@ def _require_key(key: str, *, force: bool) -> None:
     if is_of_protocol(key):
         name = key.removeprefix("delta.feature.")
         hint = "deltacli features {table} add" + (f" {name}" if name != key else "")
-        message = f"{key} belongs to the protocol; as a property it has no effect"
+        message = f"{key} belongs in the protocol; as a property it has no effect"
         raise Refused(message, code="property.protocol-in-config", hint=hint)
     _require_spelling(key)
     if kind_of(key) is None and not force:
         nearest = get_close_matches(key, known_keys(), 1)
         raise Refused(
-            f"no engine is known to know the property {key}" + (f"; did you mean {nearest[0]}?" if nearest else ""),
+            f"no known engine recognizes the property {key}" + (f"; did you mean {nearest[0]}?" if nearest else ""),
             code="properties.unknown-key",
             facts={"to set it anyway": "--force"},
             hint=f"deltacli properties {{table}} set {nearest[0]}=…" if nearest else None,
@@ -137,10 +139,12 @@ def _require_key(key: str, *, force: bool) -> None:
 
 
 def _require_spelling(key: str) -> None:
-    """Engines look keys up letter by letter: in another case a property has no effect."""
+    """Raise Refused for a key that differs from a known one only in case. Engines compare keys exactly, so it has no
+    effect.
+    """
     right = right_spelling(key)
     if right is not None and right != key:
-        message = f"{key} is spelled {right}: in another case it has no effect"
+        message = f"{key} must be spelled {right}; in another case it has no effect"
         raise Refused(message, code="properties.key-case", facts={"right": right})
 
 
@@ -166,15 +170,15 @@ def _require_columns(config: TableConfiguration, key: str, value: str) -> None:
 
 
 def _require_features(before: TableConfiguration, after: TableConfiguration) -> None:
-    """Raise Refused where a property that was not there asks for a feature that the protocol lacks."""
-    # In-commit timestamps alone are switched on by another property in their preview.
+    """Raise Refused if a new property requires a feature that the protocol lacks."""
+    # Only in-commit timestamps have a different property in their preview.
     supported = {name if name in IN_COMMIT_KEYS else stable_name(name) for name in before.features}
     known = {(use.key, use.what) for use in property_uses(before.properties)}
     for use in _uses(after):
         if use[0] in supported or (use[1], use[2]) in known:
             continue
         raise Refused(
-            f"{use[2]}: that needs the feature {use[0]}, which the protocol does not support",
+            f"{use[2]}, which requires the feature {use[0]}, but the protocol does not support it",
             code="properties.feature-needed",
             facts={"protocol": _shown(before), "feature": use[0]},
             hint=f"deltacli features {{table}} add {use[0]}",
@@ -182,7 +186,7 @@ def _require_features(before: TableConfiguration, after: TableConfiguration) -> 
 
 
 def _uses(config: TableConfiguration) -> Iterator[tuple[str, str, str]]:
-    knob = "delta.writePartitionColumnsToParquet"  # writers obey it with and without the feature
+    knob = "delta.writePartitionColumnsToParquet"  # writers follow it with and without the feature
     return ((use.feature, use.key, use.what) for use in property_uses(config.properties) if use.key != knob)
 
 

@@ -1,4 +1,4 @@
-"""Properties that a change of metadata alone must not touch, and values that no table may have together.
+"""Properties that a metadata change alone must not touch, and combinations of values that no table may have.
 
 Each refusal has its own code and a way out. Spec: the sections of each feature; Delta-Spark.
 """
@@ -35,7 +35,7 @@ _ICEBERG_WRITERS = {
     "delta.enableIcebergWriterCompatV1": "delta.enableIcebergCompatV2",
     "delta.enableIcebergWriterCompatV3": "delta.enableIcebergCompatV3",
 }
-"""Compatibility of writers -> the compatibility that it stands on."""
+"Compatibility of writers -> the compatibility that it requires."
 _CHANGE_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 _SHORTEST_RETENTION_MS = 86_400_000
 
@@ -64,39 +64,39 @@ def require_ours(key: str, value: str | None, config: TableConfiguration) -> Non
     """
     if key in _INTERNAL or key.startswith(_INTERNAL_FAMILIES) or key.endswith(".internal"):
         raise Refused(
-            f"{key} is kept by the writers of the table: another value would make what they write wrong",
+            f"{key} is maintained by the writers of the table; another value would make their writes wrong",
             code="properties.internal",
             hint="deltacli properties {table}",
         )
     if key.lower().startswith(_CONSTRAINTS):
         raise Refused(
-            f"{key} is a CHECK constraint: the rows that are there must be checked first",
+            f"{key} is a CHECK constraint, so existing rows must be checked first",
             code="properties.constraint",
             facts={"way out": "ALTER TABLE … ADD CONSTRAINT or DROP CONSTRAINT in an engine"},
         )
     if key == "delta.enableChangeDataCapture" and value is not None:
         raise Refused(
-            f"{key} is the former name of {_CHANGE_FEED}, which most engines do not know",
+            f"{key} is the former name of {_CHANGE_FEED}, which most engines do not recognize",
             code="property.cdf-legacy-key",
             hint=f"deltacli properties {{table}} set {_CHANGE_FEED}={value}",
         )
     if key == _UNIFORM and value:
         raise Refused(
-            f"{key} needs a writer that converts every commit to {value}",
+            f"{key} requires a writer that converts every commit to {value}",
             code="properties.engine-only",
-            facts={"way out": "set it in the engine that is to convert the table"},
+            facts={"way out": "set it in the engine that will convert the table"},
         )
     if key == _MAPPING_MODE:
         _require_same_mapping(config, value)
     if value == "true" and key == _ROW_TRACKING:
         raise Refused(
-            f"{key} needs an id for every row that is there, which this change does not give",
+            f"{key} requires an id for every existing row, which this change does not assign",
             code="properties.row-tracking",
             facts={"way out": f"ALTER TABLE … SET TBLPROPERTIES ('{key}' = 'true') in an engine that fills ids in"},
         )
     if value == "true" and (key in _ICEBERG or key in _ICEBERG_WRITERS):
         raise Refused(
-            f"{key} needs every file that is there to be readable by Iceberg, which this change does not see to",
+            f"{key} requires all existing files to be readable by Iceberg, which this change does not ensure",
             code="properties.iceberg-compat",
             facts={"way out": "REORG TABLE … APPLY (UPGRADE UNIFORM …) in an engine"},
         )
@@ -110,31 +110,31 @@ def _require_same_mapping(config: TableConfiguration, value: str | None) -> None
         why = "columns need ids and physical names first, which the schema does not have"
         way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = '{then}') in an engine"
     elif then == "none":
-        why = "the files that are there hold the columns under other names"
+        why = "existing files have the columns under other names"
         way = f"ALTER TABLE … SET TBLPROPERTIES ('{_MAPPING_MODE}' = 'none') in an engine that rewrites them"
     else:
-        why = "the files that are there were written for the other mode"
+        why = "existing files were written for the other mode"
         way = "a new table"
     raise Refused(
-        f"{_MAPPING_MODE} cannot go from {now} to {then}: {why}",
+        f"{_MAPPING_MODE} cannot be changed from {now} to {then}: {why}",
         code="properties.column-mapping",
         facts={"way out": way},
     )
 
 
 def require_legal(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
-    """Raise Refused where the changes that are due would leave a table that no writer may build upon."""
+    """Raise Refused if the changes would leave a table that no writer may commit to."""
     _require_iceberg_kept(before, after, due)
     if due.get(_VECTORS) == "true" and ("icebergCompatV1" in after.features or after.is_on(_ICEBERG[1])):
         culprit = _ICEBERG[1] if after.is_on(_ICEBERG[1]) else "the feature icebergCompatV1"
         raise Refused(
             f"{_VECTORS} and {culprit} exclude each other",
             code="protocol.exclusive",
-            facts={"way out": "tables that Iceberg reads in these versions do without deletion vectors"},
+            facts={"way out": "tables that Iceberg reads in these versions must not have deletion vectors"},
         )
     if after.is_on(_VECTORS) and after.is_on(_MANIFEST) and {_VECTORS, _MANIFEST} & due.keys():
         raise Refused(
-            f"{_VECTORS} and {_MANIFEST} exclude each other: readers of manifests would see deleted rows",
+            f"{_VECTORS} and {_MANIFEST} exclude each other, because readers of manifests would see deleted rows",
             code="properties.manifest",
             hint=f"deltacli properties {{table}} unset {_MANIFEST}",
         )
@@ -142,7 +142,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
         taken = [field.name for field in after.schema.fields if field.name.lower() in _CHANGE_COLUMNS]
         if taken:
             raise Refused(
-                f"{_CHANGE_FEED}: a change feed has columns of its own called {', '.join(taken)}",
+                f"{_CHANGE_FEED} requires that no column is named {', '.join(taken)}, which the change data uses",
                 code="properties.reserved-column",
                 facts={"way out": "rename the column in an engine"},
             )
@@ -151,7 +151,7 @@ def require_legal(before: TableConfiguration, after: TableConfiguration, due: Ma
 
 
 def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration, due: Mapping[str, str | None]) -> None:
-    """What an active compatibility stands on stays."""
+    """Raise Refused if a property required by an active compatibility would be turned off."""
     for key in _ICEBERG:
         if key not in due or not before.is_on(key) or after.is_on(key):
             continue
@@ -160,13 +160,13 @@ def _require_iceberg_kept(before: TableConfiguration, after: TableConfiguration,
             users.append(_UNIFORM)
         if users:
             raise Refused(
-                f"{key} must stay true: {', '.join(users)} stands on it",
+                f"{key} must remain true because {', '.join(users)} requires it",
                 code="properties.iceberg-needed",
                 hint=f"deltacli properties {{table}} unset {users[0]}",
             )
     if _ROW_TRACKING in due and not after.is_on(_ROW_TRACKING) and after.is_on(_ICEBERG[2]):
         raise Refused(
-            f"{_ROW_TRACKING} must stay true: {_ICEBERG[2]} is",
+            f"{_ROW_TRACKING} must remain true because {_ICEBERG[2]} is",
             code="properties.iceberg-needed",
             hint=f"deltacli properties {{table}} unset {_ICEBERG[2]}",
         )
@@ -181,7 +181,7 @@ def _require_order(after: TableConfiguration) -> None:
             DELETED_FILE_RETENTION: after.properties.get(DELETED_FILE_RETENTION, "interval 1 week, its default"),
         }
         raise Refused(
-            "the log would be kept for a shorter time than deleted files, which nobody could read then",
+            "the log would be kept for a shorter time than deleted files, which would then be unreadable",
             code="property.retention-order",
             facts=shown,
             hint=f"deltacli properties {{table}} set '{LOG_RETENTION}=…' '{DELETED_FILE_RETENTION}=…'",
@@ -189,19 +189,19 @@ def _require_order(after: TableConfiguration) -> None:
 
 
 def cautions_of(after: TableConfiguration, due: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what somebody should know before the changes are made."""
+    """Yield warnings to show before the changes are made."""
     json, struct = "delta.checkpoint.writeStatsAsJson", "delta.checkpoint.writeStatsAsStruct"
     if DELETED_FILE_RETENTION in due:
         kept = deleted_file_retention_ms(after.properties)
         if kept < _SHORTEST_RETENTION_MS:
-            yield "deleted files are kept for less than a day: running readers and writers may still need them"
+            yield "deleted files are kept for less than a day, so running readers and writers may still need them"
         elif kept < DEFAULT_DELETED_FILE_RETENTION_MS:
-            yield "deleted files are kept for less than a week: time travel ends earlier once a vacuum has run"
+            yield "deleted files are kept for less than a week, so time travel reaches less far after a vacuum"
     if {json, struct} & due.keys() and is_false(after.properties, json) and is_false(after.properties, struct):
-        yield "checkpoints will hold no statistics: after one no query can skip a file"
+        yield "checkpoints will have no statistics, so no query can skip a file after one"
     if LOG_CLEANUP in due and is_false(after.properties, LOG_CLEANUP):
-        yield "engines no longer clean the log up: it grows forever"
+        yield "engines no longer clean up the log, so it grows without limit"
     if due.get(IN_COMMIT_TIMESTAMPS) == "true":
-        yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which say since when"
+        yield f"the commit also sets {ICT_ENABLEMENT_VERSION} and {ICT_ENABLEMENT_TIMESTAMP}, which record since when"
     if due.get("appendOnly") is not None:
-        yield "appendOnly has no effect: the property is called delta.appendOnly"
+        yield "appendOnly has no effect; the property is named delta.appendOnly"

@@ -1,4 +1,4 @@
-"""Values of table properties: which are none, and how a good one is written so that every engine reads it alike.
+"""Values of table properties: which are invalid, and how to write a valid one so that every engine reads it the same.
 
 Spec: Table Properties; Delta-Spark.
 """
@@ -22,7 +22,7 @@ from deltacli.delta.protocol.properties import parse_interval
 from deltacli.units import UNITS_MS
 
 _LONGEST = 1000
-"""Characters of a number or an interval: Python does not convert longer ones, and nobody means them."""
+"Maximum length of a number or an interval. Python does not convert longer ones, and they are never intended."
 
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "delta.autoOptimize.autoCompact": ("true", "false", "auto", "legacy"),
@@ -38,7 +38,7 @@ _PATTERNS: Mapping[str, tuple[Callable[[str], object], str]] = {
 
 
 def expected_of(key: str) -> str:
-    """What values a property takes, for people."""
+    """Return the valid values of a property, for messages."""
     if key in _CHOICES:
         return " or ".join(_CHOICES[key])
     if key in _PATTERNS:

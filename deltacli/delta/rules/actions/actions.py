@@ -1,6 +1,7 @@
-"""Rules about the fields of actions and about conflicts between actions. Each row is next to its checks: whole commits
-in `commit_contents`, single file actions in `file_fields`, file actions compared with each other and with the previous
-state in `file_changes`, applications and domains in `transactions`.
+"""Rules about the fields of actions and about conflicts between actions.
+
+Each row is next to its checks: whole commits in `commit_contents`, single file actions in `file_fields`, file actions
+compared with each other and with the previous state in `file_changes`, applications and domains in `transactions`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Rules about the contents of a whole commit: which actions, how many of each, and its provenance. Spec: Actions;
-Action Reconciliation; Commit Provenance Information.
+"""Rules about the contents of a whole commit: which actions, how many of each, and its provenance.
+
+Spec: Actions; Action Reconciliation; Commit Provenance Information.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Rules that compare the file actions of a commit with each other and with the files that were live before. Spec: Add
-File and Remove File; Action Reconciliation.
+"""Rules that compare the file actions of a commit with each other and with the files that were live before.
+
+Spec: Add File and Remove File; Action Reconciliation.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The views of data files for checks: footers in columns, deletion vectors, and results from rows. Views are plain
-data, as in `views.py`. Adds have the fields of `action_schemas().add`.
+"""The views of data files for checks: footers in columns, deletion vectors, and results from rows.
+
+Views are plain data, as in `views.py`. Adds have the fields of `action_schemas().add`.
 """
 
 from __future__ import annotations

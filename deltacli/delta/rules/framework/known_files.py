@@ -1,6 +1,7 @@
-"""The live files and tombstones of a version, updated commit by commit. Spec: Action Reconciliation. Actions of commits
-are kept as values. Those of a checkpoint stay in columns, and only the few files that later commits touch are taken out
-of them.
+"""The live files and tombstones of a version, updated commit by commit.
+
+Spec: Action Reconciliation. Actions of commits are kept as values. Those of a checkpoint stay in columns, and only the
+few files that later commits touch are taken out of them.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The raw lines of a commit with all their faults. Replay stops at the first fault, but `validate` continues. Spec:
-Delta Log Entries; Actions.
+"""The raw lines of a commit with all their faults.
+
+Replay stops at the first fault, but `validate` continues. Spec: Delta Log Entries; Actions.
 """
 
 from __future__ import annotations
@@ -31,9 +32,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class ScannedLines(NamedTuple):
-    """The actions of a file of lines, in order, and all faults of its lines. Actions whose fields have a wrong type, or
-    that have no path, are in `broken` instead. `is_readable` is False if a line could not be parsed, so that its
-    actions are unknown.
+    """The actions of a file of lines, in order, and all faults of its lines.
+
+    Actions whose fields have a wrong type, or that have no path, are in `broken` instead. `is_readable` is False if a
+    line could not be parsed, so that its actions are unknown.
     """
 
     actions: list[LocatedAction]

@@ -1,5 +1,6 @@
-"""The consequences of violated rules, in a few classes, for users who only need to know how bad a fault is. A rule
-without a class is `READERS_FAIL` if it is an error (see `Severity`), and otherwise only worth a look.
+"""The consequences of violated rules, in a few classes, for users who only need to know how bad a fault is.
+
+A rule without a class is `READERS_FAIL` if it is an error (see `Severity`), and otherwise only worth a look.
 """
 
 from __future__ import annotations

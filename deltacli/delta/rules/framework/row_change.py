@@ -11,8 +11,9 @@ from deltacli.delta.stats.record_counts import parse_num_records
 
 
 def rows_added(added: Sequence[TouchedFile], removed: Sequence[TouchedFile]) -> int | None:
-    """Return the rows of added files with `dataChange` minus those of removed files, or None if unknown. Actions that
-    only move rows are not counted. A removed file has as many rows as its live add records.
+    """Return the rows of added files with `dataChange` minus those of removed files, or None if unknown.
+
+    Actions that only move rows are not counted. A removed file has as many rows as its live add records.
     """
     total = 0
     for sign, files in ((1, added), (-1, removed)):

@@ -1,5 +1,7 @@
-"""The input of checks: the log of a table, read once, in the order of its versions. Views are plain data; nothing here
-reads a file. A part that could not be read is None, and checks that need it report nothing.
+"""The input of checks: the log of a table, read once, in the order of its versions.
+
+Views are plain data; nothing here reads a file. A part that could not be read is None, and checks that need it report
+nothing.
 """
 
 from __future__ import annotations
@@ -193,6 +195,7 @@ class TableConfigurationView:
 @dataclass
 class FilesView:
     """Adds in columns: up to some ten thousand rows that share one configuration, from commits or from a checkpoint.
+
     `adds` has the fields of `action_schemas().add`. Rows with wrong types are left out.
     """
 

@@ -235,8 +235,10 @@ def files_are_those_of_replay(view: ChecksumView) -> Iterator[Finding]:
 
 
 def bins_of(values: Any, boundaries: Sequence[int]) -> tuple[list[int], list[int]]:  # Any: an Arrow array
-    """Return the number of values in each bin, and their sums. A bin begins at its boundary and ends before the next
-    one. One sort (a million values: 0.1 s), then a binary search for each boundary.
+    """Return the number of values in each bin, and their sums.
+
+    A bin begins at its boundary and ends before the next one. One sort (a million values: 0.1 s), then a binary search
+    for each boundary.
     """
     ordered = pc.take(values, pc.sort_indices(values))
     sums = pc.cumulative_sum(ordered)

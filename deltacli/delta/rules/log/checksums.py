@@ -1,5 +1,6 @@
-"""Rules about version checksums: their form, and the small actions they repeat. Other engines read the protocol and the
-metadata of a table from its newest checksum, so a wrong checksum is harmful.
+"""Rules about version checksums: their form, and the small actions they repeat.
+
+Other engines read the protocol and the metadata of a table from its newest checksum, so a wrong checksum is harmful.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Rules about log compaction files: each must equal the reconciliation of the commits it replaces. Spec: Log Compaction
-Files; Action Reconciliation.
+"""Rules about log compaction files: each must equal the reconciliation of the commits it replaces.
+
+Spec: Log Compaction Files; Action Reconciliation.
 """
 
 from __future__ import annotations

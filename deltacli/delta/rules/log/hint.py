@@ -1,5 +1,6 @@
-"""Rules about the last checkpoint file. Spec: Last Checkpoint File; JSON checksum. A wrong hint costs readers a
-listing, and engines that trust it more.
+"""Rules about the last checkpoint file.
+
+Spec: Last Checkpoint File; JSON checksum. A wrong hint costs readers a listing, and engines that trust it more.
 """
 
 from __future__ import annotations

@@ -13,8 +13,10 @@ from deltacli.delta.schema.types import PrimitiveType
 
 @dataclass(frozen=True)
 class PartitionColumn:
-    """The values of one partition column. `rows` are the rows of the view that have one, None for all. `type_name` is
-    None if the text cannot be checked: a column that is not in the schema, or a type that cannot partition.
+    """The values of one partition column.
+
+    `rows` are the rows of the view that have one, None for all. `type_name` is None if the text cannot be checked: a
+    column that is not in the schema, or a type that cannot partition.
     """
 
     name: str

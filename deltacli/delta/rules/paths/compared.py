@@ -1,5 +1,6 @@
-"""Rules that compare the paths of several files: two spellings of one file, two contents under one path. Spec: Add File
-and Remove File; Action Reconciliation; Data Files.
+"""Rules that compare the paths of several files: two spellings of one file, two contents under one path.
+
+Spec: Add File and Remove File; Action Reconciliation; Data Files.
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""Rules about how the paths of files are written. Spec: Add File and Remove File (RFC 2396); Data Files. Single paths
-are checked here, several paths against each other in `paths_compared`.
+"""Rules about how the paths of files are written.
+
+Spec: Add File and Remove File (RFC 2396); Data Files. Single paths are checked here, several paths against each other
+in `paths_compared`.
 """
 
 from __future__ import annotations

@@ -163,6 +163,7 @@ def _partition_findings(view: TableConfigurationView) -> Iterator[Finding]:
 
 def read_clustering_columns(configuration: str) -> list[tuple[str, ...]] | None:
     """Return the columns in a domain's configuration, each as the path of its names, or None if it is malformed.
+
     Engines write a list of names per column, the text of the protocol shows one name.
     """
     try:

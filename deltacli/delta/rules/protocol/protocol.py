@@ -121,8 +121,9 @@ def lists_disagree(view: ProtocolView) -> Iterator[Finding]:
 
 
 def _readers_miss(name: str, protocol: Protocol) -> bool:
-    """Return True if a reader feature is listed only for writers, so that readers do not check it. Reader version 2
-    implies column mapping without a list.
+    """Return True if a reader feature is listed only for writers, so that readers do not check it.
+
+    Reader version 2 implies column mapping without a list.
     """
     feature = FEATURES.get(name)
     if feature is None or feature.kind is FeatureKind.WRITER:

@@ -1,5 +1,6 @@
-"""Rules about schema changes from one metadata to the next. A commit that replaces every file, and a table without
-files, may change anything.
+"""Rules about schema changes from one metadata to the next.
+
+A commit that replaces every file, and a table without files, may change anything.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""A schemaString in parts: every type within it, even if others are faulty. `parse_schema` stops at the first fault,
-but here all parts are visible. Spec: Schema Serialization Format.
+"""A schemaString in parts: every type within it, even if others are faulty.
+
+`parse_schema` stops at the first fault, but here all parts are visible. Spec: Schema Serialization Format.
 """
 
 from __future__ import annotations
@@ -64,8 +65,9 @@ class NotASchema(NamedTuple):
 
 
 def decode(view: MetadataView) -> object:
-    """Return the JSON value of a metadata's schemaString, NotASchema, or None if it has none or it is not text. The
-    last one is cached for several checks.
+    """Return the JSON value of a metadata's schemaString, NotASchema, or None if it has none or it is not text.
+
+    The last one is cached for several checks.
     """
     text = view.raw.get("schemaString")
     if not isinstance(text, str):

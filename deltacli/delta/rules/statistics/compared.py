@@ -1,7 +1,8 @@
-"""Compare statistics with what is known about files: rows beyond the bounds, and different null counts. Arrow finds
-files that may be at fault; each of these is read again exactly as in the log before it is reported. The comparison
-follows engines that trust statistics: text by its bytes, floats as floats, NaN above all numbers, and one millisecond
-added to the maximum of a truncated time.
+"""Compare statistics with what is known about files: rows beyond the bounds, and different null counts.
+
+Arrow finds files that may be at fault; each of these is read again exactly as in the log before it is reported. The
+comparison follows engines that trust statistics: text by its bytes, floats as floats, NaN above all numbers, and one
+millisecond added to the maximum of a truncated time.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Derive what is certain about one column of many files from their footers or from their rows. A bound in a footer need
-not be a value that occurs: long text may be truncated, NaN is left out, and rows may be deleted. Only facts that hold
-for every writer are used.
+"""Derive what is certain about one column of many files from their footers or from their rows.
+
+A bound in a footer need not be a value that occurs: long text may be truncated, NaN is left out, and rows may be
+deleted. Only facts that hold for every writer are used.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ _LAST_CHARACTER = 4
 
 @dataclass(frozen=True)
 class ColumnEvidence:
-    """What is known about one column, one row per file, in the form of `comparable_type`; null: nothing. `low`, `high`:
-    a value at most, and one at least, as large as this occurs. `floor`, `ceiling`: no value is beyond. The number of
-    nulls is between `nulls_least` and `nulls_most`, however nulls of fields in null structs are counted. At least
-    `values_least` rows are not null. `file_rows` includes deleted rows.
+    """What is known about one column, one row per file, in the form of `comparable_type`; null: nothing.
+
+    `low`, `high`: a value at most, and one at least, as large as this occurs. `floor`, `ceiling`: no value is beyond.
+    The number of nulls is between `nulls_least` and `nulls_most`, however nulls of fields in null structs are counted.
+    At least `values_least` rows are not null. `file_rows` includes deleted rows.
     """
 
     low: Any  # Any: Arrow arrays

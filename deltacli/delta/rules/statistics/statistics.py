@@ -201,9 +201,10 @@ def _has_bounds(block: StatsBlock) -> Any:  # Any: a boolean array
 
 
 def _may_be_dropped(view: FilesView, path: ColumnPath, row: int) -> bool:
-    """Return True if an unknown column may have been dropped after the file was written. Under column mapping, columns
-    are dropped but files stay: a checkpoint, or an add with a new deletion vector, keeps the statistics of dropped
-    columns. This includes names that writers generate for columns.
+    """Return True if an unknown column may have been dropped after the file was written.
+
+    Under column mapping, columns are dropped but files stay: a checkpoint, or an add with a new deletion vector, keeps
+    the statistics of dropped columns. This includes names that writers generate for columns.
     """
     properties = view.config.properties.values()
     if path[0] in properties and path[0].startswith("_row-"):
