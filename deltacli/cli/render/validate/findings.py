@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-from deltacli.cli.render.columns import DRAWN_ROWS, Column
+from deltacli.cli.render.columns import Column
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.render.validate.report import (
     SEVERITY_WORDS,
@@ -14,53 +13,30 @@ from deltacli.cli.render.validate.report import (
     Counts,
     ValidationReport,
     place_name,
-    worst_first,
 )
 from deltacli.cli.render.validate.verdict import all_sentence, judge
 from deltacli.cli.terminal.term import Style, Terminal, encoded, for_screen, visible
 from deltacli.delta.rules.framework.base import Finding, Fix, Severity
 from deltacli.units import format_count, plural
 
-if TYPE_CHECKING:
-    from deltacli.cli.render.terminal.findings import FindingsView
-
 _STYLES = {Severity.ERROR: Style.PROBLEM, Severity.WARNING: Style.CHANGE, Severity.INFO: Style.QUIET}
-
-
-def draw_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: FindingsView) -> None:
-    """Draw the verdicts, the counts, and the findings; those of a long report are a line each, as in a pipe."""
-    from deltacli.cli.render.terminal.console import Canvas
-    from deltacli.cli.render.terminal.findings import draw_findings, draw_verdicts
-
-    canvas = Canvas(sink, terminal)
-    draw_verdicts(canvas, report)
-    sink.write(b"\n" if report.tables else b"")
-    _write_summary(sink, terminal, report)
-    if sum(len(table.findings) for table in report.tables) <= DRAWN_ROWS:
-        draw_findings(canvas, report, view)
-        return
-    sink.write(b"\n")
-    for table in report.tables:
-        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=worst_first))
-        for line in _table_lines(replace(table, findings=ordered), terminal, brief=view.brief):
-            sink.write(encoded(f"{line}\n"))
 
 
 def write_text(sink: BinaryIO, terminal: Terminal, report: ValidationReport, *, brief: bool) -> None:
     """Write a line a finding, as compilers do, with details below unless `brief`; then the tables with their counts."""
     has_lines = False
     for table in report.tables:
-        for line in _table_lines(table, terminal, brief=brief):
+        for line in table_lines(table, terminal, brief=brief):
             sink.write(encoded(f"{line}\n"))
             has_lines = True
     if has_lines:
         sink.write(b"\n")
-    _write_summary(sink, terminal, report)
+    write_summary(sink, terminal, report)
     for line in _verdict_lines(report, terminal):
         sink.write(encoded(f"{line}\n"))
 
 
-def _table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
+def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iterator[str]:
     explained: set[str] = set()
     for finding in table.findings:
         yield _line(table, finding, terminal)
@@ -127,7 +103,7 @@ class _Row(NamedTuple):
     accepted: int | None
 
 
-def _write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) -> None:
+def write_summary(sink: BinaryIO, terminal: Terminal, report: ValidationReport) -> None:
     has_baseline = report.stale is not None
     rows = [
         _Row(

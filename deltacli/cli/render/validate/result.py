@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deltacli.cli.render.columns import Column
+from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.validate.findings import draw_text, write_text
-from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport
+from deltacli.cli.render.validate.findings import table_lines, write_summary, write_text
+from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport, worst_first
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
-from deltacli.cli.terminal.term import Terminal
+from deltacli.cli.terminal.term import Terminal, encoded
 from deltacli.delta.rules.framework.base import Finding
 from deltacli.units import plural
 
 if TYPE_CHECKING:
+    from deltacli.cli.render.terminal.findings import FindingsView
     from deltacli.cli.render.validate.excerpt import ReadLine
 
 
@@ -72,7 +73,26 @@ class FindingsResult(Result):
             return
         from deltacli.cli.render.terminal.findings import FindingsView
 
-        draw_text(sink, terminal, self.report, FindingsView(self.brief, self.by_path, self.read_line))
+        _draw(sink, terminal, self.report, FindingsView(self.brief, self.by_path, self.read_line))
+
+
+def _draw(sink: BinaryIO, terminal: Terminal, report: ValidationReport, view: FindingsView) -> None:
+    """Draw the verdicts, the counts, and the findings; those of a long report are a line each, as in a pipe."""
+    from deltacli.cli.render.terminal.console import Canvas
+    from deltacli.cli.render.terminal.findings import draw_findings, draw_verdicts
+
+    canvas = Canvas(sink, terminal)
+    draw_verdicts(canvas, report)
+    sink.write(b"\n" if report.tables else b"")
+    write_summary(sink, terminal, report)
+    if sum(len(table.findings) for table in report.tables) <= DRAWN_ROWS:
+        draw_findings(canvas, report, view)
+        return
+    sink.write(b"\n")
+    for table in report.tables:
+        ordered = table.findings if view.by_path else tuple(sorted(table.findings, key=worst_first))
+        for line in table_lines(replace(table, findings=ordered), terminal, brief=view.brief):
+            sink.write(encoded(f"{line}\n"))
 
 
 @dataclass
