@@ -41,7 +41,7 @@ def draw_checkpoint(canvas: Canvas, result: CheckpointResult) -> None:
     """Draw the same on a terminal."""
     from deltacli.cli.render.terminal import log_plans
 
-    log_plans.draw_checkpoint(canvas, result)
+    log_plans.draw_checkpoint(canvas, result, checkpoint_sections(result))
 
 
 def _outcome(result: CheckpointResult) -> str:

@@ -44,7 +44,7 @@ def expiry_result(plan: ExpiryPlan, outcome: ExpiryOutcome | None, *, dry_run: b
 def _draw(plan: ExpiryPlan, outcome: ExpiryOutcome | None, canvas: Canvas) -> None:
     from deltacli.cli.render.terminal.log_plans import draw_expiry
 
-    draw_expiry(canvas, plan, outcome)
+    draw_expiry(canvas, plan, outcome, expiry_sections(plan, outcome))
 
 
 def _item(file: ExpiredFile) -> dict[str, Any]:

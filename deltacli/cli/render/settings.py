@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
 from deltacli.cli.render.sections import Section
+from deltacli.cli.render.settings_change import change_sections, protocol_line
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
@@ -57,7 +58,7 @@ def features_result(uri: str, version: int, protocol: Protocol, found: Sequence[
     ]
     fields = envelope("deltacli.features", uri, complete=True) | {"version": version, "protocol": protocol.as_json()}
     items = [one.as_json() for one in found]
-    said = [Section("protocol", [_protocol(protocol.as_json())])]
+    said = [Section("protocol", [protocol_line(protocol.as_json())])]
     return FeaturesResult(fields, "feature", items, columns, found, items_name="features", said=lambda _: said)
 
 
@@ -85,40 +86,6 @@ def _draw(canvas: Canvas, table: str, content: Mapping[str, Any], *, is_done: bo
     from deltacli.cli.render.terminal.protocol import draw_settings
 
     draw_settings(canvas, table, content, is_done=is_done)
-
-
-def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) -> list[Section]:  # Any: JSON values
-    """Return the sections of a change of properties or features, without those that are empty."""
-    changes = content["changes"]
-    if not changes:
-        return [Section("nothing to do", [f"{table}, version {content['version']}: already set"])]
-    before, after = content["protocolBefore"], content["protocolAfter"]
-    committed = content["committedVersion"]
-    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
-    sections = [
-        Section("table", [table]),
-        Section("version", [version]),
-        Section("changed" if is_done else "would change", [_change(change) for change in changes], is_cut=False),
-        Section("protocol", [_protocol(after) if before == after else f"{_protocol(before)} -> {_protocol(after)}"]),
-        Section("readers", [content["readers"]] if "readers" in content else [], is_cut=False),
-        Section("writers", [content["writers"]] if "writers" in content else [], is_cut=False),
-    ]
-    return [section for section in sections if section.lines]
-
-
-def _change(change: Mapping[str, Any]) -> str:  # Any: JSON values
-    if "feature" in change:
-        return (
-            f"{change['feature']}, which {change['neededBy']} needs" if "neededBy" in change else str(change["feature"])
-        )
-    before = change.get("before", "(not set)")
-    return f"{change['key']}: {before} -> {change.get('after', '(not set)')}"
-
-
-def _protocol(action: Mapping[str, Any]) -> str:  # Any: JSON values
-    versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
-    named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
-    return f"{versions} with {', '.join(named)}" if named else versions
 
 
 def _meaning(one: ShownProperty) -> str | None:

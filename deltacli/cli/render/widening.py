@@ -42,7 +42,7 @@ def draw_widening(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) ->
     """Draw the same on a terminal."""
     from deltacli.cli.render.terminal import protocol
 
-    protocol.draw_widening(canvas, outcome, dry_run=dry_run)
+    protocol.draw_widening(canvas, outcome, widening_sections(outcome, dry_run=dry_run))
 
 
 def _change(change: PlannedChange) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from deltacli.cli.render.checkpoint import checkpoint_sections
-from deltacli.cli.render.expiry import expiry_sections
+from deltacli.cli.render.sections import Section
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import (
     PlanRow,
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 _FILES = 10
 
 
-def draw_expiry(canvas: Canvas, plan: ExpiryPlan, outcome: ExpiryOutcome | None) -> None:
-    """Draw what of a log is deleted, and which versions are lost."""
-    sections = expiry_sections(plan, outcome)
+def draw_expiry(canvas: Canvas, plan: ExpiryPlan, outcome: ExpiryOutcome | None, sections: Sequence[Section]) -> None:
+    """Draw what of a log is deleted, which versions are lost, and what the sections say besides."""
     above = [section for section in sections if section.label in ("table", "cutoff", "log begins")]
     below = [section for section in sections if section.label in ("versions", "deleted")]
     rows = [*_strip(canvas, plan), *section_rows(canvas, below)]
@@ -58,9 +57,8 @@ def _strip(canvas: Canvas, plan: ExpiryPlan) -> list[tuple[str, RenderableType]]
     return [("", version_strip(canvas, first, plan.newest_version, lost, label_cells=16))]
 
 
-def draw_checkpoint(canvas: Canvas, result: CheckpointResult) -> None:
-    """Draw a checkpoint that was written, or would be, and its files."""
-    sections = checkpoint_sections(result)
+def draw_checkpoint(canvas: Canvas, result: CheckpointResult, sections: Sequence[Section]) -> None:
+    """Draw a checkpoint that was written, or would be, its files, and what the sections say besides."""
     if result.skipped:
         draw_parts(canvas, section_rows(canvas, sections))
         return

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from deltacli.cli.render.settings import change_sections
+from deltacli.cli.render.sections import Section
+from deltacli.cli.render.settings_change import change_sections
 from deltacli.cli.render.terminal.console import Canvas
 from deltacli.cli.render.terminal.plans import draw_parts, refusal_rows, section_rows
 from deltacli.cli.render.terminal.sections import change
 from deltacli.cli.render.terminal.tables import matrix
 from deltacli.cli.render.terminal.theme import Role
-from deltacli.cli.render.widening import widening_sections
 from deltacli.delta.protocol.clients import ClientAccess, access_of
 
 if TYPE_CHECKING:
@@ -25,9 +25,11 @@ Json = Mapping[str, Any]  # Any: JSON values
 Grid = list[tuple[str, "RenderableType"]]
 
 
-def draw_widening(canvas: Canvas, outcome: WideningOutcome, *, dry_run: bool) -> None:
-    """Draw what widening columns changes, who reads and writes the table then, and what forbids it."""
-    sections = {section.label: section for section in widening_sections(outcome, dry_run=dry_run)}
+def draw_widening(canvas: Canvas, outcome: WideningOutcome, said: Sequence[Section]) -> None:
+    """Draw what widening columns changes, who reads and writes the table then, and what forbids it; `said` are the
+    sections of the text form.
+    """
+    sections = {section.label: section for section in said}
     plan = outcome.plan
     if plan.is_noop:
         draw_parts(canvas, section_rows(canvas, sections.values()))

@@ -1,0 +1,46 @@
+"""A change of properties or features, in sections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from deltacli.cli.render.sections import Section
+
+
+def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) -> list[Section]:  # Any: JSON values
+    """Return the sections of a change of properties or features, without those that are empty."""
+    changes = content["changes"]
+    if not changes:
+        return [Section("nothing to do", [f"{table}, version {content['version']}: already set"])]
+    before, after = content["protocolBefore"], content["protocolAfter"]
+    now, committed = protocol_line(after), content["committedVersion"]
+    version = f"{committed}, committed" if is_done else f"{content['version'] + 1}, unless another writer commits first"
+    sections = [
+        Section("table", [table]),
+        Section("version", [version]),
+        Section("changed" if is_done else "would change", [_change(change) for change in changes], is_cut=False),
+        Section(
+            "protocol",
+            [protocol_line(after) if before == after else f"{protocol_line(before)} -> {protocol_line(after)}"],
+        ),
+        Section("readers", [content["readers"]] if "readers" in content else [], is_cut=False),
+        Section("writers", [content["writers"]] if "writers" in content else [], is_cut=False),
+    ]
+    return [section for section in sections if section.lines]
+
+
+def _change(change: Mapping[str, Any]) -> str:  # Any: JSON values
+    if "feature" in change:
+        return (
+            f"{change['feature']}, which {change['neededBy']} needs" if "neededBy" in change else str(change["feature"])
+        )
+    before = change.get("before", "(not set)")
+    return f"{change['key']}: {before} -> {change.get('after', '(not set)')}"
+
+
+def protocol_line(action: Mapping[str, Any]) -> str:  # Any: JSON values
+    """Return the versions and the features of a protocol action."""
+    versions = f"reader {action['minReaderVersion']}, writer {action['minWriterVersion']}"
+    named = sorted({*(action.get("readerFeatures") or ()), *(action.get("writerFeatures") or ())})
+    return f"{versions} with {', '.join(named)}" if named else versions
