@@ -190,7 +190,7 @@ def test_parquet_goes_into_a_file_or_a_pipe(sample: Path, tmp_path: Path) -> Non
         "error: --format parquet requires --output FILE",
         f"hint: deltacli read {sample} --format parquet --limit 5 --output rows.parquet",
     ]
-    assert (2, True) == (code, seen.startswith("error: --format parquet needs a file"))
+    assert (2, True) == (code, seen.startswith("error: --format parquet requires --output FILE"))
     assert (0, "", 1230) == (*piped, pq.read_metadata(tmp_path / "file").num_rows)
 
 

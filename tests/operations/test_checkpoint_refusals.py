@@ -117,9 +117,9 @@ def test_values_that_no_file_can_hold_are_refused_in_v2_too(form: Any) -> None:
 
 
 CONTRADICTIONS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"parts": 2}, "--parts belongs to"),
+    ({"parts": 2}, "--parts requires"),
     ({"layout": "multi-part", "parts": 1}, "two parts or more"),
-    ({"layout": "multi-part"}, "needs --parts or"),
+    ({"layout": "multi-part"}, "requires --parts or"),
     ({"layout": "classic", "rows_per_file": 2}, "a classic checkpoint is one file"),
     ({"layout": "multi-part", "rows_per_file": 0}, "less than 1"),
     ({"layout": "multi-part", "rows_per_file": 100}, "fit into one file"),

@@ -371,7 +371,7 @@ def test_a_writer_between_the_commits_is_told() -> None:
     with pytest.raises(ConflictLost) as raised:
         restore(Rival(table, at=1, version=4), backup)
 
-    assert "4" == raised.value.facts["its commits"]
+    assert "4" == raised.value.facts["commits of the other writer"]
 
 
 def test_a_file_that_changed_since_the_plan_is_not_replaced() -> None:

@@ -351,7 +351,7 @@ def test_a_file_that_is_written_again_while_it_is_open_is_not_mixed(store: S3Sto
         store.put("f", b"2" * (4 << 20))
         file.seek(2 << 20)
 
-        with pytest.raises(StorageFailed, match="written again while it was read"):
+        with pytest.raises(StorageFailed, match="changed while it was read"):
             file.read(10)
 
     assert b"1" * 10 == before
