@@ -60,7 +60,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is first used: `import deltacli` itself costs nothing."""
+    """Import a public name at its first use, so that `import deltacli` itself costs nothing."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

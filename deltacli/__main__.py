@@ -1,4 +1,4 @@
-"""`python -m deltacli` and the console script; answers `--version` before anything heavy is imported."""
+"""`python -m deltacli` and the console script. It answers `--version` before anything heavy is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import suppress
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     has_streams = None not in (sys.stdin, sys.stdout, sys.stderr)
     if has_streams and sys.argv[1:] in (["--version"], ["-V"]):
         from deltacli import __version__
@@ -19,14 +19,14 @@ def main() -> None:
             sys.stdout.write(f"deltacli {__version__}\n")
             sys.stdout.flush()
         except OSError:
-            pass  # nobody reads, or nothing can be written: the long way says which, with its exit code
+            pass  # nobody reads, or the output cannot be written: the full code path reports it, with its exit code
         else:
             return
     if not has_streams or isinstance(sys.stdout.buffer, io.RawIOBase):
         from deltacli.cli.terminal.streams import mend_standard_streams
 
         mend_standard_streams()
-    # Imports and replay make many objects and few cycles: fewer collections, a tenth less time, no more memory.
+    # Imports and replay create many objects and few cycles: fewer collections save a tenth of the time, and no memory.
     gc.set_threshold(20_000, 20, 100)
     import signal
 
@@ -35,7 +35,7 @@ def main() -> None:
     skip_optional_packages()
 
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        # While modules are imported, and after the run, Ctrl-C ends us without a traceback. The run itself handles it.
+        # During imports and after the run, Ctrl-C ends the process without a traceback. The run itself handles it.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     from deltacli.cli.app import run
 
@@ -43,9 +43,9 @@ def main() -> None:
 
 
 def _leave(code: int) -> None:
-    """End the process without tearing the interpreter down, which takes a tenth of a short command with pyarrow.
+    """End the process without finalizing the interpreter, which takes a tenth of a short command with pyarrow.
 
-    Everything that must be finished is: results are flushed, threads have ended, temporary files are gone.
+    All cleanup is done before: results are flushed, threads have ended, temporary files are removed.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The one place that reads the real clock; everything else is handed a `Clock`."""
+"""The only place that reads the real clock; everything else is passed a `Clock`."""
 
 from __future__ import annotations
 

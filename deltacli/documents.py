@@ -1,4 +1,4 @@
-"""What every JSON document of deltacli begins with, and how its values become bytes, whoever writes it."""
+"""The common fields of every JSON document of deltacli, and how its values are encoded."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ SCHEMA_VERSION = 1
 
 
 def dumps(value: object, *, indent: bool = False) -> bytes:
-    """JSON in UTF-8; what orjson refuses (lone surrogates, NaN, integers beyond 64 bits) is written by the standard
-    library.
+    """Return JSON in UTF-8. Values that orjson refuses (lone surrogates, NaN, integers beyond 64 bits) are written by
+    the standard library.
     """
     try:
         return orjson.dumps(value, option=orjson.OPT_INDENT_2 if indent else None)
@@ -21,5 +21,5 @@ def dumps(value: object, *, indent: bool = False) -> bytes:
 
 
 def envelope(kind: str, table: str, *, complete: bool) -> dict[str, Any]:
-    """The fields every document begins with."""
+    """Return the first fields of every document."""
     return {"kind": kind, "schemaVersion": SCHEMA_VERSION, "table": table, "tableFormat": "delta", "complete": complete}

@@ -20,7 +20,7 @@
 # │   └── NoSpace                      the disk, or the quota, is full
 # ├── MemoryExhausted              7   memory, or the address space that a limit allows, is used up
 # └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
-"""One tree of errors: the class is the fact, the branch is the exit code."""
+"""One tree of errors: the class is the fault, the branch is the exit code."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ EXIT_CODES: Mapping[int, str] = {
 class DeltacliError(Exception):
     """What failed, the facts that show it, and the next command.
 
-    `code` is the rule id of `validate` where one fits. `facts` are printed one a line, in order. `table` is set by the
-    operation that knows it, when the place that noticed the fault does not.
+    `code` is the rule id of `validate` if one fits. `facts` are printed one per line, in order. `table` is set by the
+    operation if the code that raised the error does not know it.
     """
 
     exit_code = EXIT_BUG
@@ -120,13 +120,13 @@ class DataUnreadable(Unreadable):
 
 
 class VersionAbsent(Unreadable):
-    """A version that never was, or is no longer reconstructable."""
+    """A version that never existed, or can no longer be rebuilt."""
 
     code = "table.version-absent"
 
 
 class ProtocolUnsupported(Unreadable):
-    """The table asks for a reader version or reader feature that deltacli does not know."""
+    """The table requires a reader version or reader feature that deltacli does not support."""
 
     code = "protocol.unsupported-reader"
 
@@ -139,7 +139,7 @@ class Refused(DeltacliError):
 
 
 class NoAtomicCreate(Refused):
-    """The store cannot promise that of two writers of one file one is refused."""
+    """The store cannot guarantee that only one of two concurrent writers creates a file."""
 
     code = "storage.no-atomic-create"
 
@@ -153,60 +153,60 @@ class PathExternal(Refused):
 
     def __init__(self, message: str, *, facts: Mapping[str, str] | None = None, prefix: str | None = None) -> None:
         hint = None
-        if prefix is not None and "{" not in prefix:  # a hint would take that for the table's name
+        if prefix is not None and "{" not in prefix:  # a hint would replace that by the table's name
             hint = f"deltacli read {{table}} --allow-external {shlex.quote(prefix)}"
         super().__init__(message, facts=facts, hint=hint)
         self.prefix = prefix
 
 
 class PartlyDone(DeltacliError):
-    """Some of it is done, and doing it again does the rest."""
+    """Part of the work is done; running the command again does the rest."""
 
     exit_code = 5
     code = "partly-done"
 
 
 class ConflictLost(DeltacliError):
-    """Another writer came first."""
+    """Another writer committed first."""
 
     exit_code = 6
     code = "conflict"
 
 
 class StorageFailed(DeltacliError):
-    """The store did not answer, or would not."""
+    """The store did not respond, or returned an error."""
 
     exit_code = 7
     code = "storage.failed"
 
 
 class FileMissing(StorageFailed):
-    """A file that a listing or another file names is not there."""
+    """A file named by a listing or another file does not exist."""
 
     code = "storage.file-missing"
 
 
 class PermissionRefused(StorageFailed):
-    """The store, or the file system, does not let us read or write."""
+    """The store, or the file system, denies read or write access."""
 
     code = "storage.permission"
 
 
 class CredentialsMissing(StorageFailed):
-    """No link of the cloud's credential chain has anything to sign with."""
+    """No provider of the cloud's credential chain has credentials."""
 
     code = "storage.credentials"
 
 
 class NoSpace(StorageFailed):
-    """The disk, or the user's share of it, is full."""
+    """The disk, or the user's quota, is full."""
 
     code = "storage.no-space"
 
 
 class MemoryExhausted(DeltacliError):
-    """Memory was refused. It says nothing about the bytes that were being read, so it is not a StorageFailed and never
-    a reason to take other bytes instead.
+    """An allocation of memory failed. It does not mean that the bytes being read are damaged, so it is not a
+    StorageFailed and never a reason to use other bytes instead.
     """
 
     exit_code = 7
@@ -214,7 +214,7 @@ class MemoryExhausted(DeltacliError):
 
 
 class OutcomeUnknown(DeltacliError):
-    """A commit was sent, and neither its presence nor its absence could be made certain."""
+    """A commit was sent, and neither its presence nor its absence could be confirmed."""
 
     exit_code = 8
     code = "commit.outcome-unknown"

@@ -1,4 +1,4 @@
-"""Hints: commands to paste, with the table's name in its place and words quoted for a shell."""
+"""Hints: commands to paste, with the table's name filled in and words quoted for a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BELOW = re.compile(r"\{table\}/(.*)\Z", re.DOTALL)
 
 
 def quoted(word: str) -> str:
-    """A word as a shell reads it back; `$'…'` where it holds what a terminal must not get."""
+    """Return a word quoted for a shell; `$'…'` if it has characters that must not reach a terminal."""
     if not _UNPRINTABLE.search(word):
         return shlex.quote(word)
     escaped = word.replace("\\", "\\\\").replace("'", "\\'")
@@ -21,7 +21,7 @@ def quoted(word: str) -> str:
 
 
 def quoted_table(table: str) -> str:
-    """A table as an argument: a path that begins with a dash is not an option."""
+    """Return a table as an argument: a path that begins with a dash must not be read as an option."""
     return quoted(f"./{table}" if table.startswith("-") else table)
 
 
@@ -32,7 +32,7 @@ class CommandLine(str):
 
 
 def fill_hint(hint: str, table: str | None) -> str:
-    """Put the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
+    """Fill the table into a hint: `{table}`, `{table}/NAME` for one below it, `{parent}` for the directory above."""
     if isinstance(hint, CommandLine):
         return hint
     if table is None:

@@ -1,7 +1,6 @@
-"""Telling how far lasting work has come, without knowing who listens: steps with a name, a unit and, where known, a
-total.
+"""Progress of long-running work, independent of the listener: steps with a name, a unit and, if known, a total.
 
-Silent unless somebody asks. Reported a piece or a batch at a time, never a row.
+Silent by default. Reported per piece or per batch, never per row.
 """
 
 from __future__ import annotations
@@ -14,32 +13,32 @@ Item = TypeVar("Item")
 
 
 class Step(Protocol):
-    """One step that has begun. Its methods may be called from any thread and return at once."""
+    """A started step. Its methods may be called from any thread and return at once."""
 
     def advance(self, amount: int = 1) -> None:
-        """Add to what is done."""
+        """Add to the amount done."""
 
 
 class Progress(Protocol):
-    """Whoever is told. Steps may be within each other; a step ends with its `with`, also by an error."""
+    """The listener. Steps may be nested; a step ends with its `with`, also after an error."""
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> AbstractContextManager[Step]:
-        """Begin a step: `reading the log`, in `commits`, of `total` where that is known; of 0 nothing need be said."""
+        """Start a step: `reading the log`, in `commits`, of `total` if known. A step of 0 need not be shown."""
 
 
 class WeighedStep(Step, Protocol):
-    """A step whose parts take as long as they weigh: bytes, rows."""
+    """A step whose parts take time in proportion to their weight: bytes, rows."""
 
     def advance(self, amount: int = 1, *, weight: int = 0) -> None:
-        """Add to what is done."""
+        """Add to the amount done."""
 
 
 @runtime_checkable
 class WeighingProgress(Progress, Protocol):
-    """A progress that is also told what the parts of a step weigh, so that half of the bar is half of the time."""
+    """A progress that also receives the weights of parts, so that half of the bar is half of the time."""
 
     def weighed_step(self, what: str, *, unit: str, total: int, weight: int) -> AbstractContextManager[WeighedStep]:
-        """Begin a step of `total` parts that weigh so much together."""
+        """Start a step of `total` parts that weigh so much together."""
 
 
 class _Unweighed:
@@ -55,7 +54,7 @@ class _Unweighed:
 
 @contextmanager
 def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int) -> Iterator[WeighedStep]:
-    """Begin a step whose parts weigh differently; a progress that does not weigh counts them."""
+    """Start a step whose parts have different weights. A progress without weights counts them."""
     if isinstance(progress, WeighingProgress):
         with progress.weighed_step(what, unit=unit, total=total, weight=weight) as step:
             yield step
@@ -65,7 +64,7 @@ def weighed(progress: Progress, what: str, *, unit: str, total: int, weight: int
 
 
 class _Silent:
-    """Tells nobody."""
+    """Reports nothing."""
 
     def step(self, what: str, *, unit: str, total: int | None = None) -> _Silent:  # noqa: ARG002  (the port's names)
         return self
@@ -86,7 +85,7 @@ SILENT: Progress = _Silent()
 def reported(
     items: Iterator[Item], progress: Progress, what: str, *, unit: str, total: int | None = None, every: int = 1
 ) -> Iterator[Item]:
-    """Pass items on as one step, reporting `every` so many; the same iterator where nobody listens."""
+    """Pass items on as one step, reporting every `every` items; the same iterator if there is no listener."""
     return items if progress is SILENT else _report(items, progress, what, unit, total, every)
 
 
@@ -115,7 +114,7 @@ def reported_weighed(
     weights: list[int],
     weight_of: Callable[[Item], int],
 ) -> Iterator[Item]:
-    """Pass items on as one step whose parts weigh differently; the same iterator where nobody listens."""
+    """Pass items on as one step whose parts have different weights; the same iterator if there is no listener."""
     return items if progress is SILENT else _report_weighed(items, progress, what, unit, weights, weight_of)
 
 

@@ -1,4 +1,4 @@
-"""Temporary files of this process, so that whoever must leave at once can still remove them."""
+"""Temporary files of this process, so that an immediate exit can still remove them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _present: set[Path] = set()
 
 
 def remember(path: Path) -> None:
-    """Note a temporary file or directory that was just made."""
+    """Register a temporary file or directory that was just created."""
     _present.add(path)
 
 
 def forget(path: Path) -> None:
-    """Drop one that its maker has removed or renamed."""
+    """Unregister one that its creator has removed or renamed."""
     _present.discard(path)
 
 
 def remove_all() -> None:
-    """Remove whatever is noted; faults are passed over, because the process is about to end."""
+    """Remove everything registered. Errors are ignored, because the process is about to end."""
     for path in list(_present):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Sizes, counts, durations, ages and ranges of versions: how they are read and how they are written."""
+"""Sizes, counts, durations, ages and ranges of versions: parsing and formatting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _AGES = (
 
 
 def format_size(size_bytes: int) -> str:
-    """Write a number of bytes for people: `3.2 GiB`."""
+    """Format a number of bytes for people: `3.2 GiB`."""
     value = float(size_bytes)
     for unit in _SIZE_UNITS:
         if abs(value) < 1024 or unit == _SIZE_UNITS[-1]:
@@ -35,17 +35,17 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_count(count: int) -> str:
-    """Write a count with thousands separators: `1,000,060`."""
+    """Format a count with thousands separators: `1,000,060`."""
     return f"{count:,}"
 
 
 def plural(count: int, noun: str) -> str:
-    """Write a count with its noun: `1 file`, `2 files`."""
+    """Format a count with its noun: `1 file`, `2 files`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def format_timestamp(timestamp_ms: int) -> str:
-    """Write epoch milliseconds as RFC 3339 UTC with milliseconds; as a plain number where no calendar reaches."""
+    """Format epoch milliseconds as RFC 3339 UTC with milliseconds, or as a plain number if out of range."""
     try:
         moment = EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
@@ -54,12 +54,12 @@ def format_timestamp(timestamp_ms: int) -> str:
 
 
 def format_moment(timestamp_ms: int) -> str:
-    """Write epoch milliseconds for people, to the second: `2026-01-09 08:12:44`."""
+    """Format epoch milliseconds for people, to the second: `2026-01-09 08:12:44`."""
     return format_timestamp(timestamp_ms)[:19].replace("T", " ")
 
 
 def format_age(timestamp_ms: int, now_ms: int) -> str:
-    """Write how long ago a moment was: `3 days ago`, `in 2 hours`, `now`."""
+    """Format how long ago a time was: `3 days ago`, `in 2 hours`, `now`."""
     seconds = abs(now_ms - timestamp_ms) // 1000
     for length, unit in _AGES:
         if seconds >= length:
@@ -75,7 +75,7 @@ LONGEST_MS = 365_000 * 86_400_000
 def parse_duration(text: str, where: str) -> int:
     """Return the milliseconds of a duration: `30d`, `168h`, `90m`, `2w`, `1500ms`.
 
-    Raises UsageError, which names the option or key `where` it stands.
+    Raises UsageError, which names the option or key in `where`.
     """
     found = re.fullmatch(r"\s*([0-9]{1,15})\s*(w|d|h|m|s|ms)\s*", text.lower())
     if found is None:
@@ -111,7 +111,7 @@ def parse_size(text: str) -> int:
 
 
 def format_duration(duration_ms: int) -> str:
-    """Write a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`; else in
+    """Format a duration in its largest whole unit up to days, as `parse_duration` reads it: `30d`, `36h`; else in
     milliseconds.
     """
     for unit, length in _DURATIONS[1:]:
@@ -121,19 +121,19 @@ def format_duration(duration_ms: int) -> str:
 
 
 def format_ranges(numbers: Iterable[int]) -> str:
-    """Write numbers as ranges: `0-9, 12, 14-20`."""
+    """Format numbers as ranges: `0-9, 12, 14-20`."""
     return format_spans(ranges_of(numbers))
 
 
 def format_spans(spans: Iterable[tuple[int, int]]) -> str:
-    """Write (first, last) pairs as ranges."""
+    """Format (first, last) pairs as ranges."""
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in spans) or "none"
 
 
 def gaps_in(numbers: Iterable[int], first: int, last: int) -> list[tuple[int, int]]:
-    """Return the runs between `first` and `last`, both included, of which no number is there, as (first, last).
+    """Return the runs of missing numbers between `first` and `last`, both included, as (first, last).
 
-    The time depends on the numbers that are there, not on those that are missing: a version may be 2^60.
+    The time depends on the existing numbers, not on the missing ones: a version may be 2^60.
     """
     gaps: list[tuple[int, int]] = []
     for number in sorted({number for number in numbers if first <= number <= last}):

@@ -1,1 +1,1 @@
-"""Who runs the pieces of work: threads of this process, or executors of a cluster."""
+"""Runs pieces of work: in threads of this process, or in executors of a cluster."""

@@ -1,4 +1,4 @@
-"""Fetching ahead: one thread makes the next items while the caller is busy with the last."""
+"""Fetching ahead: one thread produces the next items while the caller uses the last one."""
 
 from __future__ import annotations
 
@@ -11,28 +11,30 @@ Item = TypeVar("Item")
 
 
 class _Failure:
-    """What ended the source instead of its end."""
+    """The exception that ended the source early."""
 
     def __init__(self, cause: BaseException | None) -> None:
         self.cause = cause
 
 
 class ReadAhead(Generic[Item]):
-    """Iterates over `items`, in order, while a thread, which begins at once, fetches up to `depth` more.
+    """Iterates over `items`, in order, while a thread, started at once, fetches up to `depth` more.
 
-    An error of the source is raised in its place. Who stops early calls `close`: it stops the thread, which closes the
-    source.
+    An error of the source is raised in its place. A caller that stops early calls `close`, which stops the thread and
+    closes the source.
     """
 
     def __init__(self, items: Iterator[Item], *, depth: int = 2) -> None:
         self._queue: Queue[Item | _Failure] = Queue(depth)
         self._items = items
         self._stopped = Event()
-        self._ended = Event()  # `Thread.is_alive` says no after an interruption in the middle of it (Python 3.11, 3.12)
+        self._ended = (
+            Event()
+        )  # `Thread.is_alive` returns False after an interruption in the middle of it (Python 3.11, 3.12)
         self._thread = Thread(target=self._run, name="deltacli-ahead", daemon=True)
         try:
             self._thread.start()
-        except BaseException:  # an interruption: the thread may run anyway, and nobody will close it
+        except BaseException:  # an interruption: the thread may still run, but nothing will close it
             self._stopped.set()
             raise
 
@@ -51,7 +53,7 @@ class ReadAhead(Generic[Item]):
         raise StopIteration
 
     def close(self) -> None:
-        """Stop the thread, and wait for its end: it may be waiting for room in the queue."""
+        """Stop the thread and wait for its end. It may be waiting for room in the queue."""
         self._stopped.set()
         while not self._ended.is_set():
             try:
@@ -61,7 +63,7 @@ class ReadAhead(Generic[Item]):
         self._thread.join()
 
     def _wait(self) -> Item | _Failure:
-        """Wait for the next item, never in one long sleep: that could miss a signal that comes just before it."""
+        """Wait for the next item, never in one long sleep, which could miss a signal that arrives just before it."""
         while True:
             try:
                 return self._queue.get(timeout=0.1)
@@ -91,7 +93,7 @@ class ReadAhead(Generic[Item]):
         self._put(end)
 
     def _put(self, item: Item | _Failure) -> None:
-        """Hand an item over; drop it where nobody wants any more."""
+        """Hand an item over, or drop it if the caller has stopped."""
         while not self._stopped.is_set():
             try:
                 self._queue.put(item, timeout=0.1)

@@ -1,5 +1,5 @@
-"""The engine of one process: threads, because the work is in Arrow and in the kernel, both outside the interpreter
-lock.
+"""The engine of one process. It uses threads, because the work is in Arrow and in the kernel, both outside the
+interpreter lock.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class EmbeddedEngine:
-    """Runs pieces in `threads` threads, at most two pieces a thread in flight. Default: one thread per processor, fewer
-    where the address space is limited.
+    """Runs pieces in `threads` threads, with at most two pieces per thread in flight.
 
-    Pieces that wait for a store get as many threads as they can use instead, and one piece a thread is in flight.
+    Default: one thread per processor, fewer if the address space is limited. Pieces that wait for a store get as many
+    threads as they can use instead, with one piece per thread in flight.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -57,7 +57,7 @@ class EmbeddedEngine:
                 tracker.wait_idle()
 
     def stream(self, work: Callable[[Piece], Iterator[Result]], pieces: Iterable[Piece]) -> Iterator[Result]:
-        """Yield what `threads` pieces at once yield, in turns."""
+        """Yield what `threads` concurrent pieces yield, in turns."""
         sources = map(work, pieces)
         if self.threads == 1:
             for source in sources:
@@ -82,7 +82,7 @@ class EmbeddedEngine:
 
 
 def _result(future: Future[Result]) -> Result:
-    """Wait for a piece and return what it gives, or raise what it raises."""
+    """Wait for a piece, and return its result or raise its error."""
     from deltacli.work.task_tracker import POLL_SECONDS
 
     while not future.done():

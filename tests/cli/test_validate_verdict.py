@@ -46,7 +46,7 @@ def table(
         ("", "its log can be read; nothing found"),
         ("log.cleanup-overdue commitinfo.missing", "its log can be read; 2 remarks"),
         ("log.cleanup-overdue log.mtime-order log.mtime-order", "its log can be read; 1 thing to look at"),
-        ("log.gap", "versions can't be read (log.gap)"),
+        ("log.gap", "versions cannot be read (log.gap)"),
         (
             "ict.missing log.mtime-order data.file-missing ict.missing",
             (
@@ -56,7 +56,7 @@ def table(
         ),
         (
             "dv.bad-z85 log.gap commit.empty commit.bad-json schema.bad-json",
-            "versions can't be read (dv.bad-z85, log.gap, commit.empty and 2 more)",
+            "versions cannot be read (dv.bad-z85, log.gap, commit.empty and 2 more)",
         ),
     ],
 )

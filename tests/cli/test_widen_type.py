@@ -183,7 +183,7 @@ def test_one_refused_column_keeps_the_others_from_being_changed(home: Path) -> N
     assert [(True, []), (False, ["widen.not-allowed"])] == [
         (change["allowed"], [refusal["code"] for refusal in change["refusals"]]) for change in document(dry)["changes"]
     ]
-    assert "trip can't become double" in done.err
+    assert "trip cannot become double" in done.err
 
 
 def test_a_check_tells_whether_a_change_is_due(home: Path) -> None:

@@ -169,5 +169,5 @@ def test_a_footer_whose_row_groups_have_other_rows_is_none() -> None:
     assert (0x16, 2 * 3) == (footer[schema], footer[schema + 1])  # field 3, an i64, in zigzag
     footer[schema + 1] = 2 * 5
 
-    with pytest.raises(ThriftFaultError, match="says 5 rows, and its row groups have 3"):
+    with pytest.raises(ThriftFaultError, match="records 5 rows, but its row groups have 3"):
         FooterReader().read(bytes(footer))

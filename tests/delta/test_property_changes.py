@@ -292,7 +292,7 @@ def test_what_is_no_property_is_a_fault_of_the_command_line(texts: list[str]) ->
     [
         ({FILES: "interval 1 hour"}, "less than a day"),
         ({FILES: "interval 3 days"}, "less than a week"),
-        ({"delta.enableExpiredLogCleanup": "false"}, "grows forever"),
+        ({"delta.enableExpiredLogCleanup": "false"}, "grows without limit"),
         ({"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "false"}, "statistics"),
         ({"appendOnly": "true"}, "delta.appendOnly"),
     ],

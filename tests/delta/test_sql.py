@@ -59,13 +59,13 @@ FAULTS = (
     ("-- nothing", "it is empty"),
     ("id >", "it ends where a value is expected"),
     ("id > 0 AND", "it ends where a value is expected"),
-    ("> 1", "> stands where a value is expected"),
-    ("id = = 1", "= stands where a value is expected"),
-    ("f(a,,b)", ", stands where a value is expected"),
+    ("> 1", "> is found where a value is expected"),
+    ("id = = 1", "= is found where a value is expected"),
+    ("f(a,,b)", ", is found where a value is expected"),
     ("(id > 0", "a ( is never closed"),
-    ("id > 0)", "a ) closes nothing"),
-    ("a[0)]", "a ) closes nothing"),
-    ("()", "brackets hold nothing"),
+    ("id > 0)", "a ) has no opening bracket"),
+    ("a[0)]", "a ) has no opening bracket"),
+    ("()", "the brackets are empty"),
     ("'abc", "a string is opened and never closed"),
     ("`abc", "a quoted name is opened and never closed"),
     ("a /* b", "a comment is opened and never closed"),
@@ -76,7 +76,7 @@ FAULTS = (
     ("CAST(a AS )", "a cast names no type"),
     ("a BETWEEN 1", "BETWEEN has no AND"),
     ("a IN 1", "IN has no list in brackets"),
-    ("a = \\x", "the character '\\\\' stands where SQL has none"),
+    ("a = \\x", "the character '\\\\' is not valid in SQL here"),
 )
 
 

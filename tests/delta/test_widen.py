@@ -111,7 +111,7 @@ def test_the_protocol_is_upgraded_only_with_consent() -> None:
     assert [("widen.protocol-upgrade-needed", "--upgrade-protocol")] == [
         (one.code, one.way_out) for one in without.all_refusals
     ]
-    assert "lacks typeWidening: " in without.refusals[0].message
+    assert "lacks typeWidening; " in without.refusals[0].message
     assert without.metadata_after is None
     assert without.protocol_after == upgraded.protocol_after
     assert upgraded.metadata_after is not None

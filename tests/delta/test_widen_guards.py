@@ -236,7 +236,7 @@ def test_other_formats_allow_less(
         (("id", "double"), "widen it to long"),
         (("s.`c.d`", "double"), "widen it to integer or long"),
         (("xs.element", "decimal(12,3)"), "keep the scale: decimal(p,2) with p > 10"),
-        (("s.B2", "timestamp_ntz"), "switch the compatibility off and drop its feature"),
+        (("s.B2", "timestamp_ntz"), "turn the compatibility off and drop its feature"),
     ],
 )
 def test_what_another_format_allows_is_the_way_out(change: tuple[str, str], way_out: str) -> None:

@@ -26,6 +26,9 @@ def test_nulls_of_null_structs_may_count(nulls: int, level: str, tmp_path: Path)
 def test_a_finding_names_both_values_and_what_becomes_of_rows(level: str, tmp_path: Path) -> None:
     found = inspect(claiming("minValues", name="name 43").write(tmp_path / "t"), level).findings
 
-    message = "column name of p=b/part-00004-c000.snappy.parquet has 'name 41', below the minimum 'name 43' of its statistics: a filter for name < 'name 43' skips this file and loses rows"
+    message = (
+        "column name of p=b/part-00004-c000.snappy.parquet has 'name 41', below the minimum 'name 43' of its "
+        "statistics: a filter for name < 'name 43' skips this file and loses rows"
+    )
     assert [message] == [finding.message for finding in found]
     assert [("'name 43'", "'name 41' or less")] == [(finding.seen, finding.expected) for finding in found]

@@ -303,7 +303,9 @@ def file_made_too_long_ago_in_seconds_too() -> TableBuilder:
 
 @told(
     "action.bad-modification-time",
-    message=f"{ADDED} has modificationTime 1970-01-02T03:46:40.000Z; read as seconds it would be 1973-03-03T09:46:40.000Z",
+    message=(
+        f"{ADDED} has modificationTime 1970-01-02T03:46:40.000Z; read as seconds it would be 1973-03-03T09:46:40.000Z"
+    ),
 )
 def file_made_at_the_oldest_time_in_seconds() -> TableBuilder:
     return made_at(OLDEST_MS // 1000)

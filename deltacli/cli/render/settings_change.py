@@ -20,10 +20,7 @@ def change_sections(table: str, content: Mapping[str, Any], *, is_done: bool) ->
         Section("table", [table]),
         Section("version", [version]),
         Section("changed" if is_done else "would change", [_change(change) for change in changes], is_cut=False),
-        Section(
-            "protocol",
-            [protocol_line(after) if before == after else f"{protocol_line(before)} -> {protocol_line(after)}"],
-        ),
+        Section("protocol", [now if before == after else f"{protocol_line(before)} -> {now}"]),
         Section("readers", [content["readers"]] if "readers" in content else [], is_cut=False),
         Section("writers", [content["writers"]] if "writers" in content else [], is_cut=False),
     ]

@@ -82,8 +82,8 @@ def _number(value: str, lowest: int, highest: int) -> str | None:
 
 
 def _interval(value: str) -> str | None:
-    """An interval of one integer and one unit in lower case: other engines take of anything else the first part, or
-    their default.
+    """Return an interval of one integer and one lower-case unit. Other engines use the first part, or their default, of
+    anything else.
     """
     length_ms = parse_interval(value) if len(value) <= _LONGEST else None
     if length_ms is None or length_ms > MAX_LONG // 1000:

@@ -1,4 +1,4 @@
-"""Who may read a version, and who may write the next. Spec: Protocol Evolution; Table Features; Reader Version
+"""Who may read a version, and who may write the next one. Spec: Protocol Evolution; Table Features; Reader Version
 Requirements.
 """
 
@@ -16,7 +16,7 @@ WRITER_FEATURES_VERSION = 7
 
 _COMMIT_COORDINATOR = "delta.coordinatedCommits.commitCoordinator-preview"
 _REDIRECTS = ("redirectReaderWriter-preview", "redirectWriterOnly-preview")
-"""Features, and with `delta.` before them the properties that say where to."""
+"Features, and with the prefix `delta.` the properties that name the target."
 
 
 class Protocol(NamedTuple):
@@ -29,7 +29,7 @@ class Protocol(NamedTuple):
 
     @property
     def supported_features(self) -> frozenset[str]:
-        """Every feature the table supports: the listed ones, and those its version numbers imply."""
+        """Return every feature the table supports: the listed ones, and those its version numbers imply."""
         named = {*(self.reader_features or ()), *(self.writer_features or ())}
         implied = {
             feature.name
@@ -43,11 +43,11 @@ class Protocol(NamedTuple):
 
     @property
     def is_catalog_managed(self) -> bool:
-        """True if newer commits may exist that only a catalog knows."""
+        """Return True if newer commits may exist that only a catalog has."""
         return bool(self.supported_features & CATALOG_FEATURES)
 
     def as_json(self) -> dict[str, Any]:
-        """The action as in the log, absent lists left out, lists sorted."""
+        """Return the action as in the log, without absent lists, lists sorted."""
         found: dict[str, Any] = {
             "minReaderVersion": self.min_reader_version,
             "minWriterVersion": self.min_writer_version,
@@ -60,7 +60,7 @@ class Protocol(NamedTuple):
 
 
 def require_readable(protocol: Protocol, version: int) -> None:
-    """Raise ProtocolUnsupported, naming every feature in the way, unless deltacli can rebuild this version."""
+    """Raise ProtocolUnsupported, naming every unsupported feature, unless deltacli can rebuild this version."""
     if not 1 <= protocol.min_reader_version <= NEWEST_READER_VERSION:
         raise ProtocolUnsupported(
             f"version {version} needs reader version {protocol.min_reader_version}; "
@@ -81,7 +81,7 @@ def require_readable(protocol: Protocol, version: int) -> None:
 
 
 def require_writable(protocol: Protocol, version: int) -> None:
-    """Raise Refused, naming what is in the way, unless deltacli can do all that this version asks of a writer."""
+    """Raise Refused, naming the obstacle, unless deltacli meets all requirements of this version for writers."""
     if not 1 <= protocol.min_writer_version <= WRITER_FEATURES_VERSION:
         raise Refused(
             f"version {version} needs writer version {protocol.min_writer_version}; "
@@ -104,17 +104,16 @@ def require_writable(protocol: Protocol, version: int) -> None:
 
 
 def require_committable(protocol: Protocol, properties: Mapping[str, str], version: int) -> None:
-    """Raise Refused unless deltacli may write the commit after this version: it knows every feature, the numbers and
-    lists are legal, and neither a catalog nor another table decides what is committed.
-
-    Spec: Table Features; Catalog-managed tables.
+    """Raise Refused unless deltacli may write the commit after this version: every feature is recognized, the numbers
+    and lists are valid, and neither a catalog nor another table decides what is committed. Spec: Table Features;
+    Catalog-managed tables.
     """
     require_writable(protocol, version)
     fault = _illegal(protocol)
     if fault is not None:
         code, seen = fault
         raise Refused(
-            f"version {version} has a protocol that no writer may build upon: {seen}",
+            f"version {version} has a protocol that no writer may commit to: {seen}",
             code=code,
             facts={"protocol": f"reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"},
             hint="deltacli validate {table}",
@@ -122,7 +121,7 @@ def require_committable(protocol: Protocol, properties: Mapping[str, str], versi
     if protocol.is_catalog_managed or properties.get(_COMMIT_COORDINATOR):
         catalogs = sorted(protocol.supported_features & CATALOG_FEATURES)
         raise Refused(
-            f"version {version} is managed by a catalog, which alone commits to this table",
+            f"version {version} is managed by a catalog, and only the catalog commits to this table",
             code="catalog.managed",
             facts={"because of": ", ".join(catalogs) or _COMMIT_COORDINATOR},
             hint="make the change through the catalog",
@@ -138,7 +137,7 @@ def require_committable(protocol: Protocol, properties: Mapping[str, str], versi
 
 
 def _illegal(protocol: Protocol) -> tuple[str, str] | None:
-    """The rule that numbers and lists break together, and what was seen."""
+    """Return the rule that numbers and lists violate together, and what was seen."""
     takes_reader_list = protocol.min_reader_version >= READER_FEATURES_VERSION
     takes_writer_list = protocol.min_writer_version >= WRITER_FEATURES_VERSION
     if takes_reader_list and not takes_writer_list:

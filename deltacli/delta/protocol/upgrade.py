@@ -1,7 +1,7 @@
-"""A protocol with more features. Spec: Table Features for New and Existing Tables.
+"""A protocol with more features.
 
-Version numbers imply features; once features are listed, all that were implied are listed too. Whether a table uses
-them can't be told without its whole history, so none is left out.
+Spec: Table Features for New and Existing Tables. Version numbers imply features. Once features are listed, all implied
+ones are listed too. Whether a table uses them is known only from its whole history, so none is left out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from deltacli.errors import Refused
 
 
 def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
-    """The protocol action that supports some features as well, None where this one does. Names keep their order.
+    """Return the protocol action with some more features, or None if this one has them.
 
-    Raises Refused where the protocol is none to build upon.
+    Names keep their order. Raises Refused for an invalid protocol.
     """
     protocol = read_protocol(raw_protocol, "the protocol")
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
@@ -35,7 +35,7 @@ def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
     action = {**raw_protocol, "minWriterVersion": WRITER_FEATURES_VERSION}
     if needs_reader:
         if reader < READER_FEATURES_VERSION:
-            # Writers that could list features before readers did left column mapping to the reader's version.
+            # Writers that could list features before readers could left column mapping to the reader's version.
             of_readers += [name for name in of_writers if _concerns_readers(name)]
         of_readers += [name for name in wanted if _concerns_readers(name)]
         action |= {"minReaderVersion": READER_FEATURES_VERSION, "readerFeatures": _once(of_readers)}
@@ -44,7 +44,7 @@ def upgraded(raw_protocol: Action, names: Iterable[str]) -> Action | None:
 
 
 def added_features(before: Action, after: Action) -> tuple[str, ...]:
-    """The features that one protocol supports and the other did not, in the order of their list."""
+    """Return the features that one protocol supports and the other did not, in the order of their list."""
     known = read_protocol(before, "the protocol").supported_features
     return tuple(name for name in _listed(after, "writerFeatures") if name not in known)
 
@@ -53,8 +53,8 @@ def _require_legal(reader: int, writer: int) -> None:
     facts = {"protocol": f"reader {reader}, writer {writer}"}
     if not (1 <= reader <= NEWEST_READER_VERSION and 1 <= writer <= WRITER_FEATURES_VERSION):
         raise Refused(
-            f"the protocol cannot be upgraded: deltacli knows readers 1 to {NEWEST_READER_VERSION} and writers 1 to "
-            f"{WRITER_FEATURES_VERSION}",
+            f"the protocol cannot be upgraded: deltacli supports readers 1 to {NEWEST_READER_VERSION} and writers 1 "
+            f"to {WRITER_FEATURES_VERSION}",
             code="protocol.version-out-of-range",
             facts=facts,
             hint="deltacli snapshot {table}",
@@ -75,7 +75,7 @@ def _concerns_readers(name: str) -> bool:
 
 
 def _listed(action: Action, key: str) -> list[str]:
-    """The names as they stand: reading sorts them."""
+    """Return the names in their original order, which reading sorts."""
     return [str(name) for name in action.get(key) or ()]
 
 

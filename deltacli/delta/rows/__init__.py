@@ -1,1 +1,1 @@
-"""Questions about rows: what is asked of the batches of a data file, and what they answer."""
+"""Questions about rows: conditions evaluated on the batches of a data file, and their answers."""

@@ -1,4 +1,4 @@
-"""Nulls where the schema allows none, counted. Spec: Struct Field (nullable); Array Type; Map Type."""
+"""Count nulls where the schema allows none. Spec: Struct Field (nullable); Array Type; Map Type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Demand(NamedTuple):
     """A place that must not be null: its path, and the steps to it from the top-level column (the number of a field, or
-    what of a list or map). `fields` are the struct fields on the way.
+    the part of a list or map). `fields` are the struct fields along the path.
     """
 
     name: str
@@ -25,13 +25,13 @@ class Demand(NamedTuple):
 
     @property
     def above_lists(self) -> tuple[StructField, ...]:
-        """The fields down to the first list or map on the way."""
+        """Return the fields down to the first list or map of the path."""
         first = next((number for number, step in enumerate(self.steps) if isinstance(step, str)), len(self.steps))
         return self.fields[: first + 1]
 
 
 def demands_of(columns: Sequence[StructField]) -> list[Demand]:
-    """Everything in these columns that must not be null. The keys of maps never are."""
+    """Return everything in these columns that must not be null. Keys of maps never are."""
     return [demand for column in columns for demand in _of_field(column, column.name, column.name, (), ())]
 
 
@@ -71,19 +71,19 @@ class NullCounts:
         self._found: Counter[str] = Counter()
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Count those of some rows."""
+        """Count the nulls of some rows."""
         for demand in self._demands:
             nulls = _at(batch.column(demand.column), demand.steps).null_count
             if nulls:
                 self._found[demand.name] += nulls
 
     def answer(self) -> Mapping[str, int]:
-        """Path -> nulls, of the places that have any."""
+        """Return path -> nulls, for the places that have any."""
         return dict(self._found)
 
 
 def _at(values: Any, steps: Sequence[int | str]) -> Any:  # Any: an Arrow array
-    """The values at a place, without those below a null."""
+    """Return the values at a place, without those below a null."""
     import pyarrow as pa
 
     for step in steps:

@@ -12,14 +12,14 @@ _LONGEST = 80
 
 
 def row_text(row: pyarrow.RecordBatch) -> str:
-    """The columns of a batch of one row: `id=-1, name="x", day=null`; long values are cut."""
+    """Return the columns of a batch of one row: `id=-1, name="x", day=null`; long values are shortened."""
     return ", ".join(f"{name}={_cut(_text(row.column(name)[0]))}" for name in row.schema.names)
 
 
 def _text(scalar: Any) -> str:  # Any: an Arrow scalar
     try:
         value = scalar.as_py()
-    except (ValueError, OverflowError):  # a time that no calendar of Python's has
+    except (ValueError, OverflowError):  # a time beyond Python's calendar
         return str(scalar)
     if value is None:
         return "null"

@@ -1,7 +1,7 @@
-"""Paths to columns and their parts as people write them: `a.b`, `m.key`, `xs.element`, names with points in backticks.
+"""Paths to columns and their parts as users write them: `a.b`, `m.key`, `xs.element`, names with dots in backticks.
 
-`element`, `key` and `value` lead into an array or a map. What a step is follows from the type it is taken from, so a
-field with one of these names needs no quotes; in the path that comes back it has them all the same.
+`element`, `key` and `value` lead into an array or a map. The type before a step determines its meaning, so a field with
+one of these names needs no quotes, but the returned path has them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STEP = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<plain>[^.`]+)(?=\.|
 
 
 class PathPart(StrEnum):
-    """What a step leads to. All but fields are named in a fieldPath."""
+    """The kind of a step. All except fields are named in a fieldPath."""
 
     FIELD = "field"
     ELEMENT = "element"
@@ -38,9 +38,9 @@ class Step(NamedTuple):
 
 
 class ColumnPlace(NamedTuple):
-    """Where in a schema a type stands.
+    """The place of a type in a schema.
 
-    `fields`: the struct fields on the way, the top-level column first, the nearest one last. `address` leads to the
+    `fields`: the struct fields along the path, from the top-level column to the nearest one. `address` leads to the
     type in the JSON of the schema, `field_address` to the nearest field.
     """
 
@@ -52,17 +52,19 @@ class ColumnPlace(NamedTuple):
 
     @property
     def column(self) -> StructField:
-        """The top-level column."""
+        """Return the top-level column."""
         return self.fields[0]
 
     @property
     def nearest(self) -> StructField:
-        """The field that keeps the history of the type."""
+        """Return the field that keeps the history of the type."""
         return self.fields[-1]
 
     @property
     def field_path(self) -> str | None:
-        """The way from the nearest field into arrays and maps: `element.value`; None where the field is it."""
+        """Return the path from the nearest field into arrays and maps, such as `element.value`, or None for the field
+        itself.
+        """
         names: list[str] = []
         for step in reversed(self.steps):
             if step.part is PathPart.FIELD:
@@ -72,12 +74,12 @@ class ColumnPlace(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The path as it can be written, whatever the names are."""
+        """Return the path as a user can write it, for any names."""
         return ".".join(_step_text(step) for step in self.steps)
 
 
 def quoted(name: str) -> str:
-    """A name in backticks."""
+    """Return a name in backticks."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -90,23 +92,24 @@ _PARTS = frozenset({PathPart.ELEMENT.value, PathPart.KEY.value, PathPart.VALUE.v
 
 
 def find_column(schema: StructType, text: str) -> ColumnPlace:
-    """The place of a column, field, element, key or value. Names may differ in case where no name is exactly this.
+    """Return the place of a column, field, element, key or value.
 
-    Raises UsageError (`usage.column`) that names the columns there are.
+    Names may differ in case if no name matches exactly. Raises UsageError (`usage.column`) that names the existing
+    columns.
     """
     return ColumnFinder(schema).find(text)
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFinder:
-    """Finds many columns of one schema: the names of each struct are indexed once, not once for each column."""
+    """Finds many columns of one schema. The names of each struct are indexed once, not once per column."""
 
     schema: StructType
     _indexes: dict[int, NameIndex] = field(default_factory=dict, init=False, repr=False, compare=False)
     """By the identity of a struct, which the schema keeps alive."""
 
     def find(self, text: str) -> ColumnPlace:
-        """The place that a path leads to, as `find_column` returns it."""
+        """Return the place at the end of a path, as `find_column` does."""
         place = _root(self.schema)
         for name, is_quoted in _names_of(text):
             place = self._step(place, name, text, is_quoted=is_quoted)
@@ -136,7 +139,7 @@ class ColumnFinder:
 
 
 def places(schema: StructType) -> Iterator[ColumnPlace]:
-    """Every place of a schema, parents first."""
+    """Yield every place of a schema, parents first."""
     waiting = [_root(schema)]
     while waiting:
         place = waiting.pop()
@@ -150,7 +153,7 @@ def _root(schema: StructType) -> ColumnPlace:
 
 
 def _names_of(text: str) -> Iterator[tuple[str, bool]]:
-    """The names of a path, and whether each was in backticks."""
+    """Return the names of a path, and whether each was in backticks."""
     position = 0
     while True:
         match = _STEP.match(text, position)
@@ -159,7 +162,7 @@ def _names_of(text: str) -> Iterator[tuple[str, bool]]:
                 f"the column {text!r} cannot be used: a name is missing, or a backtick is not closed",
                 code=CODE,
                 facts={"at": f"character {position + 1}"},
-                hint="names with points are in backticks, a backtick is doubled: `a.b`.c",
+                hint="names with dots must be in backticks, and backticks doubled: `a.b`.c",
             )
         is_quoted = match["quoted"] is not None
         yield (match["quoted"].replace("``", "`") if is_quoted else match["plain"]), is_quoted

@@ -1,9 +1,8 @@
-"""Values of one column of a file in the type of the table.
+"""Convert values of a column of a file to the type of the table.
 
-Spec: Type Widening; Delta Data Type to Parquet Type Mappings.
-
-What is exact is taken: the physical forms of one type, and the widenings that the protocol allows. Timestamps of
-nanoseconds are cut to microseconds, as every reader of the table's type does.
+Spec: Type Widening; Delta Data Type to Parquet Type Mappings. Only exact conversions are made: the physical forms of
+one type, and the widenings that the protocol allows. Timestamps of nanoseconds are truncated to microseconds, as every
+reader of the table's type does.
 """
 
 from __future__ import annotations
@@ -19,14 +18,13 @@ from deltacli.errors import DataUnreadable
 Convert: TypeAlias = Callable[[Any], Any]  # Any: Arrow arrays in and out
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
-"""How many digits before its point a decimal needs to take every integer of so many bits. New changes need more (10 and
-20), but tables of early writers have these."""
+"The digits before the decimal point that a decimal needs for every integer of so many bits. New changes need more "
+"(10 and 20), but tables of early writers have these."
 
 
 def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
-    """Return what makes `wanted`, the Arrow type of the primitive type `name`, of an Arrow type; None where it is that.
-
-    Raises DataUnreadable (`data.type-mismatch`); so does the function for a value that does not fit.
+    """Return the conversion of an Arrow type to `wanted`, the Arrow type of the primitive type `name`, or None if they
+    are equal. Raises DataUnreadable (`data.type-mismatch`); so does the function for a value that does not fit.
     """
     import pyarrow as pa
 
@@ -46,7 +44,7 @@ def conversion(kind: Any, name: str, wanted: Any, path: str) -> Convert | None:
 def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
     """Return the error for a type in a file that is not a form of the type in the table."""
     return DataUnreadable(
-        f"column {path} is {str(found)[:120]} in the file, and {str(wanted)[:120]} in the table",
+        f"column {path} is {str(found)[:120]} in the file, but {str(wanted)[:120]} in the table",
         code="data.type-mismatch",
         facts={"column": path, "in the file": str(found)[:200], "in the table": str(wanted)[:200]},
         hint="deltacli snapshot {table} --schema",
@@ -54,12 +52,12 @@ def mismatch(path: str, found: Any, wanted: Any) -> DataUnreadable:
 
 
 def fits(kind: Any, name: str) -> bool:
-    """True if every value of an Arrow type is one of the table's type `name`, or may be and is checked."""
+    """Return True if every value of an Arrow type is one of the table's type `name`, or may be and is checked."""
     import pyarrow as pa
 
     types = pa.types
     if name in WHOLE_BITS:
-        # Parquet has no integers of less than 32 bits: a writer may leave out that a column has but 8 or 16.
+        # Parquet has no integers of less than 32 bits, and a writer may omit that a column has only 8 or 16.
         return bool(types.is_integer(kind) and kind.bit_width <= max(WHOLE_BITS[name], 32))
     if parts := decimal_parts(name):
         return _fits_decimal(kind, *parts)
@@ -87,7 +85,7 @@ def _fits_decimal(kind: Any, precision: int, scale: int) -> bool:
 
 
 def _is_bytes(kind: Any) -> bool:
-    """True for text and bytes in every form."""
+    """Return True for text and bytes in every form."""
     import pyarrow as pa
 
     types = pa.types
@@ -105,7 +103,7 @@ def _is_bytes(kind: Any) -> bool:
 
 
 def _checked(wanted: Any, path: str) -> Convert:
-    """A cast that refuses what does not fit."""
+    """Return a cast that refuses values that do not fit."""
     import pyarrow as pa
 
     def convert(values: Any) -> Any:
@@ -124,20 +122,20 @@ def _checked(wanted: Any, path: str) -> Convert:
 
 
 def _decoded(value_type: Any, path: str) -> Convert:
-    """The values that a dictionary stands for."""
+    """Return the values that a dictionary represents."""
     import pyarrow as pa
 
     checked = _checked(value_type, path)
 
     def convert(values: Any) -> Any:
-        # A field that is never null has an index even below a null struct; where all of them are, there is no value.
+        # A field that is never null has an index even below a null struct; if all of them are null, there is no value.
         return checked(values) if len(values.dictionary) else pa.nulls(len(values), value_type)
 
     return convert
 
 
 def _time(kind: Any, wanted: Any, path: str) -> Convert:
-    """Timestamps in microseconds; of one without a zone, in a column with it, the zone is UTC."""
+    """Return timestamps in microseconds. One without a zone, in a column with one, is in UTC."""
     import pyarrow as pa
 
     checked = _checked(wanted, path)

@@ -1,4 +1,4 @@
-"""JSON that is read and written again with every number as it stands: no digit is rounded, no key dropped or moved."""
+"""JSON that is read and written with every number unchanged: no digit is rounded, and no key dropped or moved."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Verbatim(str):
 
 
 def read_exactly(text: str) -> Any:  # Any: JSON values
-    """The value of a JSON text, numbers as `Verbatim`. Raises Unreadable (`schema.bad-json`)."""
+    """Return the value of a JSON text, numbers as `Verbatim`. Raises Unreadable (`schema.bad-json`)."""
     try:
         return json.loads(text, parse_float=Verbatim, parse_int=Verbatim)
     except (ValueError, RecursionError) as fault:
@@ -28,9 +28,9 @@ def read_exactly(text: str) -> Any:  # Any: JSON values
 
 
 def write_exactly(value: Any) -> str:  # Any: JSON values
-    """The JSON text of a value without blanks, letters beyond ASCII as they are.
+    """Return the JSON text of a value without spaces, with non-ASCII letters unchanged.
 
-    Halves of characters, which UTF-8 does not have, make the text ASCII. Raises Unreadable (`schema.bad-json`).
+    Half a surrogate pair, which UTF-8 cannot encode, makes the text ASCII. Raises Unreadable (`schema.bad-json`).
     """
     try:
         text = _written(value, json.JSONEncoder(ensure_ascii=False).encode)

@@ -1,7 +1,7 @@
-"""The columns of a table in one data file: where each lies, and how it becomes what the table says it is.
+"""The columns of a table in one data file: where each is, and how it is converted to the table's type.
 
-A file may hold narrower types than the table (type widening), other names (column mapping), fewer fields (they came
-later), and any layout of lists and timestamps that writers have used. What fits is converted exactly; what does not is
+A file may have narrower types than the table (type widening), other names (column mapping), fewer fields (added later),
+and any layout of lists and timestamps that writers have used. Values that fit are converted exactly, others are
 refused. Spec: Column Mapping, Reader Requirements; Type Widening; Delta Data Type to Parquet Type Mappings.
 """
 
@@ -24,14 +24,14 @@ _FIELD_ID = b"PARQUET:field_id"
 
 
 class Found(NamedTuple):
-    """A column in a file: the Parquet leaves to read, and what makes the table's type of them (None: they are it)."""
+    """A column in a file: the Parquet leaves to read, and the conversion to the table's type (None: no conversion)."""
 
     leaves: tuple[int, ...]
     convert: Convert | None
 
 
 class FileColumn(NamedTuple):
-    """A top-level column: its place among the fields of the file, and how it is read."""
+    """A top-level column: its position among the fields of the file, and how it is read."""
 
     position: int
     leaves: tuple[int, ...]
@@ -39,9 +39,9 @@ class FileColumn(NamedTuple):
 
 
 class _FileFields:
-    """The fields of a struct in a file, of which the leaves begin at `first`: by name, and by id where that decides.
+    """The fields of a struct in a file, whose leaves begin at `first`: by name, and by id if ids decide.
 
-    With `by_id` only a field that has no id is known by its name. Spec: Reader Requirements for Column Mapping.
+    With `by_id` only a field without an id is found by its name. Spec: Reader Requirements for Column Mapping.
     """
 
     def __init__(self, fields: Iterable[Any], first: int, *, by_id: bool) -> None:  # Any: Arrow fields
@@ -61,12 +61,12 @@ class _FileFields:
         self.names = NameIndex(names)
 
     def kind(self, position: int) -> Any:
-        """The Arrow type of a field."""
+        """Return the Arrow type of a field."""
         return self.fields[position].type
 
 
 class FileColumns:
-    """Finds the columns of a table in files. `physical_name` gives the name that files know a field by."""
+    """Finds the columns of a table in files. `physical_name` returns the name of a field in files."""
 
     def __init__(self, mapping_mode: str, physical_name: Callable[[StructField], str]) -> None:
         self._by_id = mapping_mode == "id"
@@ -74,7 +74,7 @@ class FileColumns:
         self._seen: tuple[Any, _FileFields] | None = None
 
     def find(self, schema: pyarrow.Schema, columns: Sequence[StructField]) -> list[FileColumn | None]:
-        """Look for each column in the Arrow schema of a file; None for one that came after it was written.
+        """Find each column in the Arrow schema of a file; None for one that was added after the file.
 
         Raises DataUnreadable (`data.type-mismatch`, `data.case-mismatch`), naming the column.
         """
@@ -82,8 +82,8 @@ class FileColumns:
         return [self._top(fields, column) for column in columns]
 
     def leaf(self, schema: pyarrow.Schema, path: Sequence[StructField]) -> tuple[int, Any] | None:
-        """The leaf of a column, or of a field within structs, and the Arrow type it has in the file; None where it
-        came after the file was written. `path` are the fields from the top-level column on.
+        """Return the leaf of a column, or of a field within structs, and its Arrow type in the file, or None if it was
+        added after the file. `path` are the fields from the top-level column on.
         """
         fields = self._top_fields(schema)
         found: tuple[int, Any] | None = None
@@ -100,7 +100,7 @@ class FileColumns:
         return found
 
     def _top_fields(self, schema: pyarrow.Schema) -> _FileFields:
-        """The top-level columns of a file; those of the file that was asked for last are known."""
+        """Return the top-level columns of a file; those of the last file are cached."""
         seen = self._seen
         if seen is None or seen[0] is not schema:
             seen = self._seen = schema, _FileFields(schema, 0, by_id=self._by_id)
@@ -114,7 +114,7 @@ class FileColumns:
         return FileColumn(position, *found)
 
     def _position(self, fields: _FileFields, column: StructField, path: str) -> int:
-        """Where a field stands among its siblings in the file, -1 where it does not."""
+        """Return the position of a field among its siblings in the file, or -1."""
         if self._by_id:
             position = fields.ids.get(str(column.metadata.get("delta.columnMapping.id")).encode())
             if position is not None:
@@ -129,7 +129,7 @@ class FileColumns:
         return alike[0] if alike else -1
 
     def _read(self, kind: Any, first: int, data_type: DataType, path: str) -> Found:
-        """How a value of an Arrow type, whose leaves begin at `first`, becomes one of the table's type."""
+        """Return how a value of an Arrow type, whose leaves begin at `first`, is converted to the table's type."""
         import pyarrow as pa
 
         wanted = arrow_type(data_type, path)
@@ -164,7 +164,7 @@ class FileColumns:
                 found = self._read(inside.kind(position), inside.firsts[position], field.data_type, place)
                 parts.append((position, found))
         read = sorted({position for position, _ in parts if position >= 0})
-        # Of a struct with no field of the table, one tells which structs are null.
+        # Of a struct without fields of the table, one field shows which structs are null.
         leaves = tuple(leaf for _, part in parts for leaf in part.leaves) or (first,)
         is_same = _same(kind, wanted) and [position for position, _ in parts] == list(range(len(inside.fields)))
         if is_same and not any(part.convert for _, part in parts):
@@ -179,7 +179,7 @@ class FileColumns:
         return Found(leaves, None if _same(kind, wanted) else _map_of(key.convert, value.convert, wanted))
 
     def _variant(self, kind: Any, first: int, wanted: Any, path: str) -> Found:
-        """A variant as it lies; one that is shredded into typed columns would lose them."""
+        """Return an unshredded variant unchanged. One that is shredded into typed columns would lose them."""
         names = [field.name for field in kind]
         if "typed_value" in names:
             raise DataUnreadable(
@@ -194,7 +194,7 @@ class FileColumns:
 
 
 def count_leaves(kind: Any) -> int:
-    """How many Parquet columns a value of an Arrow type takes."""
+    """Return how many Parquet columns a value of an Arrow type takes."""
     import pyarrow as pa
 
     if isinstance(kind, pa.BaseExtensionType):
@@ -211,14 +211,14 @@ def _is_void(data_type: DataType) -> bool:
 
 
 def is_struct(kind: Any) -> bool:
-    """True for a struct."""
+    """Return True for a struct."""
     import pyarrow as pa
 
     return bool(pa.types.is_struct(kind))
 
 
 def is_list(kind: Any) -> bool:
-    """True for a list in every form of Arrow."""
+    """Return True for a list in every form of Arrow."""
     import pyarrow as pa
 
     types = pa.types
@@ -238,14 +238,14 @@ def _same(kind: Any, wanted: Any) -> bool:
 
 
 def absent(rows: int, present: int, field: Any, path: str) -> Any:  # Any: an Arrow field, an Arrow array
-    """A column that came after a file was written: null in all rows. Raises where it cannot be, and `present` rows are
-    there to show it.
+    """Return a column that was added after a file: null in all rows. Raises if it must not be null and `present` rows
+    need it.
     """
     import pyarrow as pa
 
     if not field.nullable and present:
         raise DataUnreadable(
-            f"column {path} is NOT NULL, and the file has no such column",
+            f"column {path} is NOT NULL, but the file has no such column",
             code="data.column-missing",
             facts={"column": path},
         )
@@ -264,8 +264,8 @@ def _converted(convert: Convert | None, values: Any) -> Any:
 
 
 def _struct_of(places: Sequence[tuple[int, Convert | None]], wanted: Any, path: str) -> Convert:
-    """Structs with the fields of the table. `places`: of each its position among the fields that were read, -1: absent,
-    and how it is converted.
+    """Return structs with the fields of the table. `places`: the position of each field among those that were read (-1:
+    absent), and its conversion.
     """
     import pyarrow as pa
 
@@ -302,7 +302,7 @@ def _list_of(inner: Convert | None, wanted: Any) -> Convert:
 
 
 def _as_list(values: Any) -> Any:
-    """A list of another form as the plain one; the cast of views of lists of pyarrow 26.0.1 forgets an offset."""
+    """Return a list of another form as a plain list. The cast of list views of pyarrow 26.0.1 drops an offset."""
     import pyarrow as pa
 
     lengths = pc.cast(pc.if_else(pc.is_valid(values), pc.list_value_length(values), 0), pa.int32())

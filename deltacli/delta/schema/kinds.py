@@ -1,4 +1,4 @@
-"""The primitive types of a schema by the kind of their values, for predicates, expressions and statistics alike."""
+"""The primitive types of a schema by the kind of their values, for predicates, expressions and statistics."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KINDS = {
 
 
 def value_kind(data_type: DataType) -> Kind:
-    """How the values of a type compare."""
+    """Return how the values of a type compare."""
     if not isinstance(data_type, PrimitiveType):
         return Kind.OTHER
     if decimal_parts(data_type.name):
@@ -55,7 +55,7 @@ _MAX_DIGITS = 9
 
 @lru_cache(maxsize=256)
 def decimal_parts(name: str) -> tuple[int, int] | None:
-    """Precision and scale of `decimal(p,s)`, None for any other type and for impossible ones."""
+    """Return precision and scale of `decimal(p,s)`, or None for any other type and for invalid ones."""
     if name == "decimal":
         return 10, 0
     if not (name.startswith("decimal(") and name.endswith(")")):

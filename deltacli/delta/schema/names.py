@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 
 class NameIndex:
-    """Where names stand among their siblings (None: none of these): exactly as they are where they do, in whatever
-    case if not. Lower case, not case folding: `straße` and `strasse` are two names.
+    """The positions of names among their siblings (None: not among them): exact matches first, else ignoring case.
+    Names are lower-cased, not case-folded: `straße` and `strasse` are two names.
     """
 
     def __init__(self, names: Iterable[str | None]) -> None:
@@ -19,11 +19,11 @@ class NameIndex:
                 self._lower.setdefault(name.lower(), []).append(place)
 
     def places_of(self, name: str) -> Sequence[int]:
-        """All places of a name, in order."""
+        """Return all positions of a name, in order."""
         exact = self._exact.get(name)
         return exact if exact is not None else self._lower.get(name.lower(), ())
 
 
 def places_of(name: str, names: Iterable[str | None]) -> Sequence[int]:
-    """Where one name stands among others, as `NameIndex` finds it."""
+    """Return the position of one name among others, as `NameIndex` finds it."""
     return NameIndex(names).places_of(name)

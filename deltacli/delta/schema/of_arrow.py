@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def table_schema(schema: pyarrow.Schema) -> dict[str, Any]:  # Any: JSON values
-    """The schema of a Parquet file as it would be in a schemaString; every field is nullable."""
+    """Return the schema of a Parquet file as in a schemaString; every field is nullable."""
     return _struct(schema)
 
 

@@ -1,4 +1,6 @@
-"""Whether the rows of a version may be read at all, whatever its files hold. Spec: reader requirements of features."""
+"""Whether readers may read the rows of a version at all, whatever its files contain. Spec: reader requirements of
+features.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ BAD_ENTRY, NOT_ALLOWED = "typewidening.bad-entry", "typewidening.change-not-allo
 
 
 def changed_fields(config: TableConfiguration) -> list[NamedField]:
-    """The fields that have type changes, well or badly written."""
+    """Return the fields that have type changes, valid or not."""
     text = config.metadata.schema_string if config.metadata else None
     if config.schema is None or not text or "typeChanges" not in text:
         return []
@@ -55,12 +57,12 @@ def _described(column: str, entry: TypeChange | BadEntry) -> RefusedChange:
         reason = f"the type changes of column {column} cannot be read: {entry.reason}"
         return RefusedChange(BAD_ENTRY, column, repr(entry.seen)[:200], reason)
     seen = f"{entry.from_type} to {entry.to_type}"
-    reason = f"column {column} was changed from {seen}, which is not a supported change of type"
+    reason = f"column {column} was changed from {seen}, which is not a supported type change"
     return RefusedChange(NOT_ALLOWED, column, seen, reason)
 
 
 def require_readable_rows(config: TableConfiguration, version: int) -> None:
-    """Raise Unreadable where no reader may read the rows of a version: for a type change that is not supported."""
+    """Raise Unreadable if no reader may read the rows of a version because of an unsupported type change."""
     found = refused_change(config, config.features)
     if found is not None:
         raise Unreadable(

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 def column_with_null(batch: pyarrow.RecordBatch) -> str | None:
-    """The path of a column or nested field that must not be null, and is in some row; None where all is well.
+    """Return the path of a column or nested field that must not be null but is in some row, or None.
 
-    A field within a struct, or an element within a list, that is null itself is not asked for.
+    Fields within a null struct, and elements within a null list, are not checked.
     """
     for field, values in zip(batch.schema, batch.columns, strict=True):
         if _asks(field) and (found := _null_at(values, field, field.name)) is not None:
@@ -24,12 +24,12 @@ def column_with_null(batch: pyarrow.RecordBatch) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _asks(field: Any) -> bool:  # Any: an Arrow field
-    """True if the field, or one within it, must not be null."""
+    """Return True if the field, or one within it, must not be null."""
     return not field.nullable or any(_asks(child) for child in _children(field.type))
 
 
 def _children(kind: Any) -> list[Any]:
-    """The fields within a type, without the keys of maps, which are never null."""
+    """Return the fields within a type, without the keys of maps, which are never null."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

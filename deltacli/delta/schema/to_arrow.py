@@ -14,14 +14,16 @@ if TYPE_CHECKING:
 
 
 def arrow_schema(columns: Iterable[StructField]) -> pyarrow.Schema:
-    """The exact Arrow schema of columns of a table. Raises Unreadable (`schema.unknown-type`), naming the column."""
+    """Return the exact Arrow schema of columns of a table. Raises Unreadable (`schema.unknown-type`), naming the
+    column.
+    """
     import pyarrow as pa
 
     return pa.schema([arrow_field(column) for column in columns])
 
 
 def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
-    """A column or nested field under its logical name, with its nullability."""
+    """Return a column or nested field under its logical name, with its nullability."""
     import pyarrow as pa
 
     place = f"{path}.{field.name}" if path else field.name
@@ -29,10 +31,10 @@ def arrow_field(field: StructField, path: str = "") -> pyarrow.Field:
 
 
 def arrow_type(data_type: DataType, path: str = "") -> pyarrow.DataType:
-    """The Arrow type that holds values of a table's type; `path` is the column, for errors.
+    """Return the Arrow type that holds values of a table's type; `path` is the column, for errors.
 
-    Timestamps are microseconds, with zone UTC or without any; variants are the struct that files hold. Raises
-    Unreadable (`schema.unknown-type`).
+    Timestamps are microseconds, in UTC or without a zone; variants are the struct in files. Raises Unreadable
+    (`schema.unknown-type`).
     """
     import pyarrow as pa
 
@@ -67,7 +69,7 @@ def _primitive(name: str) -> pyarrow.DataType | None:
 
 
 def plain_type(name: str) -> pyarrow.DataType | None:
-    """The Arrow type of a primitive type whose values stand by themselves, and compare; None for any other name."""
+    """Return the Arrow type of a primitive type whose values can be compared, or None for any other name."""
     import pyarrow as pa
 
     if parts := decimal_parts(name):
@@ -91,7 +93,7 @@ def plain_type(name: str) -> pyarrow.DataType | None:
 
 
 def variant_type() -> pyarrow.StructType:
-    """A variant as files hold it. Spec: Variant Data Type."""
+    """Return a variant as in files. Spec: Variant Data Type."""
     import pyarrow as pa
 
     return pa.struct([pa.field("metadata", pa.binary()), pa.field("value", pa.binary())])

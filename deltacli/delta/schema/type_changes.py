@@ -1,4 +1,4 @@
-"""The type changes that columns have been through, as `delta.typeChanges` tells them. Spec: Type Change Metadata."""
+"""The type changes of columns, as recorded in `delta.typeChanges`. Spec: Type Change Metadata."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class TypeChange(NamedTuple):
 
 
 class BadEntry(NamedTuple):
-    """An entry that tells no change, and why; `seen` is what stands there."""
+    """An invalid entry, and why; `seen` is its value."""
 
     reason: str
     seen: object
 
 
 class NamedField(NamedTuple):
-    """A column or nested field with the names that lead to it, `element`, `key` and `value` among them.
+    """A column or nested field with the names that lead to it, including `element`, `key` and `value`.
 
-    `identity` names it across versions: by physical names where it has them.
+    `identity` identifies it across versions, by physical names if it has them.
     """
 
     path: str
@@ -62,7 +62,7 @@ def _named(data_type: DataType, path: str, identity: tuple[str, ...]) -> Iterato
 
 
 def read_type_changes(field: StructField) -> list[TypeChange | BadEntry]:
-    """The entries of a field in order; none where it has none."""
+    """Return the entries of a field in order."""
     entries = field.metadata.get(TYPE_CHANGES_KEY)
     if entries is None:
         return []
@@ -89,22 +89,24 @@ def _read(entry: Any) -> TypeChange | BadEntry:  # Any: JSON values
 
 
 def is_supported(features: Collection[str]) -> bool:
-    """True if a table with these features supports type widening. Without it, type changes mean nothing."""
+    """Return True if a table with these features supports type widening. Without it, type changes have no effect."""
     return TYPE_WIDENING in features or TYPE_WIDENING_PREVIEW in features
 
 
 def is_preview_change(change: TypeChange, features: Collection[str]) -> bool:
-    """True for a change that is not allowed, and that the preview of the feature allowed: the table has the preview."""
+    """Return True for a change that is not allowed, but that the preview of the feature allowed, if the table has the
+    preview.
+    """
     if is_allowed_change(change.from_type, change.to_type) or TYPE_WIDENING_PREVIEW not in features:
         return False
     return was_allowed_in_preview(change.from_type, change.to_type)
 
 
 def must_refuse(entry: TypeChange | BadEntry, features: Collection[str]) -> bool:
-    """True if no reader may read the rows of a table with these features and this entry in its schema.
+    """Return True if no reader may read the rows of a table with these features and this entry in its schema.
 
-    An entry that needs no conversion, from a type to itself or from void, is read by every reader.
-    Spec: Reader Requirements for Type Widening.
+    Every reader accepts an entry that needs no conversion, from a type to itself or from void. Spec: Reader
+    Requirements for Type Widening.
     """
     if not is_supported(features):
         return False
@@ -116,7 +118,7 @@ def must_refuse(entry: TypeChange | BadEntry, features: Collection[str]) -> bool
 
 
 def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
-    """The type to which a fieldPath leads from a field's own type; None where it leads nowhere."""
+    """Return the type at a fieldPath from a field's own type, or None if there is none."""
     found: DataType = data_type
     for step in field_path.split(".") if field_path else ():
         match found, step:
@@ -132,7 +134,8 @@ def type_at(data_type: DataType, field_path: str | None) -> DataType | None:
 
 
 def primitive_paths(data_type: DataType) -> Iterator[tuple[str | None, str]]:
-    """Every fieldPath of a field that leads to a primitive type, with that type; structs within begin anew."""
+    """Yield every fieldPath of a field that leads to a primitive type, with that type. Structs within start new "
+    "paths."""
     match data_type:
         case PrimitiveType(name):
             yield None, name
@@ -151,5 +154,5 @@ def _below(step: str, data_type: DataType) -> Iterator[tuple[str | None, str]]:
 
 
 def can_be(type_name: str, current: str) -> bool:
-    """True if a column that once had a type may have the current one now."""
+    """Return True if a column that once had a type may have the current one now."""
     return canonical_name(type_name) == canonical_name(current) or is_allowed_change(type_name, current)

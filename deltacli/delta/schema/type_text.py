@@ -1,4 +1,4 @@
-"""The types that a column may be widened to, as people write them: in SQL or as in the schema."""
+"""The types that a column may be widened to, as users write them: in SQL or as in the schema."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _INSTANTS = frozenset({"timestamp", "timestamp_ltz"})
 
 
 def parse_type(text: str) -> str:
-    """The name that schemas have for a type: `decimal(20,2)` for `DECIMAL( 20, 2 )`, `long` for `bigint`.
+    """Return the name of a type in schemas: `decimal(20,2)` for `DECIMAL( 20, 2 )`, `long` for `bigint`.
 
-    Raises UsageError (`usage.type`) for what is no type, or one that no column can be widened to.
+    Raises UsageError (`usage.type`) for invalid types, and for types that no column can be widened to.
     """
     name = canonical_name(text)
     if name in _NAMES or decimal_of(name) is not None:
@@ -41,12 +41,12 @@ def parse_type(text: str) -> str:
         f"the type {text!r} cannot be used: {reason}",
         code=CODE,
         facts={"possible": POSSIBLE},
-        hint="a type with blanks is in quotes: 'decimal(20, 2)'",
+        hint="quote a type that contains spaces: 'decimal(20, 2)'",
     )
 
 
 def possible_targets(from_type: str) -> str:
-    """What a type can become by widening, in words; empty where it cannot become anything."""
+    """Return what a type can become by widening, in words, or an empty string."""
     name = canonical_name(from_type)
     found = sorted(WIDER.get(name, ()), key=_ORDER.index)
     digits = INTEGER_DIGITS.get(name)

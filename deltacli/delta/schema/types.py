@@ -12,8 +12,8 @@ from deltacli.errors import Unreadable
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
-    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`; unknown names pass
-    through.
+    """A type without parts, by its name in the schema: `long`, `decimal(10,2)`, `timestamp_ntz`. Unrecognized names are
+    kept.
     """
 
     name: str
@@ -51,7 +51,7 @@ DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
 
 
 MAX_DEPTH = 200
-"""Types within each other: far more than any engine takes, and few enough to walk."""
+"Maximum nesting of types: far more than any engine supports, and few enough for recursion."
 
 
 def parse_schema(schema_string: str) -> StructType:
@@ -127,7 +127,7 @@ def _key(value: Mapping[str, Any], key: str, path: str) -> Any:  # Any: JSON val
 
 
 def _shown(value: object) -> str:
-    """A value for an error, cut."""
+    """Return a value for an error, shortened."""
     try:
         return repr(value)[:120]
     except RecursionError:
@@ -143,12 +143,12 @@ def _malformed(path: str, reason: str) -> Unreadable:
 
 
 def _place(path: str) -> str:
-    """Where something is wrong: the innermost names of a path that may be long."""
+    """Return where a fault is: the innermost names of a path that may be long."""
     return (path if len(path) <= 120 else f"…{path[-120:]}") or "its root"
 
 
 def simple_name(data_type: DataType) -> str:
-    """A type in one word or two: `long`, `array<long>`, `map<string, struct>`, `struct`."""
+    """Return a type in one or two words: `long`, `array<long>`, `map<string, struct>`, `struct`."""
     match data_type:
         case PrimitiveType(name):
             return name
@@ -161,7 +161,7 @@ def simple_name(data_type: DataType) -> str:
 
 
 def type_json(data_type: DataType) -> Any:  # Any: JSON values
-    """A type as it is in a schemaString: `"long"`, `{"type":"array",…}`."""
+    """Return a type as in a schemaString: `"long"`, `{"type":"array",…}`."""
     match data_type:
         case PrimitiveType(name):
             return name

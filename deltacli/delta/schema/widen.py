@@ -30,9 +30,9 @@ class Widened(NamedTuple):
 
 
 def widened_schema(schema_string: str, changes: Sequence[Widened], table_version: int | None = None) -> str:
-    """The schemaString after some changes, everything else as it was.
+    """Return the schemaString after some changes, everything else unchanged.
 
-    `table_version`: the version of the commit, which entries carry where only the preview of the feature is supported.
+    `table_version`: the version of the commit, which entries have if only the preview of the feature is supported.
     """
     root = read_exactly(schema_string)
     for change in changes:
@@ -66,7 +66,7 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
     entries = (metadata.get(TYPE_CHANGES_KEY) or []) if isinstance(metadata, dict) else None
     if not isinstance(entries, list):
         raise Unreadable(
-            f"the history of {change.place.text} cannot be continued: its metadata is not what the protocol says",
+            f"the history of {change.place.text} cannot be continued because its metadata does not follow the protocol",
             code="typewidening.bad-entry",
             hint="deltacli validate {table} --select 'typewidening.*'",
         )
@@ -74,10 +74,10 @@ def _record(field: dict[str, Any], change: Widened, table_version: int | None) -
 
 
 class History(NamedTuple):
-    """What a field tells of the past of one of its types.
+    """The recorded history of one type of a field.
 
-    `fault`: why a further change can't follow it, None where it can. `misplaced`: the fieldPaths of entries that were
-    recorded in the wrong place and count as this one's (a change of `element.value` as `element.key`).
+    `fault`: why a further change cannot follow it, or None. `misplaced`: the fieldPaths of entries that were recorded
+    in the wrong place and belong to this one (a change of `element.value` as `element.key`).
     """
 
     entries: tuple[TypeChange, ...] = ()
@@ -86,7 +86,7 @@ class History(NamedTuple):
 
 
 def history_of(place: ColumnPlace) -> History:
-    """The recorded changes of a type, in order."""
+    """Return the recorded changes of a type, in order."""
     own: list[TypeChange] = []
     for entry in read_type_changes(place.nearest):
         if isinstance(entry, BadEntry):
@@ -98,7 +98,7 @@ def history_of(place: ColumnPlace) -> History:
 
 
 def meant_path(field: StructField, entry: TypeChange) -> str | None:
-    """The fieldPath that an entry should have: its own, or where that cannot be right the only one that can."""
+    """Return the fieldPath that an entry should have: its own, or the only possible one if that is wrong."""
     target = type_at(field.data_type, entry.field_path)
     if isinstance(target, PrimitiveType) and can_be(entry.to_type, target.name):
         return entry.field_path
@@ -110,9 +110,9 @@ def _chain_fault(place: ColumnPlace, entries: Sequence[TypeChange]) -> str | Non
     known = entries[0].from_type if entries else None
     for entry in entries:
         if entry.from_type != known:
-            return f"it was changed to {known}, and then from {entry.from_type}"
+            return f"it was changed to {known}, but the next change is from {entry.from_type}"
         known = entry.to_type
     if known is None or not isinstance(place.data_type, PrimitiveType):
         return None
     current = canonical_name(place.data_type.name)
-    return None if known == current else f"its last change leads to {known}, and its type is {current}"
+    return None if known == current else f"its last change is to {known}, but its type is {current}"

@@ -13,10 +13,10 @@ WIDER: Mapping[str, frozenset[str]] = {
     "float": frozenset({"double"}),
     "date": frozenset({"timestamp_ntz"}),
 }
-"""Type -> the wider types that are no decimals. Steps may be skipped, long -> double would lose digits."""
+"Type -> the wider types other than decimals. Steps may be skipped. long -> double would lose digits."
 
 INTEGER_DIGITS: Mapping[str, int] = {"byte": 10, "short": 10, "integer": 10, "long": 20}
-"""Type -> the digits that a decimal needs before its point to take it: those of the integer in which files keep it."""
+"Type -> the digits before the decimal point that a decimal needs for it: those of the integer in files."
 
 PREVIEW_DIGITS: Mapping[str, int] = {"byte": 3, "short": 5, "integer": 10, "long": 20}
 """The digits that were enough for writers of the feature's preview: those of the type's own values."""
@@ -27,7 +27,7 @@ ICEBERG_WIDER: Mapping[str, frozenset[str]] = {
     "integer": frozenset({"long"}),
     "float": frozenset({"double"}),
 }
-"""The part of `WIDER` that Iceberg knows. Of decimals it lets the precision grow, not the scale."""
+"The part of `WIDER` that Iceberg supports. Decimals may increase in precision, but not in scale."
 
 MAX_DECIMAL_PRECISION = 38
 
@@ -54,7 +54,7 @@ _PARAMETRIC = re.compile(
 
 
 class Decimal(NamedTuple):
-    """The digits of a decimal type: all of them, and those behind the point."""
+    """The digits of a decimal type: the total, and those after the decimal point."""
 
     precision: int
     scale: int
@@ -65,7 +65,7 @@ class Decimal(NamedTuple):
 
 
 def canonical_name(type_name: str) -> str:
-    """A primitive type as schemas spell it: `decimal(6, 2)` is `decimal(6,2)`, `INT` is `integer`."""
+    """Return a primitive type as schemas spell it: `decimal(6, 2)` is `decimal(6,2)`, `INT` is `integer`."""
     text = type_name.strip().lower()
     found = decimal_of(text)
     if found is not None:
@@ -74,7 +74,7 @@ def canonical_name(type_name: str) -> str:
 
 
 def decimal_of(type_name: str) -> Decimal | None:
-    """The digits of a decimal type; None for other types, and for digits that no decimal has."""
+    """Return the digits of a decimal type, or None for other types and for invalid digits."""
     match = _DECIMAL.fullmatch(type_name.strip().lower())
     if match is None:
         return None
@@ -83,14 +83,14 @@ def decimal_of(type_name: str) -> Decimal | None:
 
 
 def is_primitive_name(type_name: str) -> bool:
-    """True if a text names a primitive type, one that cannot be widened among them."""
+    """Return True if a text names a primitive type, including those that cannot be widened."""
     name = canonical_name(type_name)
     return name in _PLAIN or decimal_of(name) is not None or _PARAMETRIC.fullmatch(name) is not None
 
 
 def is_allowed_change(from_type: str, to_type: str) -> bool:
-    """True if a column of one primitive type may become one of the other by type widening. The same type is not a
-    change, and not allowed; void becomes anything without this feature.
+    """Return True if a column of one primitive type may become one of the other by type widening. The same type is not
+    a change and not allowed. Void becomes any type without this feature.
     """
     from_name, to_name = canonical_name(from_type), canonical_name(to_type)
     if to_name in WIDER.get(from_name, ()):
@@ -109,14 +109,15 @@ def is_allowed_change(from_type: str, to_type: str) -> bool:
 
 
 def was_allowed_in_preview(from_type: str, to_type: str) -> bool:
-    """True if a change loses no digit although it is not allowed: the preview of the feature made such tables."""
+    """Return True if a change loses no digit although it is not allowed: the preview of the feature made such "
+    "tables."""
     to_decimal = decimal_of(to_type)
     digits = PREVIEW_DIGITS.get(canonical_name(from_type))
     return to_decimal is not None and digits is not None and to_decimal.whole_digits >= digits
 
 
 def is_iceberg_change(from_type: str, to_type: str) -> bool:
-    """True if an allowed change is one that a table with Iceberg compatibility may make."""
+    """Return True if an allowed change is possible in a table with Iceberg compatibility."""
     from_name, to_name = canonical_name(from_type), canonical_name(to_type)
     if to_name in ICEBERG_WIDER.get(from_name, ()):
         return True

@@ -1,6 +1,7 @@
-"""What stands in the way of a wider type: one guard for each reason. Spec: Type Widening: Writer Requirements.
+"""Reasons against a wider type, one guard per reason.
 
-A guard refuses what it can't rule out: a text that is not understood may refer to the column.
+Spec: Type Widening: Writer Requirements. A guard refuses a change that it cannot prove safe: SQL that was not
+understood may refer to the column.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _FAILING_READER = "DuckDB 1.5.5"
 
 
 class WideningRefusal(NamedTuple):
-    """Why a change is not made, and what would let it be made; `{table}` in the way out stands for the table."""
+    """Why a change is refused, and how to make it possible; `{table}` in the way out is replaced by the table."""
 
     code: str
     message: str
@@ -53,7 +54,7 @@ class WideningRefusal(NamedTuple):
 
 
 class Caution(NamedTuple):
-    """What follows from a change that is made."""
+    """A consequence of a change."""
 
     code: str
     message: str
@@ -61,7 +62,7 @@ class Caution(NamedTuple):
 
 @dataclass(frozen=True)
 class Ground:
-    """The table that is changed. `partition_values` is None where nobody looked."""
+    """The table to be changed. `partition_values` is None if they were not read."""
 
     config: TableConfiguration
     schema: StructType
@@ -69,23 +70,23 @@ class Ground:
 
     @cached_property
     def stored_sql(self) -> tuple[StoredSql, ...]:
-        """The SQL that the table keeps. Finding it walks all columns, and every change asks for it."""
+        """Return the SQL that the table keeps, cached because finding it visits all columns."""
         return tuple(stored_sql(self.config))
 
 
 def refusals_of(change: Widened, ground: Ground) -> tuple[WideningRefusal, ...]:
-    """Every reason not to make a change; for one that is not allowed at all, this alone."""
+    """Yield every reason against a change. For a change that is never allowed, only that reason."""
     found = tuple(_type_refusals(change))
     return found or tuple(refusal for guard in _GUARDS for refusal in guard(change, ground))
 
 
 def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
-    """Yield what follows for the column."""
+    """Yield the consequences for the column."""
     name = change.place.text
     misplaced = history_of(change.place).misplaced
     if misplaced:
         seen, right = misplaced[0] or "no fieldPath", change.place.field_path or "no fieldPath"
-        message = f"older changes of {name} are recorded under {seen} and belong to {right}; they stay as they are"
+        message = f"older changes of {name} are recorded under {seen} but belong to {right}; they are left unchanged"
         yield Caution("widen.history-path", message)
     if not is_partition_column(change, ground.config):
         return
@@ -108,13 +109,13 @@ def cautions_of(change: Widened, ground: Ground) -> Iterator[Caution]:
 
 
 def _scale_of(type_name: str) -> int:
-    """The decimal places of a type; 0 for integers."""
+    """Return the decimal places of a type; 0 for integers."""
     found = decimal_of(type_name)
     return 0 if found is None else found.scale
 
 
 def is_partition_column(change: Widened, config: TableConfiguration) -> bool:
-    """True if a change is one of a partition column."""
+    """Return True if a change is one of a partition column."""
     names = {name.lower() for name in config.metadata.partition_columns} if config.metadata else set()
     return change.place.column.name.lower() in names
 
@@ -151,7 +152,7 @@ def _iceberg(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
             continue
         is_too_small = feature == "icebergWriterCompatV1" and change.to_type == "short"
         if is_too_small or not is_iceberg_change(change.from_type, change.to_type):
-            message = f"{change.place.text} cannot become {change.to_type}: {feature} does not know this change"
+            message = f"{change.place.text} cannot become {change.to_type}: {feature} does not support this change"
             yield WideningRefusal("widen.iceberg-compat", message, _iceberg_way_out(change))
             return
 
@@ -165,7 +166,7 @@ def _uniform(change: Widened, ground: Ground) -> Iterator[WideningRefusal]:
 
 
 def uniform_formats(config: TableConfiguration) -> list[str]:
-    """The other formats that the table is kept in."""
+    """Return the other formats in which the table is kept."""
     texts = [text for key, text in config.properties.items() if key.lower() == UNIFORM_KEY.lower()]
     return [name.strip() for text in texts for name in str(text).split(",") if name.strip()]
 
@@ -176,7 +177,7 @@ def _iceberg_way_out(change: Widened) -> str:
         return f"keep the scale: decimal(p,{decimal.scale}) with p > {decimal.precision}"
     if change.from_type in ("byte", "short"):
         return "widen it to integer or long"
-    return "widen it to long" if change.from_type == "integer" else "switch the compatibility off and drop its feature"
+    return "widen it to long" if change.from_type == "integer" else "turn the compatibility off and drop its feature"
 
 
 # -- expressions -----------------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def _iceberg_way_out(change: Widened) -> str:
 _DEPENDENT = {
     StoredKind.CONSTRAINT: ("widen.check-constraint", "ALTER TABLE … DROP CONSTRAINT {name}, widen, add it again"),
     StoredKind.INVARIANT: ("widen.invariant", "commit a metaData without delta.invariants of {name}, widen, add it"),
-    StoredKind.GENERATION: ("widen.generated-column", "write the table anew without the expression of {name}"),
+    StoredKind.GENERATION: ("widen.generated-column", "rewrite the table without the expression of {name}"),
 }
 
 
@@ -210,7 +211,9 @@ def _own_expressions(change: Widened, ground: Ground) -> Iterator[WideningRefusa
     for field in change.place.fields:
         name = change.place.text
         if is_generated and field.metadata.get(GENERATION_KEY) is not None:
-            message = f"{name} cannot become {change.to_type}: {field.name} is generated, and its expression has a type"
+            message = (
+                f"{name} cannot become {change.to_type}: {field.name} is generated, and its expression has a fixed type"
+            )
             yield WideningRefusal("widen.generation-expression", message, "write the table anew without the expression")
         if field.metadata.get(INVARIANT_KEY) is not None:
             message = f"{name} cannot become {change.to_type}: {field.name} has an invariant"
@@ -233,9 +236,7 @@ def _default(change: Widened, _ground: Ground) -> Iterator[WideningRefusal]:
         is_own = field is change.place.nearest and change.place.field_path is None
         if root is None or not _fits(root, change.to_type if is_own else None):
             shown = " ".join(str(text).split())[:120]
-            message = (
-                f"{change.place.text} cannot become {change.to_type}: it is not sure that the default {shown} fits"
-            )
+            message = f"{change.place.text} cannot become {change.to_type}: the default {shown} may not fit"
             way_out = f"ALTER TABLE … ALTER COLUMN {field.name} DROP DEFAULT, widen, set the default again"
             yield WideningRefusal("widen.default", message, way_out)
 
@@ -244,7 +245,7 @@ _SUFFIX = re.compile(r"(?:BD|[LSYDF])\Z", re.IGNORECASE)
 
 
 def _fits(node: Node, to_type: str | None, *, is_cast: bool = False) -> bool:
-    """True if a default is surely a value of a type; of None only null is."""
+    """Return True if a default is certainly a value of a type. Of None only null is."""
     if node.form is Form.NULL:
         return True
     if node.form is Form.CAST:
@@ -284,7 +285,7 @@ def _partition_values(change: Widened, ground: Ground) -> Iterator[WideningRefus
 
 
 def parses(type_name: str, text: str) -> bool:
-    """True if a text is a value of a type; a date alone is midnight."""
+    """Return True if a text is a value of a type. A date alone is midnight."""
     if spelling_of(type_name, text) is Spelling.UNPARSABLE:
         return False
     moment = parse_moment(text.strip()) if type_name == "timestamp_ntz" else None

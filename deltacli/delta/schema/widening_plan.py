@@ -1,6 +1,6 @@
-"""Planning wider types: which changes are made, what stands in their way, and the actions that make them.
+"""Planning wider types: the changes, the reasons against them, and the actions that make them.
 
-A plan is a value; nothing is read and nothing written. Spec: Type Widening.
+A plan is a value; nothing is read or written. Spec: Type Widening.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PlannedChange:
 
     @property
     def is_due(self) -> bool:
-        """False where the column has the type already."""
+        """False if the column already has the type."""
         return self.from_type != self.to_type
 
     @property
@@ -79,22 +79,22 @@ class WideningPlan:
 
     @property
     def due(self) -> tuple[PlannedChange, ...]:
-        """The changes that would be made."""
+        """Return the changes that would be made."""
         return tuple(change for change in self.changes if change.is_due)
 
     @property
     def is_noop(self) -> bool:
-        """True if every column has its type already: there is nothing to commit."""
+        """Return True if every column already has its type, so that there is nothing to commit."""
         return not self.due
 
     @property
     def all_refusals(self) -> tuple[WideningRefusal, ...]:
-        """Those of the table, then those of each change."""
+        """Return those of the table, then those of each change."""
         return (*self.refusals, *(refusal for change in self.changes for refusal in change.refusals))
 
     @property
     def metadata_after(self) -> Action | None:
-        """The metaData action to be committed; None where nothing is to be done, or something refuses it."""
+        """Return the metaData action to be committed, or None if there is nothing to do or something refuses it."""
         if self.is_noop or self.all_refusals:
             return None
         widened = [Widened(change.place, change.from_type, change.to_type) for change in self.due]
@@ -105,7 +105,7 @@ class WideningPlan:
         return action
 
     def at_version(self, version: int) -> WideningPlan:
-        """The same plan as another commit, after a conflict that left protocol and metadata alone."""
+        """Return the same plan as another commit, after a conflict that left protocol and metadata unchanged."""
         return self if self.table_version is None else replace(self, table_version=version)
 
 
@@ -152,7 +152,7 @@ def _schema_of(config: TableConfiguration, raw_metadata: Action) -> StructType:
     text = raw_metadata.get("schemaString")
     if not isinstance(text, str) or config.metadata is None or config.protocol is None:
         raise Unreadable(
-            "no type can be widened: the table has no protocol, no metadata or no schema",
+            "no type can be widened because the table has no protocol, no metadata or no schema",
             code="schema.bad-json",
             hint="deltacli validate {table}",
         )
@@ -179,7 +179,7 @@ def _resolved(schema: StructType, changes: Sequence[tuple[str, str]]) -> list[Wi
 
 
 def _types(from_type: str, to_type: str) -> tuple[str, str]:
-    """Return both types as schemas spell them; the column's own type is allowed also where nothing widens to it."""
+    """Return both types as schemas spell them. The column's own type is allowed even if nothing widens to it."""
     name = canonical_name(from_type)
     return name, name if canonical_name(to_type) == name else parse_type(to_type)
 
@@ -200,7 +200,7 @@ def _protocol_of(config: TableConfiguration) -> Action:
 def _protocol(
     config: TableConfiguration, before: Action, due: Sequence[Widened], *, upgrade_protocol: bool
 ) -> tuple[Action | None, list[WideningRefusal]]:
-    """The protocol that the changes need, None where it is there already, and what is against it."""
+    """Return the protocol that the changes need, or None if the table has it, and the reasons against it."""
     if not due:
         return None, []
     try:
@@ -210,12 +210,12 @@ def _protocol(
     if after is None or upgrade_protocol:
         return after, []
     listed = ", ".join(added_features(before, after)) or "its features in both lists"
-    message = f"the protocol lacks {listed}: readers and writers that do not know it lose access"
+    message = f"the protocol lacks {listed}; readers and writers without support for it will lose access"
     return after, [WideningRefusal("widen.protocol-upgrade-needed", message, "--upgrade-protocol")]
 
 
 def _refusals_of_readers(config: TableConfiguration, before: Action, after: Action | None) -> Iterator[WideningRefusal]:
-    """Yield a refusal where type changes that meant nothing so far would make every reader refuse the table."""
+    """Yield a refusal if recorded type changes without effect so far would make every reader refuse the table."""
     added = added_features(before, after) if after else ()
     found = refused_change(config, [*config.features, *added]) if TYPE_WIDENING in added else None
     if found is not None:
@@ -235,16 +235,16 @@ def _needed_features(config: TableConfiguration, due: Sequence[Widened]) -> list
 def _warnings(due: Sequence[Widened], ground: Ground) -> tuple[Caution, ...]:
     found = [warning for change in due for warning in cautions_of(change, ground)]
     if due and ground.config.is_on("delta.enableChangeDataFeed"):
-        message = "change data written before keeps the older types: reading changes across this version may fail"
+        message = "change data written before keeps the older types, so reading changes across this version may fail"
         found.append(Caution("widen.change-data-feed", message))
     if due and (formats := uniform_formats(ground.config)):
-        message = f"the table is also kept as {', '.join(formats)}, which nobody converts before the next write"
+        message = f"the table is also kept as {', '.join(formats)}, which is not converted before the next write"
         found.append(Caution("widen.uniform", message))
     return tuple(found)
 
 
 def _plain(metadata: Action) -> Action:
-    """A metaData action as commits have it: out of a checkpoint, maps are lists of pairs and absent fields null."""
+    """Return a metaData action as in a commit. In a checkpoint, maps are lists of pairs and absent fields are null."""
     action = plain_action(metadata)
     if "configuration" in action:
         action["configuration"] = _object(action["configuration"])

@@ -44,8 +44,8 @@ class Node(NamedTuple):
 class Expression(NamedTuple):
     """A parsed text.
 
-    `fault`: why no engine takes it. `is_certain`: False where something was not understood; then `root` is None, and
-    nothing but a fault may be concluded. `stopped_at`: where in the text the parser stood then, or at a fault.
+    `fault`: why no engine accepts it. `is_certain`: False if something was not understood; then `root` is None, and
+    only a fault is conclusive. `stopped_at`: the position of the parser then, or of the fault.
     """
 
     root: Node | None
@@ -55,7 +55,7 @@ class Expression(NamedTuple):
 
     @property
     def columns(self) -> list[tuple[str, ...]]:
-        """The paths of all columns it refers to, in order, without parameters of lambda functions."""
+        """Return the paths of all columns it refers to, in order, without parameters of lambda functions."""
         return [node.path for node in self.nodes() if node.form is Form.COLUMN]
 
     @property
@@ -63,7 +63,7 @@ class Expression(NamedTuple):
         return [node.name for node in self.nodes() if node.form is Form.CALL]
 
     def nodes(self) -> Iterator[Node]:
-        """Every node, parents first."""
+        """Return every node, parents first."""
         waiting = [self.root] if self.root else []
         while waiting:
             node = waiting.pop()

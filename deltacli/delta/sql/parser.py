@@ -1,7 +1,7 @@
-"""SQL expressions of a table, parsed far enough to say that one can't work.
+"""SQL expressions of a table, parsed far enough to detect expressions that cannot work.
 
-Constraints, generated columns and defaults are kept as text that an engine understands and this package does not run.
-A fault is reported only where no engine could take the text; what this parser does not know makes the answer
+Constraints, generated columns and defaults are kept as text for engines, which this package does not run. A fault is
+reported only if no engine could accept the text. Constructs that this parser does not support make the answer
 uncertain, never wrong. Spec: CHECK Constraints; Column Invariants; Generated Columns; Default Columns.
 """
 
@@ -81,13 +81,13 @@ class _Parser:
         return found
 
     def expect(self, text: str) -> None:
-        """Take an operator that must be here; brackets are known to pair, so anything else is a word we do not know."""
+        """Consume a required operator. Brackets are known to match, so anything else is an unknown word."""
         if not self.is_operator(text):
             self.unexpected()
         self.take()
 
     def unexpected(self) -> None:
-        """Raise for a token after an operand: a fault where it surely cannot stand there."""
+        """Raise for a token after an operand: a fault if it certainly cannot follow one."""
         if self.token.kind is TokenKind.NUMBER:
             raise SqlFault(f"{self.token.text} follows a value without an operator")
         raise NotUnderstood
@@ -103,7 +103,7 @@ class _Parser:
     # -- operators ----------------------------------------------------------------------------------------------------
 
     def expression(self, strength: int) -> Node:
-        """Parse operands joined by operators stronger than `strength`."""
+        """Parse operands joined by operators of higher precedence than `strength`."""
         self.depth += 1
         if self.depth > _MAX_DEPTH:
             raise NotUnderstood
@@ -133,7 +133,7 @@ class _Parser:
         return self.postfixed(self.operand())
 
     def joined(self, left: Node, strength: int) -> Node | None:
-        """Join what stands left with the next operator and its right side; None where that is weaker."""
+        """Join the left side with the next operator and its right side, or return None if that has lower precedence."""
         token = self.token
         if token.kind is TokenKind.OPERATOR and token.text in COMPARISONS:
             if strength >= COMPARISON_STRENGTH:
@@ -210,7 +210,7 @@ class _Parser:
         if token.text == "(":
             return self.in_brackets()
         if token.text in BINARY_ONLY or token.text in (",", ")", "]"):
-            raise SqlFault(f"{token.text} stands where a value is expected")
+            raise SqlFault(f"{token.text} is found where a value is expected")
         raise NotUnderstood
 
     def in_brackets(self) -> Node:
@@ -219,7 +219,7 @@ class _Parser:
         if names is not None:
             return self.lambda_body(names)
         if self.is_operator(")"):
-            raise SqlFault("brackets hold nothing")
+            raise SqlFault("the brackets are empty")
         if self.is_word("select", "with", "values", "table"):
             raise NotUnderstood
         inner = [self.expression(0)]
@@ -269,19 +269,19 @@ class _Parser:
         if word == "interval" and (self.is_kind(TokenKind.NUMBER) or self._has_more_units()):
             return self.interval()
         if word in ("select", "then", "when", "else", "end", "and", "or", "like", "in", "between", "is"):
-            # Spark takes these as names of columns, where its settings let it.
+            # Spark accepts these as names of columns, depending on its settings.
             raise NotUnderstood
         return self.column(token)
 
     def _ends_here(self) -> bool:
-        """True if no operand follows: what came before was a name."""
+        """Return True if no operand follows, so that the previous token was a name."""
         token = self.token
         return token.kind is TokenKind.END or (
             token.kind is TokenKind.OPERATOR and token.text not in ("(", "-", "+", "!", "~")
         )
 
     def _is_name_here(self) -> bool:
-        """True if the word here is a name although it could be a prefix: `not = 1`."""
+        """Return True if the word here is a name although it could be a prefix: `not = 1`."""
         following = self.peek()
         return following.kind is TokenKind.END or (
             following.kind is TokenKind.OPERATOR and following.text in (BINARY_ONLY | {",", ")", "."})
@@ -312,7 +312,7 @@ class _Parser:
         return amount
 
     def _has_more_units(self) -> bool:
-        """True if an amount and its unit follow; a sign alone adds something to the interval."""
+        """Return True if an amount and its unit follow. A sign alone is an operator."""
         ahead = 1 if self.is_operator("-", "+") else 0
         is_amount = self.peek(ahead).kind in (TokenKind.NUMBER, TokenKind.TEXT)
         return is_amount and self.peek(ahead + 1).kind is TokenKind.WORD
@@ -365,7 +365,7 @@ class _Parser:
         return Node(Form.CALL, name, parts=self.arguments())
 
     def _has_three_arguments(self) -> bool:
-        """True if the call at its bracket has three arguments: then the first is a unit."""
+        """Return True if the call at its bracket has three arguments, the first of which is a unit."""
         depth, commas = 0, 0
         for token in self.tokens[self.at :]:
             if token.kind is TokenKind.OPERATOR:
@@ -376,7 +376,7 @@ class _Parser:
         return commas == 2
 
     def arguments(self, *, opened: bool = False) -> tuple[Node, ...]:
-        """Parse arguments in brackets; `opened`: the bracket, or the comma before, is taken already."""
+        """Parse arguments in brackets; `opened`: the bracket, or the comma before, is already consumed."""
         if opened:
             self.take()
         else:

@@ -32,8 +32,8 @@ class StoredKind(StrEnum):
 
 
 class StoredSql(NamedTuple):
-    """An SQL text and whose it is: the name of a constraint or the path of a column. `text` is None where what stands
-    there is no text.
+    """An SQL text and its owner: the name of a constraint or the path of a column. `text` is None if the value is not
+    text.
     """
 
     kind: StoredKind
@@ -50,7 +50,7 @@ class Reference(StrEnum):
 
 
 def stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:
-    """Yield every constraint, invariant and generation expression in force; none of a table without a schema."""
+    """Yield every constraint, invariant and generation expression in effect; none of a table without a schema."""
     if config.schema is None:
         return
     for key, text in config.properties.items():
@@ -67,7 +67,7 @@ def stored_sql(config: TableConfiguration) -> Iterator[StoredSql]:
 
 
 def invariant_sql(value: object) -> str | None:
-    """The condition in an invariant, None where it is not where it belongs."""
+    """Return the condition in an invariant, or None if it is not in the right place."""
     decoded = json_object(value) if isinstance(value, str) else None
     outer = decoded.get("expression") if isinstance(decoded, dict) else None
     inner = outer.get("expression") if isinstance(outer, dict) else None
@@ -75,7 +75,7 @@ def invariant_sql(value: object) -> str | None:
 
 
 def json_object(text: str) -> object:
-    """The value of a JSON text that is an object, False where it is none."""
+    """Return the value of a JSON text that is an object, or False if it is not one."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -84,16 +84,16 @@ def json_object(text: str) -> object:
 
 
 def _condition_of(value: object) -> str | None:
-    """The condition of an invariant; the old drafts have it bare."""
+    """Return the condition of an invariant. The old drafts have it bare."""
     if isinstance(value, str) and json_object(value) is False:
         return value
     return invariant_sql(value)
 
 
 def refers_to(text: str | None, schema: StructType, place: ColumnPlace) -> Reference:
-    """Whether an expression refers to what stands at a place, to something around it or within it.
+    """Return whether an expression refers to a place, or to something around it or within it.
 
-    UNKNOWN where the text, or one of its columns, is not understood.
+    UNKNOWN if the text, or one of its columns, is not understood.
     """
     expression = parse_expression(text) if text is not None else None
     if expression is None or expression.root is None:
@@ -106,7 +106,7 @@ def _node_refers(node: Node, schema: StructType, place: ColumnPlace) -> Referenc
     if node.form is Form.OTHER and node.name == "*":
         return Reference.YES
     if node.form is Form.TEXT:
-        # Engines that quote names with double quotes keep them in constraints as well.
+        # Engines that quote names with double quotes also use them in constraints.
         names = {step.name.lower() for step in place.steps if step.part is PathPart.FIELD}
         return Reference.YES if node.value.lower() in names else Reference.NO
     if node.form is Form.CALL and node.name in NILADIC and node.path:
@@ -137,7 +137,7 @@ def _leads_somewhere(path: tuple[str, ...], schema: StructType) -> bool:
 
 
 def _meets(path: tuple[str, ...], place: ColumnPlace) -> bool:
-    """True unless the paths part at the fields of a struct."""
+    """Return True unless the paths diverge at the fields of a struct."""
     for name, step in zip(path, place.steps, strict=False):
         if step.part is not PathPart.FIELD:
             return True

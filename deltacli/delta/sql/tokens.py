@@ -1,4 +1,4 @@
-"""SQL text cut into tokens, as Spark cuts it: strings, quoted names, numbers, words, operators."""
+"""SQL text split into tokens, as in Spark: strings, quoted names, numbers, words, operators."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ class TokenKind(StrEnum):
 
 
 class Token(NamedTuple):
-    """A token; `text` of a quoted name and of a string is what stands between the quotes, `value` of a string what it
-    means.
-    """
+    """A token; `text` of a quoted name and of a string is the text between the quotes, `value` of a string its "
+    "meaning."""
 
     kind: TokenKind
     text: str
@@ -32,8 +31,8 @@ class Token(NamedTuple):
 
 
 class SqlFault(Exception):
-    """No SQL engine takes this text. The message says why, in words that finish a sentence; `position`: where, if the
-    text could not even be cut into tokens.
+    """No SQL engine accepts this text. The message says why and completes a sentence; `position`: where, if the text
+    could not be split into tokens.
     """
 
     def __init__(self, reason: str, position: int = -1) -> None:
@@ -42,7 +41,7 @@ class SqlFault(Exception):
 
 
 class NotUnderstood(Exception):
-    """Something that may well be SQL."""
+    """Something that may be valid SQL."""
 
 
 _TOKEN = re.compile(
@@ -61,8 +60,8 @@ _UNCLOSED = {"'": "a string", '"': "a string", "`": "a quoted name"}
 
 
 def tokens_of(text: str) -> list[Token]:
-    """Cut a text into tokens, an END last. Raises SqlFault for what never ends, for brackets that do not pair, and for
-    characters that SQL does not know; NotUnderstood for a comment within a comment, where engines disagree on the end.
+    """Split a text into tokens, an END last. Raises SqlFault for unterminated tokens, for brackets that do not match,
+    and for characters that SQL does not have; NotUnderstood for a nested comment, because engines disagree on its end.
     """
     found: list[Token] = []
     position = 0
@@ -90,7 +89,7 @@ def _check_brackets(tokens: list[Token]) -> None:
         if token.text in _CLOSING.values():
             opened.append(token)
         elif token.text in _CLOSING and (not opened or opened.pop().text != _CLOSING[token.text]):
-            raise SqlFault(f"a {token.text} closes nothing", token.position)
+            raise SqlFault(f"a {token.text} has no opening bracket", token.position)
     if opened:
         raise SqlFault(f"a {opened[-1].text} is never closed", opened[-1].position)
 
@@ -113,17 +112,17 @@ def _token(match: re.Match[str]) -> Token | None:
 
 
 def _inside(text: str) -> str:
-    """What stands between quotes, doubled quotes made one; escapes stay as they are."""
+    """Return the text between quotes, with doubled quotes made one. Escapes are kept."""
     return text[1:-1].replace(text[0] * 2, text[0])
 
 
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL)
 _CONTROLS = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": "\\%", "_": "\\_"}
-"""What a character means after a backslash; that of a pattern stays escaped, any other is itself."""
+"Return what a character means after a backslash. One of a pattern is kept escaped, any other is itself."
 
 
 def _unescaped(text: str) -> str:
-    """A string as it is meant, by Spark's escapes."""
+    """Return the meaning of a string by Spark's escapes."""
     if "\\" not in text:
         return text
     found = _ESCAPE.sub(_escaped, text)
@@ -146,4 +145,4 @@ def _unreadable(text: str, position: int) -> str:
     character = text[position]
     if character in _UNCLOSED:
         return f"{_UNCLOSED[character]} is opened and never closed"
-    return f"the character {character!r} stands where SQL has none"
+    return f"the character {character!r} is not valid in SQL here"

@@ -1,4 +1,4 @@
-"""Words and operators of SQL expressions that the parser knows by name."""
+"""Words and operators of SQL expressions that the parser recognizes by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIGN_STRENGTH = 11
 
 CONDITION_WORDS = frozenset({"is", "in", "between", "like", "ilike", "rlike", "regexp", "not"})
 ENDING_WORDS = frozenset({"then", "when", "else", "end", "as", "from", "for", "escape", "and", "or"})
-"""Words after an operand that belong to what is around it."""
+"Words after an operand that belong to the construct around it."
 BINARY_ONLY = frozenset({"=", "==", "<=>", "<>", "!=", "<", "<=", ">", ">=", "/", "%", "|", "&", "^", "||", "<<", ">>"})
 "Operators that cannot begin an operand."
 

@@ -1,6 +1,6 @@
-"""What the rows of one file say of the columns that its statistics speak of: found batch by batch, without a row kept.
+"""Facts about the columns named in statistics from the rows of one file, collected batch by batch.
 
-Text is compared with the claimed bounds: finding its least value would cost four times as much.
+Text is compared with the claimed bounds, because finding its minimum would cost four times as much.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SECONDS_A_DAY = 86_400
 
 
 class ColumnFacts(NamedTuple):
-    """One column of one file: bounds in the form of `comparable_type`, None where there is no value; of text only where
-    a value is beyond a claimed bound. NaN is in no bounds. `nulls_above` are those of structs around it.
+    """One column of one file: bounds in the form of `comparable_type`, None if there is no value; for text only if a
+    value is beyond a claimed bound. NaN is in no bounds. `nulls_above` are those of structs around it.
     """
 
     low: Any  # Any: a value of the column
@@ -37,8 +37,8 @@ class ColumnFacts(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """A column that statistics speak of. `names` lead to it in a batch, `low` and `high` are its claimed bounds, which
-    only those of text need; `is_single`: the file stores floats.
+    """A column with statistics. `names` lead to it in a batch, `low` and `high` are its claimed bounds, needed only for
+    text; `is_single`: the file stores floats.
     """
 
     column: StatColumn
@@ -51,7 +51,7 @@ class Claimed(NamedTuple):
 
 @dataclass
 class StatisticsOfRows:
-    """Takes the live rows of a file, and answers what they say of each claimed column."""
+    """Reads the live rows of a file, and returns facts about each claimed column."""
 
     claimed: Sequence[Claimed]
     _columns: list[_Column] = field(default_factory=list)
@@ -60,12 +60,12 @@ class StatisticsOfRows:
         self._columns = [_Column(one) for one in self.claimed]
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Look at some rows."""
+        """Add some rows."""
         for column in self._columns:
             column.take(batch)
 
     def answer(self) -> Mapping[ColumnPath, ColumnFacts]:
-        """What was found, by physical path."""
+        """Return the facts, by physical path."""
         return {column.claimed.path: column.facts() for column in self._columns}
 
 
@@ -125,7 +125,7 @@ class _Column:
         if self._seeks_low and pc.any(pc.starts_with(values, low)).as_py():
             self._seeks_low = False
         if high is not None and self._seeks_high and pc.any(pc.starts_with(values, high[:-1])).as_py():
-            self._seeks_high = False  # the maximum itself, or one that was cut and got another last character
+            self._seeks_high = False  # the maximum itself, or one that was truncated and got another last character
 
     def facts(self) -> ColumnFacts:
         return ColumnFacts(

@@ -1,8 +1,8 @@
-"""The JSON statistics of many files as typed columns, parsed once. Spec: Per-file Statistics.
+"""The JSON statistics of many files as typed columns, parsed once.
 
-Arrow reads the texts with the types of the table's columns; columns nobody knows are inferred beside them, which costs
-nothing where there are none. A block with a text that Arrow does not take is halved until that text stands among few,
-and those are read value by value.
+Spec: Per-file Statistics. Arrow reads the texts with the types of the table's columns. Unknown columns are inferred as
+well, which costs nothing if there are none. A block with a text that Arrow cannot read is halved until that text is
+among few, and those are read value by value.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     import pyarrow
 
 _FEW = 64
-"""Texts that are not worth another try of Arrow's reader."""
+"Maximum number of texts that are not retried with Arrow's reader."
 _PIECES = 8
 _SAMPLES = 5
 _ROUNDS = 3
 _TOP_LEVEL_NULL = r"\}[ \t\r\n]*null"
 """Arrow's reader (26.0.1) ends the process on a `null` between objects."""
 _BARE_FLOAT = r"[:,\[][ \t\r\n]*-?(NaN|Inf)"
-"""Arrow's reader takes these for numbers; JSON does not."""
+"Arrow's reader accepts these as numbers; JSON does not."
 
 
 class Leaf(NamedTuple):
-    """One statistic of one column, a value for each row of a block. `column` is None where the schema has none."""
+    """One statistic of one column, a value for each row of a block. `column` is None if it is not in the schema."""
 
     path: ColumnPath
     column: StatColumn | None
@@ -62,14 +62,14 @@ class StatsBlock:
     """By statistic: `minValues`, `maxValues`, `nullCount`."""
 
     def row(self, index: int) -> int:
-        """The row of the view."""
+        """Return the row of the view."""
         if self.rows is None:
             return index
         row = self.rows[index]
         return row if isinstance(row, int) else int(row.as_py())
 
     def align(self, values: Any) -> Any:  # Any: Arrow arrays
-        """A column of the view as a column of this block."""
+        """Return a column of the view as a column of this block."""
         if self.rows is None:
             return values
         import pyarrow as pa
@@ -78,7 +78,7 @@ class StatsBlock:
 
 
 class UnknownColumn(NamedTuple):
-    """A column that statistics name and the schema does not have."""
+    """A column with statistics that is not in the schema."""
 
     path: ColumnPath
     files: int
@@ -95,15 +95,15 @@ class StatsColumns:
     unknown: dict[ColumnPath, UnknownColumn] = field(default_factory=dict)
 
     def note_unknown(self, path: ColumnPath, files: int, row: int) -> None:
-        """Remember a column without a place in the schema, and the first row that names it; `files` of one name are
-        counted by the fullest statistic.
+        """Remember a column that is not in the schema, and the first row that names it. `files` of one name are counted
+        by the most complete statistic.
         """
         known = self.unknown.get(path, UnknownColumn(path, files, row))
         self.unknown[path] = UnknownColumn(path, max(known.files, files), min(known.row, row))
 
 
 def parse_stats(texts: Any, config: TableConfiguration) -> StatsColumns:  # Any: a string array
-    """Parse the statistics of files under a regime."""
+    """Parse the statistics of files that share a configuration."""
     return _Parser(texts, config).run()
 
 
@@ -147,7 +147,7 @@ class _Parser:
                 self._take(parsed, pa.array(part, pa.int64()))
 
     def _take_odd_rows(self) -> None:
-        """Read the texts that Arrow does not take, and put what is sound in them into a block of its own."""
+        """Read the texts that Arrow cannot read, and put their valid values into a separate block."""
         import pyarrow as pa
 
         found = self._found
@@ -197,10 +197,9 @@ class _Parser:
 
 
 def read_in_pieces(texts: Any, read: Callable[[Any], Any]) -> Iterator[tuple[int, Any, Any]]:  # Any: see below
-    """Yield (first row, texts, what `read` makes of them) for pieces of a string array, in order.
+    """Yield (first row, texts, result of `read`) for pieces of a string array, in order.
 
-    Texts that `read` does not take, for which it returns None, are cut further until they stand among few; these few
-    are yielded with None.
+    Texts for which `read` returns None are split further until they are among few, which are yielded with None.
     """
     pending = [(0, texts)]
     while pending:
@@ -215,7 +214,7 @@ def read_in_pieces(texts: Any, read: Callable[[Any], Any]) -> Iterator[tuple[int
 
 
 def safe_lines(texts: Any) -> bytes | None:  # Any: a string array
-    """Texts that all begin and end with a brace, as lines for Arrow's reader; None where it must not see them."""
+    """Return texts that all begin and end with a brace as lines for Arrow's reader, or None if it must not get them."""
     import pyarrow as pa
 
     lines: bytes = pc.binary_join_element_wise(texts, pa.scalar(""), "\n").buffers()[2].to_pybytes()
@@ -226,7 +225,7 @@ def safe_lines(texts: Any) -> bytes | None:  # Any: a string array
 
 
 def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array in, a table or None out
-    """Read texts that all begin and end with a brace; None where Arrow cannot take one of them."""
+    """Read texts that all begin and end with a brace. Return None if Arrow cannot read one of them."""
     lines = safe_lines(texts)
     if lines is None:
         return None
@@ -246,7 +245,7 @@ def _read_block(schema: StatSchema, texts: Any) -> Any:  # Any: a string array i
 
 
 def _decimals_fit(columns: Any) -> bool:  # Any: Arrow arrays
-    """False if a decimal has more digits than its type: Arrow's reader looks at those that are written, before it fills
+    """Return False if a decimal has more digits than its type. Arrow's reader checks the written digits before it fills
     up the scale.
     """
     import pyarrow as pa
@@ -264,7 +263,7 @@ def _decimals_fit(columns: Any) -> bool:  # Any: Arrow arrays
 
 
 def _sample(texts: Any) -> dict[str, Any]:
-    """The names that a few texts use: a table may have thousands of columns, and statistics of thirty."""
+    """Return the names used in a few texts: a table may have thousands of columns, and statistics for thirty."""
     shape: dict[str, Any] = {}
     last = len(texts) - 1
     for position in {last * number // (_SAMPLES - 1) for number in range(_SAMPLES)}:
@@ -288,7 +287,7 @@ def _names_of_floats(fields: Any) -> Iterator[str]:  # Any: an Arrow schema or s
 
 
 def with_numbers(lines: bytes, fields: Any) -> bytes:  # Any: an Arrow schema
-    """Put numbers in the place of the floats that JSON writes as strings, in the doubles among the fields."""
+    """Replace the floats that JSON writes as strings by numbers, in the doubles among the fields."""
     if not _names_floats(lines):
         return lines
     names = set(_names_of_floats(fields))
@@ -303,7 +302,7 @@ def with_numbers(lines: bytes, fields: Any) -> bytes:  # Any: an Arrow schema
 
 
 def _names_floats(content: bytes) -> bool:
-    """True if NaN or an infinity occurs, with quotes or without; one character is looked for ten times as fast."""
+    """Return True if NaN or an infinity occurs, with or without quotes. One character is searched ten times as fast."""
     return (b"N" in content and b"NaN" in content) or (b"I" in content and b"Inf" in content)
 
 

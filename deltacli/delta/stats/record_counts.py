@@ -17,11 +17,9 @@ _WIDEST_PLAIN_NUMBER = 18  # digits that surely fit 64 bits
 
 
 def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
-    """Return `numRecords` of a column of statistics: string array in, int64 array out, null where it is absent or the
-    text is no JSON.
-
-    Every writer of the field puts numRecords first, so its digits are cut out by position (1M rows: 0.1 s) and the
-    rest of such a text is not looked at; every other text is parsed (1M rows: 0.8 s).
+    """Return `numRecords` of a column of statistics: string array in, int64 array out, null if it is absent or the text
+    is not JSON. Every known writer puts numRecords first, so its digits are extracted by position (1M rows: 0.1 s)
+    without reading the rest of the text. Every other text is parsed (1M rows: 0.8 s).
     """
     import pyarrow
 
@@ -55,8 +53,8 @@ def num_records_column(stats: pyarrow.Array) -> pyarrow.Array:
 
 @lru_cache(maxsize=1)
 def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
-    """False, 0 and "0", made once: pyarrow looks for a module it may not find each time it turns a Python value into
-    a scalar.
+    """False, 0 and "0", created once: pyarrow searches for an optional module each time it converts a Python value to a
+    scalar.
     """
     import pyarrow
 
@@ -64,10 +62,10 @@ def _scalars() -> tuple[Any, Any, Any]:  # Any: pyarrow has no types
 
 
 def _parse(stats: pyarrow.Array) -> pyarrow.Array:
-    """Parse each text as JSON, as one NDJSON block; text by text where one of them is not plainly one object.
+    """Parse each text as JSON, as one NDJSON block, or text by text if one of them is not plainly one object.
 
-    Where every text begins and ends with a brace, no object can begin in one text and end in another: what follows a
-    closing brace inside an object is never an opening one.
+    If every text begins and ends with a brace, no object can begin in one text and end in another: inside an object, an
+    opening brace never follows a closing one.
     """
     import pyarrow
 
@@ -82,7 +80,7 @@ def _parse(stats: pyarrow.Array) -> pyarrow.Array:
 
 
 def parse_num_records(text: str) -> int | None:
-    """`numRecords` of one text; None where it is absent, no integer, or the text is not a JSON object."""
+    """Return `numRecords` of one text, or None if it is absent, not an integer, or the text is not a JSON object."""
     import json
 
     try:
@@ -94,5 +92,5 @@ def parse_num_records(text: str) -> int | None:
 
 
 def _integer(digits: str) -> int | None:
-    """An integer that may count something; a minimum of thousands of digits is not a fault of the text around it."""
+    """Return an integer that may be a count. A minimum of thousands of digits does not make the text invalid."""
     return int(digits) if len(digits) <= 64 else None

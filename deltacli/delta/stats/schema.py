@@ -1,4 +1,4 @@
-"""What the statistics of a table may hold: its columns by physical name, and the type of each bound.
+"""The possible statistics of a table: its columns by physical name, and the type of each bound.
 
 Spec: Per-file Statistics; Statistics for columns of nested types.
 """
@@ -52,7 +52,7 @@ _WRITTEN = {
 
 
 class StatColumn(NamedTuple):
-    """A column as statistics know it. `name` is its logical path with dots."""
+    """A column of statistics. `name` is its logical path with dots."""
 
     name: str
     kind: StatKind
@@ -65,7 +65,7 @@ class StatColumn(NamedTuple):
 
 
 class StatSchema:
-    """The columns that statistics under a regime may be about; each is looked up when a file names it."""
+    """The columns that statistics under a configuration may have; each is looked up when a file names it."""
 
     def __init__(self, config: TableConfiguration) -> None:
         self._config = config
@@ -79,13 +79,13 @@ class StatSchema:
         return self._config.schema is not None
 
     def column(self, path: ColumnPath) -> StatColumn | None:
-        """The column at a path of physical names, None where the schema has none."""
+        """Return the column at a path of physical names, or None if the schema has none."""
         if path not in self._columns:
             self._columns[path] = self._find(path)
         return self._columns[path]
 
     def is_logical(self, path: ColumnPath) -> bool:
-        """True if, under column mapping, the path fails at the logical name of a column."""
+        """Return True if, under column mapping, the path fails at the logical name of a column."""
         if self._config.mapping_mode == "none":
             return False
         for length in range(1, len(path) + 1):
@@ -112,7 +112,7 @@ class StatSchema:
 
 
 def kind_of(data_type: DataType) -> StatKind:
-    """How bounds of a type are written."""
+    """Return how bounds of a type are written."""
     if isinstance(data_type, StructType):
         return StatKind.STRUCT
     if not isinstance(data_type, PrimitiveType):
@@ -122,13 +122,13 @@ def kind_of(data_type: DataType) -> StatKind:
         return StatKind.INTERVAL
     if name == "variant":
         return StatKind.VARIANT
-    if name.startswith(FIXED_TEXTS):  # no type of a table schema: nothing is known of its bounds
+    if name.startswith(FIXED_TEXTS):  # not a type of a table schema: nothing is known of its bounds
         return StatKind.OTHER
     return _WRITTEN.get(value_kind(data_type), StatKind.OTHER)
 
 
 def bound_type(column: StatColumn) -> Any:  # Any: an Arrow type
-    """The Arrow type that a column's bounds are read as; None: whatever the text is."""
+    """Return the Arrow type as which a column's bounds are read, or None for any text."""
     import pyarrow as pa
 
     match column.kind:
@@ -157,7 +157,7 @@ def _whole_type(name: str) -> pyarrow.DataType:
 
 
 def stats_fields(schema: StatSchema, shape: dict[str, Any]) -> pyarrow.Schema:  # Any: shapes within shapes
-    """The Arrow schema by which statistics of a shape (names within names, None at the ends) are read."""
+    """Return the Arrow schema by which statistics of a shape (nested names, None at the ends) are read."""
     import pyarrow as pa
 
     fields = [pa.field("numRecords", pa.int64()), pa.field("tightBounds", pa.bool_())]
@@ -184,7 +184,7 @@ def _struct(schema: StatSchema, part: str, parent: ColumnPath, shape: dict[str, 
 
 
 def merge(shape: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Both shapes in one."""
+    """Return both shapes in one."""
     merged = dict(shape)
     for name, below in other.items():
         known = merged.get(name)
@@ -193,12 +193,12 @@ def merge(shape: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def shape_of_value(value: dict[str, Any]) -> dict[str, Any]:
-    """The shape of one file's statistics."""
+    """Return the shape of one file's statistics."""
     return {name: shape_of_value(below) if isinstance(below, dict) else None for name, below in value.items()}
 
 
 def shape_of_type(fields: Any) -> dict[str, Any]:
-    """The shape of an Arrow schema or struct type."""
+    """Return the shape of an Arrow schema or struct type."""
     import pyarrow as pa
 
     return {field.name: shape_of_type(field.type) if pa.types.is_struct(field.type) else None for field in fields}

@@ -1,4 +1,4 @@
-"""Statistics of one file, value by value: the slow way for the texts that Arrow's reader does not take."""
+"""Statistics of one file, value by value: the slow path for texts that Arrow's reader cannot read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from deltacli.delta.stats.schema import NULL_COUNT, PER_COLUMN, ColumnPath, Stat
 NOT_A_NUMBER = 1.7976931348623157e308
 INFINITE = 1.7976931348623155e308
 SPELLED_FLOATS = {"NaN": NOT_A_NUMBER, "Infinity": INFINITE, "-Infinity": -INFINITE}
-"""Stand-ins for the floats that JSON writes as strings, in the reference implementation's order: NaN is greatest."""
+"Replacements for the floats that JSON writes as strings, in the reference implementation's order: NaN is greatest."
 
 Z85 = r"^([0-9a-zA-Z.:+=^!/*?&<>()\[\]{}@%$#-]{5})*$"
 _Z85 = re.compile(Z85[:-1] + r"\Z")
 
 
 class StatsFault(NamedTuple):
-    """One thing wrong with the statistics in a row of a view."""
+    """One fault of the statistics in a row of a view."""
 
     row: int
     code: str
@@ -35,7 +35,7 @@ class StatsFault(NamedTuple):
 
 
 class PlainStats(NamedTuple):
-    """One file's statistics, values of the wrong type left out. `value` is None where the text is not a JSON object."""
+    """One file's statistics, without values of the wrong type. `value` is None if the text is not a JSON object."""
 
     value: dict[str, Any] | None
     faults: list[StatsFault]
@@ -43,14 +43,14 @@ class PlainStats(NamedTuple):
 
 
 def read_json(text: str) -> Any:  # Any: a JSON value
-    """Parse a text strictly, numbers exactly. Raises ValueError, also for one that is nested deeply."""
+    """Parse a text strictly, numbers exactly. Raises ValueError, also for deeply nested text."""
     if text.count("{") + text.count("[") > MAX_DEPTH and is_nested_deeply(text.encode("utf-8", "replace")):
         raise ValueError(f"it is nested more than {MAX_DEPTH} levels deep, or brackets do not match")
     return json.loads(text, parse_float=_real, parse_int=_whole, parse_constant=_refuse)
 
 
 def read_stats(schema: StatSchema, row: int, text: str) -> PlainStats:
-    """Read one text and say what is wrong with it."""
+    """Return the statistics of one text and their faults."""
     try:
         value = read_json(text)
     except ValueError as fault:
@@ -67,7 +67,7 @@ def read_stats(schema: StatSchema, row: int, text: str) -> PlainStats:
 
 
 class _Reader:
-    """Copies the values of the right type and notes the others."""
+    """Copies the values of the right type and records the others."""
 
     def __init__(self, schema: StatSchema, row: int, found: PlainStats) -> None:
         self._schema = schema
@@ -141,7 +141,7 @@ WRONG_TYPE = object()
 
 
 def read_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, a value for Arrow out
-    """A bound as `bound_type` holds it, None where it has no room for it; WRONG_TYPE for one of another type."""
+    """Return a bound as `bound_type` holds it, None if it does not fit, or WRONG_TYPE for one of another type."""
     match column.kind:
         case StatKind.WHOLE:
             limit = 1 << (WHOLE_BITS[column.type_name] - 1)
@@ -161,7 +161,7 @@ def read_bound(column: StatColumn, given: Any) -> Any:  # Any: a JSON value in, 
         case StatKind.BOOLEAN:
             return given if isinstance(given, bool) else WRONG_TYPE
         case StatKind.INTERVAL:
-            return ""  # that there is one is all that counts
+            return ""  # only the presence of one matters
         case _:
             return None
 
@@ -176,7 +176,7 @@ def _read_float(given: Any) -> Any:
 
 
 def as_single(number: float) -> float:
-    """A double as the nearest float; one beyond all floats is infinite."""
+    """Return a double as the nearest float. One beyond all floats is infinite."""
     import pyarrow as pa
 
     from deltacli.arrow import compute as pc
@@ -203,7 +203,7 @@ def _read_decimal(type_name: str, given: Any) -> Any:
 
 
 def exact_decimal(text: str) -> Decimal | None:
-    """A decimal number as written, None for anything else."""
+    """Return a decimal number as written, or None for anything else."""
     if not _DECIMAL.fullmatch(text) or len(text) > 400:
         return None
     return Decimal(text)
@@ -213,7 +213,7 @@ _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?"
 
 
 def fits(number: Decimal, precision: int, scale: int) -> bool:
-    """True if a decimal type holds the number without rounding."""
+    """Return True if a decimal type holds the number without rounding."""
     _, digits, exponent = number.as_tuple()
     if not isinstance(exponent, int):
         return False
@@ -238,7 +238,7 @@ def _read_time(kind: StatKind, given: Any) -> Any:
 
 
 def is_long(value: Any) -> bool:
-    """True for an integer of at most 64 bits."""
+    """Return True for an integer of at most 64 bits."""
     return type(value) is int and -(1 << 63) <= value < 1 << 63
 
 
@@ -247,15 +247,15 @@ def _is_boolean(value: Any) -> bool:
 
 
 def _whole(digits: str) -> int | Decimal:
-    """An integer; one of hundreds of digits fits no type, and is kept from costing time."""
+    """Return an integer. One of hundreds of digits fits no type and is not converted, to save time."""
     return int(digits) if len(digits) <= 64 else Decimal(digits)
 
 
 def _real(text: str) -> Decimal:
     """Return a number with a fraction or an exponent.
 
-    Where the exponent is beyond what Decimal can hold, it is infinite or zero: for values of every type, the number
-    bounds the same ones.
+    If the exponent is out of range for Decimal, the result is infinite or zero, which is the same bound for values of
+    every type.
     """
     try:
         return Decimal(text)
@@ -276,7 +276,7 @@ def _shown(value: Any) -> str:
 
 
 def dig(value: Any, path: Iterable[str]) -> Any:  # Any: JSON values
-    """The value at a path of names, None where there is none."""
+    """Return the value at a path of names, or None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -1,4 +1,5 @@
-"""Many paths at once: their directories, and their bytes. Paths are binary: what a store gives need not be UTF-8."""
+"""Many paths at once: their directories, and their bytes. Paths are binary, because names in a store need not be "
+"UTF-8."""
 
 from __future__ import annotations
 
@@ -11,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def directories_of(paths: pyarrow.BinaryArray) -> pyarrow.DictionaryArray:
-    """The directory of each path, without the slash at its end: '' for a file at the root, null for null."""
+    """Return the directory of each path, without the trailing slash: '' for a file at the root, null for null."""
     import pyarrow as pa
 
-    parts = pc.split_pattern(paths, pattern="/", max_splits=1, reverse=True)  # 70 ms a million, a regex takes 300
+    parts = pc.split_pattern(paths, pattern="/", max_splits=1, reverse=True)  # 70 ms per million, a regex takes 300
     is_below = pc.equal(pc.list_value_length(parts), 2)
     directories = pc.if_else(is_below, pc.list_element(parts, 0), pa.scalar(b"", pa.binary()))
     return pc.dictionary_encode(directories)
 
 
 def content_of(paths: pyarrow.BinaryArray) -> bytes:
-    """The bytes of all paths, one after the other: what is not in them is in no path."""
+    """Return the bytes of all paths, one after the other. A byte that does not occur in them is in no path."""
     data = paths.buffers()[2]
     if data is None or not len(paths):
         return b""
@@ -30,9 +31,9 @@ def content_of(paths: pyarrow.BinaryArray) -> bytes:
 
 
 def partition_of(paths: pyarrow.BinaryArray) -> pyarrow.StringArray:
-    """The directories `key=value` of each path as they are, joined by `/`; null where there are none.
+    """Return the unmodified directories `key=value` of each path, joined by `/`; null if there are none.
 
-    Bytes that are no UTF-8 are replaced: this is to be looked at.
+    Bytes that are not UTF-8 are replaced, because the result is for display.
     """
     import pyarrow as pa
 

@@ -1,7 +1,8 @@
-"""Paths of a log and paths of a listing as numbers that are equal where the paths may name one file.
+"""Paths of a log and paths of a listing as numbers that are equal if the paths may name the same file.
 
-A key is the path below the table, decoded, in one Unicode form, and without case where the store has none. What is
-compared are 64-bit hashes of keys: two keys with one hash only ever keep a file. Spec: Add File and Remove File.
+A key is the path below the table, decoded, in one Unicode form, and without case if the store ignores case. 64-bit
+hashes of keys are compared: two keys with the same hash can only cause a file to be kept. Spec: Add File and Remove
+File.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ if TYPE_CHECKING:
 _LONGEST_SUFFIX = 32
 _ROWS_LOOKED_UP = 2_000_000
 _ROWS_HASHED = 65_536
-"""At a time: what is hashed are Python's own bytes."""
+"Per step, because Python's own bytes are hashed."
 _EMPTY_SEGMENT, _EMPTY_SEGMENT_OF_TEXT = re.compile(b"/[/]"), re.compile("/[/]")
 """Found faster than the substring."""
 
 _HASH_ALIKE = hash("part-0.parquet") == hash(b"part-0.parquet")
-"""Text of ASCII alone hashes as its bytes do, in the Python at hand."""
+"ASCII text hashes as its bytes do in the Python version in use."
 
 _OFFSET = re.compile(r"@\d+\Z")
 
 
 class LogKeys(NamedTuple):
-    """What paths of a log name. `hashes` has one row a path, null where it is outside of the table; `keys` are the
-    paths themselves (binary), and `written` the same without decoding, as a writer means them that does not encode.
-    `spare` are more hashes to be protected with them: those of `written` where that differs, and what absolute paths to
-    other places may mean here. `escaping` is a path that leaves the table by `..`, if there is one.
+    """The files that paths of a log name. `hashes` has one row per path, null if it is outside the table; `keys` are
+    the paths themselves (binary), and `written` the same without decoding, for writers that do not encode. `spare` are
+    more hashes to be protected with them: those of `written` if that differs, and the possible local meanings of
+    absolute paths to other places. `escaping` is a path that leaves the table with `..`, if there is one.
     """
 
     keys: pyarrow.Array
@@ -49,9 +50,9 @@ class LogKeys(NamedTuple):
 
 
 class VectorKeys(NamedTuple):
-    """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row a vector, null for one that is
-    inline or in another place; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file
-    cannot be told, if there is one.
+    """The files of deletion vectors. `keys` (paths, binary) and `hashes` have one row per vector, null for one that is
+    inline or elsewhere; `spare` are more hashes to be protected with them. `unknown` is the id of one whose file is
+    unknown, if there is one.
     """
 
     keys: pyarrow.Array
@@ -61,14 +62,14 @@ class VectorKeys(NamedTuple):
 
 
 class PathKeys:
-    """Makes keys of the paths of one table, whose root has these URIs."""
+    """Computes keys of the paths of one table, whose root has these URIs."""
 
     def __init__(self, uris: Sequence[str], *, folds_case: bool = False) -> None:
         self._uris = tuple(dict.fromkeys(uris))
         self._folds_case = folds_case
 
     def of_listing(self, paths: pyarrow.Array) -> pyarrow.Array:
-        """The hashes (int64) of paths below the root as a listing gives them: binary array in."""
+        """Return the hashes (int64) of paths below the root as in a listing: binary array in."""
         import pyarrow as pa
 
         hashes = array("q")
@@ -77,7 +78,7 @@ class PathKeys:
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
     def of_names(self, names: Sequence[str], *, is_plain: bool = False) -> pyarrow.Array:
-        """The same for paths as text, which costs no bytes where they are ASCII; `is_plain` says that none has an empty
+        """Return the same for paths as text, which needs no bytes for ASCII; `is_plain` means that none has an empty
         segment.
         """
         import pyarrow as pa
@@ -90,7 +91,7 @@ class PathKeys:
         return pa.Array.from_buffers(pa.int64(), len(hashes), [None, pa.py_buffer(hashes)])
 
     def of_log(self, paths: pyarrow.Array) -> LogKeys:
-        """The keys of paths as found in a log: string array in."""
+        """Return the keys of raw paths in a log: string array in."""
         import pyarrow as pa
 
         keys = self._below(paths)
@@ -108,7 +109,7 @@ class PathKeys:
         return LogKeys(keys, written, hashes, pa.concat_arrays([pa.array([], pa.int64()), *spare]), escaping)
 
     def of_vectors(self, ids: pyarrow.Array) -> VectorKeys:
-        """The keys of the files that deletion vectors are in, by their ids (string array; `""` for none)."""
+        """Return the keys of the files of deletion vectors, by their ids (string array; `""` for none)."""
         import pyarrow as pa
 
         encoded = pc.dictionary_encode(ids)
@@ -127,14 +128,15 @@ class PathKeys:
         return VectorKeys(pc.take(direct, rows), pc.take(hashes, rows), pa.concat_arrays(spare), unknown)
 
     def _below(self, paths: pyarrow.Array) -> pyarrow.Array:
-        """The paths below the root (binary array), null where they are outside."""
+        """Return the paths below the root (binary array), null if they are outside."""
         keys = locate(paths, self._uris[0]).keys
         for uri in self._uris[1:]:
             keys = pc.coalesce(keys, locate(paths, uri).keys)
         return keys
 
     def _as_written(self, paths: pyarrow.Array, keys: pyarrow.Array) -> tuple[Any, list[Any]]:  # Any: arrays
-        """The paths below the root without decoding, and the hashes of those, and of whole paths, that differ."""
+        """Return the paths below the root without decoding, and the hashes of those, and of whole paths, that "
+        "differ."""
         import pyarrow as pa
 
         whole = pc.cast(paths, pa.binary())
@@ -148,8 +150,8 @@ class PathKeys:
         return pc.replace_with_mask(keys, differs, below), [self.of_listing(literal), self.of_listing(others)]
 
     def _suffixes(self, paths: pyarrow.Array) -> list[pyarrow.Array]:
-        """The hashes of the last components of absolute paths, decoded and not: the same table may be reached by
-        another name.
+        """Return the hashes of the last components of absolute paths, decoded and not, because the same table may be
+        reached by another name.
         """
         found: list[Any] = []  # Any: arrays
         for length in range(_LONGEST_SUFFIX):
@@ -177,7 +179,7 @@ def _resolved(paths: pyarrow.Array) -> pyarrow.Array:
 
 
 def binary_paths(paths: Sequence[str]) -> Any:  # Any: a binary array
-    """Names as a listing gives them, as the bytes they are."""
+    """Return names as in a listing, as bytes."""
     import pyarrow as pa
 
     try:
@@ -187,7 +189,7 @@ def binary_paths(paths: Sequence[str]) -> Any:  # Any: a binary array
 
 
 def is_among(hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
-    """Which hashes are among the known ones; looked up in a part of these at a time, for the tables that takes."""
+    """Return which hashes are among the known ones, looked up in parts to limit the size of hash tables."""
     found = pc.is_in(hashes, value_set=known.slice(0, _ROWS_LOOKED_UP))
     for start in range(_ROWS_LOOKED_UP, len(known), _ROWS_LOOKED_UP):
         found = pc.or_(found, pc.is_in(hashes, value_set=known.slice(start, _ROWS_LOOKED_UP)))
@@ -195,7 +197,7 @@ def is_among(hashes: pyarrow.Array, known: pyarrow.Array) -> pyarrow.Array:
 
 
 class _VectorPlace(NamedTuple):
-    """Where a vector lies: a name below the table, or a path as the log writes paths; and how else it may be read."""
+    """Where a vector is: a name below the table, or a path as the log writes paths; and its other possible meaning."""
 
     name: bytes | None = None
     spare: tuple[bytes, ...] = ()
@@ -205,7 +207,7 @@ class _VectorPlace(NamedTuple):
 
 
 def _vector_places(unique_id: str) -> _VectorPlace:
-    """Look at the id of a vector. Z85 may end as an offset does: then both readings count."""
+    """Parse the id of a vector. Z85 may end like an offset; then both meanings apply."""
     kind, text = unique_id[:1], unique_id[1:]
     readings = tuple(dict.fromkeys((_OFFSET.sub("", text), text)))
     match kind:
@@ -222,7 +224,7 @@ def _vector_places(unique_id: str) -> _VectorPlace:
 
 
 def _composed(key: bytes) -> bytes:
-    """A name in one Unicode form: some file systems give another one back than they were given."""
+    """Return a name in one Unicode form, because some file systems change the form of names."""
     try:
         return unicodedata.normalize("NFC", key.decode()).encode()
     except UnicodeDecodeError:

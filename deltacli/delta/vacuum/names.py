@@ -1,7 +1,7 @@
-"""What names tell: which files a vacuum does not see, what kind of file one is, which directories are other tables.
+"""What names show: which files a vacuum ignores, the kind of a file, and which directories are other tables.
 
-Nothing here looks into a file. Paths are those of a listing: below the table, binary, not percent-encoded.
-Spec: Data Files; Change Data Files; Deletion Vectors.
+Files are never opened. Paths are those of a listing: below the table, binary, not percent-encoded. Spec: Data Files;
+Change Data Files; Deletion Vectors.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _UUID = "[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 
 
 class HiddenNames:
-    """Judges which names a vacuum leaves alone: those that begin with `.` or `_`.
+    """Decides which names a vacuum ignores: those that begin with `.` or `_`.
 
     Not hidden are `_delta_index…`, `_change_data…` and `column=…` for the `partition_columns`: logical, physical and
-    historical names, each compared as it is and with the escapes of the directory decoded. With `hides_metadata` the
-    root's own `metadata` is hidden, too: there the Iceberg metadata of the table lies.
+    historical names, each compared unmodified and with the escapes of the directory decoded. With `hides_metadata` the
+    root's own `metadata` is hidden too, which holds the Iceberg metadata of the table.
     """
 
     def __init__(self, partition_columns: Iterable[str], *, hides_metadata: bool = False) -> None:
@@ -40,15 +40,15 @@ class HiddenNames:
         self._hides_metadata = hides_metadata
 
     def hides_name(self, name: str) -> bool:
-        """True for a single component of a path that is hidden, wherever it stands."""
+        """Return True for a single component of a path that is hidden wherever it occurs."""
         return self._hides(name.encode("utf-8", "surrogateescape"))
 
     def hides_directory(self, path: str) -> bool:
-        """True for a directory, by its path below the root, whose own name is hidden."""
+        """Return True for a directory, by its path below the root, whose own name is hidden."""
         return self.hides_name(path.rpartition("/")[2]) or (self._hides_metadata and path == _METADATA)
 
     def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
-        """True where a directory of the path or the name of the file is hidden, and for null; never null."""
+        """Return True if a directory of the path or the name of the file is hidden, and for null; never null."""
         import pyarrow as pa
 
         odd = pc.is_null(paths)
@@ -67,7 +67,7 @@ class HiddenNames:
         return pc.replace_with_mask(odd, odd, hidden)
 
     def _names(self, paths: Any) -> Any:  # Any: pyarrow has no types
-        """The same for the names of the files alone."""
+        """Return the same for the names of the files alone."""
         import pyarrow as pa
 
         hidden = pc.fill_null(pc.match_substring_regex(paths, "(?:^|/)[._][^/]*$"), True)
@@ -95,14 +95,16 @@ _ODD_START = re.compile(b"/[._]")
 
 
 def _may_hide(paths: Any) -> bool:  # Any: a binary array
-    """False where no component begins with `.` or `_`, which is the rule: the bytes tell faster than a regex."""
+    """Return False if no component begins with `.` or `_`, the usual case, which is faster to check in the bytes than
+    with a regex.
+    """
     if _ODD_START.search(content_of(paths)):
         return True
     return any(_any(pc.starts_with(paths, start)) for start in ("_", "."))
 
 
 class FileKind(IntEnum):
-    """What a file is, judged by its name alone."""
+    """The kind of a file, by its name alone."""
 
     FOREIGN = 0
     DATA = 1
@@ -117,11 +119,11 @@ _KINDS = (
     (FileKind.CHANGE_DATA, "^_change_data/"),
     (FileKind.INDEX, "^_delta_index/"),
 )
-"""The last one that matches counts."""
+"The last matching kind applies."
 
 
 def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
-    """The `FileKind` of each path; what has no known name is FOREIGN."""
+    """Return the `FileKind` of each path. Unrecognized names are FOREIGN."""
     import pyarrow as pa
 
     found = pa.repeat(pa.scalar(int(FileKind.FOREIGN), pa.int8()), len(paths))
@@ -131,7 +133,7 @@ def kinds(paths: pyarrow.BinaryArray) -> pyarrow.Int8Array:
 
 
 _ROOT = "(?s)^(?P<root>(?:.*?/)?)"
-"""Up to the first match of what follows, so that of nested tables the outermost is told."""
+"Up to the first match of the following pattern, so that the outermost of nested tables is found."
 _OWN_LOG = b"_delta_log/"
 _TABLES = (
     ("Delta", b"_delta_log/", "_delta_log/"),
@@ -140,16 +142,15 @@ _TABLES = (
     ("Paimon", b"schema/schema-", "schema/schema-[0-9]+$"),
     ("Lance", b"_versions/", r"_versions/[^/]*\.manifest$"),
 )
-"""Kind of table, what stands somewhere in a listing that has one, and what paths in it look like below its root."""
+"Kind of table, a substring of every listing that has one, and the pattern of its paths below its root."
 _PAIMON_FILES = "(?:snapshot|manifest)/[^/]+$"
 _DIRECTORIES = {"_delta_log": "Delta", ".hoodie": "Hudi", "_versions": "Lance"}
 
 
 def find_table_roots(paths: pyarrow.BinaryArray) -> dict[str, str]:
-    """Directory -> kind, of the tables that files at these paths tell of; '' where the root itself is another format's.
-
-    The table's own log says nothing. For a listing that comes in batches there is `TableRoots`: what makes a Paimon
-    table may stand in two of them.
+    """Return directory -> kind, for the tables that files at these paths indicate; '' if the root itself is of another
+    format. The table's own log is ignored. For a listing in batches use `TableRoots`, because the parts of a Paimon
+    table may be in two of them.
     """
     roots = TableRoots()
     roots.take(paths)
@@ -165,7 +166,7 @@ class TableRoots:
         self._snapshots: set[bytes] = set()
 
     def take(self, paths: pyarrow.BinaryArray) -> None:
-        """Look at some more files."""
+        """Add some files."""
         content = content_of(paths)
         for kind, part, pattern in _TABLES:
             roots = _roots(paths, pattern) if part in content else set()
@@ -181,14 +182,14 @@ class TableRoots:
 
     @property
     def found(self) -> dict[str, str]:
-        """Directory -> kind, in the order of the directories."""
+        """Return directory -> kind, in the order of the directories."""
         paimon = dict.fromkeys(self._schemas & self._snapshots, "Paimon")
         found = {**paimon, **self._kinds}
         return {root.decode("utf-8", "surrogateescape"): found[root] for root in sorted(found)}
 
 
 def kind_of_directories(names: Sequence[str]) -> str | None:
-    """The kind of table that the names of the directories directly in a directory tell of, None for no table."""
+    """Return the kind of table that the names of the directories directly in a directory indicate, or None."""
     return next((kind for name, kind in _DIRECTORIES.items() if name in names), None)
 
 

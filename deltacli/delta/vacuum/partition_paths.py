@@ -1,7 +1,7 @@
-"""Partitions as the directories of paths tell them: to show them, and to choose files by them.
+"""Partitions according to the directories of paths, for display and for selecting files.
 
-Of a file that no version names, its directories are all there is. What they don't say beyond doubt is not selected.
-Spec: Partition Value Serialization.
+A file that no version names has only its directories. Ambiguous values are not selected. Spec: Partition Value
+Serialization.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Texts = Mapping[str, str | None]
 
 
 class PartitionSelector:
-    """Selects files by a condition on partition columns, as their directories tell the values.
+    """Selects files by a condition on partition columns, using the values in their directories.
 
-    Raises UsageError (`usage.where`) for a condition that can't be used, or looks at other columns.
+    Raises UsageError (`usage.where`) for an invalid condition, or one on other columns.
     """
 
     def __init__(self, config: TableConfiguration, where: str) -> None:
@@ -49,9 +49,9 @@ class PartitionSelector:
         self._known: dict[bytes, bool] = {}
 
     def mask(self, paths: pyarrow.BinaryArray) -> pyarrow.BooleanArray:
-        """True where the directories give every column of the condition, and it is true; never null.
+        """Return True if the directories have every column of the condition, and it is true; never null.
 
-        False, so that the file stays, for a value that is none of its column's type, is empty, or is given twice.
+        False, so that the file is kept, for a value that is not valid for its column's type, is empty, or occurs twice.
         """
         import pyarrow as pa
 
@@ -63,7 +63,7 @@ class PartitionSelector:
         return pc.fill_null(pc.take(selected, directories.indices), False)
 
     def _judge(self, directories: Sequence[bytes]) -> list[bool]:
-        """Whether each of some distinct directories is selected."""
+        """Return which of some distinct directories are selected."""
         import pyarrow as pa
 
         if not directories:
@@ -84,7 +84,7 @@ class PartitionSelector:
         return found
 
     def _texts(self, directories: bytes) -> Texts:
-        """What a path tells of the columns that the condition looks at, without those that are in doubt."""
+        """Return the values in a path for the columns of the condition, without ambiguous ones."""
         found: dict[str, set[str | None]] = {}
         needed, doubted = dict(self._needed), set()
         for part in directories.split(b"/"):
@@ -100,7 +100,9 @@ class PartitionSelector:
         return {name: texts.pop() for name, texts in found.items() if len(texts) == 1 and name not in doubted}
 
     def _columns_of(self, key: bytes) -> list[str]:
-        """The physical names of the columns that the key of a directory may mean: one, unless names were swapped."""
+        """Return the physical names of the columns that the key of a directory may mean: one, unless names were
+        swapped.
+        """
         name = _decoded(key)
         if name is None:
             return []
@@ -109,14 +111,14 @@ class PartitionSelector:
 
 
 def _is_sure(column: StructField, text: str | None) -> bool:
-    """False for what is not text, and for a time of a zone that is not looked up."""
+    """Return False for invalid text, and for a time in a named zone, which is not resolved."""
     if text is None:
         return False
     return value_kind(column.data_type) is not Kind.TIMESTAMP or not _NAMED_ZONE.search(text)
 
 
 def _decoded(part: bytes) -> str | None:
-    """A part of the name of a directory without Hive's escapes; None where it is not text."""
+    """Return a part of a directory name without Hive's escapes, or None if it is not valid text."""
     try:
         return unquote_to_bytes(part).decode()
     except UnicodeDecodeError:
@@ -125,7 +127,7 @@ def _decoded(part: bytes) -> str | None:
 
 def _not_a_partition(column: str, partitions: Sequence[str]) -> UsageError:
     return UsageError(
-        f"{column} is not a partition column: files are chosen by their directories",
+        f"{column} is not a partition column, and files are selected by their partition directories",
         code="usage.where",
         facts={"partition columns": ", ".join(partitions) or "none"},
         hint="deltacli vacuum {table} --prefix DIRECTORY --dry-run",

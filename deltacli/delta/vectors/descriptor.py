@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class DescriptorFault(NamedTuple):
-    """What keeps a descriptor from naming a vector: a rule id, and the words."""
+    """The fault of a descriptor that does not name a vector: a rule id, and the message."""
 
     code: str
     text: str
 
 
 def fault_of(descriptor: object) -> DescriptorFault | None:
-    """Look for what an id needs in a descriptor as found in the log; None where nothing is wrong with it."""
+    """Return the fault of a raw descriptor that prevents an id, or None."""
     if not isinstance(descriptor, dict):
         return DescriptorFault("action.wrong-type", "deletionVector has the wrong type")
     for name in ("storageType", "pathOrInlineDv"):
@@ -34,7 +34,9 @@ def fault_of(descriptor: object) -> DescriptorFault | None:
 
 
 def unique_id(descriptor: dict[str, Any] | None) -> str:  # Any: a descriptor as found in the log
-    """The id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two ids."""
+    """Return the id that is part of a logical file's key; empty without a vector. `offset: 0` and no offset are two
+    ids.
+    """
     if not descriptor:
         return ""
     offset = descriptor.get("offset")
@@ -43,7 +45,7 @@ def unique_id(descriptor: dict[str, Any] | None) -> str:  # Any: a descriptor as
 
 
 def no_vector_ids(count: int) -> pyarrow.Array:
-    """The ids of `count` files without a vector."""
+    """Return the ids of `count` files without a vector."""
     import pyarrow
 
     return pyarrow.repeat(_empty_text(), count)
@@ -57,7 +59,7 @@ def _empty_text() -> Any:  # Any: pyarrow has no types
 
 
 def unique_id_column(descriptors: pyarrow.StructArray) -> pyarrow.Array:
-    """`unique_id` for a column of descriptors: struct array in, string array out, `""` where there is none."""
+    """Return `unique_id` for a column of descriptors: struct array in, string array out, `""` if there is none."""
     import pyarrow
 
     if descriptors.null_count == len(descriptors):

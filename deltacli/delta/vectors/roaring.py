@@ -1,7 +1,7 @@
-"""The rows that a deletion vector deletes, kept as the compressed bitmap they are stored as.
+"""The rows that a deletion vector deletes, kept in their compressed bitmap.
 
-A chunk is 65,536 rows, and is looked at where its rows are read; what is stored as runs is never unfolded before. Spec:
-Deletion Vector Format; the portable format of Roaring bitmaps, extended to 64 bits.
+A chunk has 65,536 rows and is decoded when its rows are read; runs are never expanded before. Spec: Deletion Vector
+Format; the portable format of Roaring bitmaps, extended to 64 bits.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 PORTABLE, NATIVE = 1_681_511_377, 1_681_511_376
-"""What a vector begins with. The second is an older layout of the reference implementation, which reads both."""
+"The magic numbers of a vector. The second is an older layout of the reference implementation, which reads both."
 
 CHUNK_ROWS = 1 << 16
 _CHUNK_BYTES = CHUNK_ROWS // 8
@@ -27,7 +27,7 @@ _MAX_ROW = 1 << 63
 
 
 class BitmapFaultError(ValueError):
-    """Bytes that are no deletion vector. `code` is the rule they break."""
+    """Bytes that are not a deletion vector. `code` is the rule they violate."""
 
     def __init__(self, reason: str, code: str = "dv.bitmap-corrupt") -> None:
         super().__init__(reason)
@@ -49,7 +49,7 @@ class _Chunk(NamedTuple):
 
     @property
     def last(self) -> int:
-        """The highest position."""
+        """Return the highest position."""
         if self.form is _Form.ARRAY:
             return int.from_bytes(self.data[-2:], "little")
         if self.form is _Form.RUNS:
@@ -58,7 +58,7 @@ class _Chunk(NamedTuple):
         return int.from_bytes(self.data, "little").bit_length() - 1
 
     def bits(self) -> bytes:
-        """One bit a row, the lowest first, as Arrow has them."""
+        """Return one bit per row, the lowest first, as in Arrow."""
         if self.form is _Form.BITSET:
             return bytes(self.data)
         bits = bytearray(_CHUNK_BYTES)
@@ -79,19 +79,19 @@ class DeletedRows:
 
     @property
     def count(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return sum(chunk.rows for chunk in self._chunks.values())
 
     @property
     def last(self) -> int:
-        """The highest row number; -1 without any."""
+        """Return the highest row number; -1 if there is none."""
         if not self._chunks:
             return -1
         number = max(self._chunks)
         return number * CHUNK_ROWS + self._chunks[number].last
 
     def mask(self, start: int, rows: int) -> pyarrow.BooleanArray | None:
-        """True for those of `rows` rows from `start` that are in the set; None where none is."""
+        """Return True for those of `rows` rows from `start` that are in the set, or None if none is."""
         import pyarrow as pa
 
         first, last = start // CHUNK_ROWS, (start + rows - 1) // CHUNK_ROWS
@@ -105,7 +105,7 @@ class DeletedRows:
         return pa.BooleanArray.from_buffers(pa.bool_(), rows, [None, data], null_count=0, offset=start % CHUNK_ROWS)
 
     def minus(self, other: DeletedRows) -> DeletedRows:
-        """The rows that are in this set and not in the other."""
+        """Return the rows that are in this set and not in the other."""
         found = {}
         for number, chunk in self._chunks.items():
             if number not in other._chunks:
@@ -130,7 +130,7 @@ def parse_bitmap(data: bytes) -> DeletedRows:
     elif magic == NATIVE:
         buckets = _native(reader)
     else:
-        raise BitmapFaultError(f"it begins with {magic}, not with {PORTABLE}", "dv.magic")
+        raise BitmapFaultError(f"it begins with {magic} instead of {PORTABLE}", "dv.magic")
     chunks: dict[int, _Chunk] = {}
     for high, inner in buckets:
         for low, chunk in _containers(inner):
@@ -142,7 +142,7 @@ def parse_bitmap(data: bytes) -> DeletedRows:
 
 
 class _Reader:
-    """Takes bytes from the front."""
+    """Reads bytes from the front."""
 
     def __init__(self, data: memoryview) -> None:
         self.data = data
@@ -151,7 +151,7 @@ class _Reader:
     def take(self, length: int) -> memoryview:
         end = self.at + length
         if end > len(self.data):
-            raise BitmapFaultError("it ends in the middle")
+            raise BitmapFaultError("it is incomplete")
         found = self.data[self.at : end]
         self.at = end
         return found
@@ -161,12 +161,12 @@ class _Reader:
 
 
 def _portable(reader: _Reader) -> Iterator[tuple[int, _Reader]]:
-    """The bitmaps of 32 bits, each with the upper half of its row numbers."""
+    """Yield the 32-bit bitmaps, each with the upper half of its row numbers."""
     before = -1
     for _ in range(reader.integer(8)):
         high = reader.integer(4)
         if high <= before:
-            raise BitmapFaultError("its parts do not ascend")
+            raise BitmapFaultError("its parts are not in ascending order")
         if high >> 31:
             raise BitmapFaultError("a row number of more than 63 bits")
         before = high
@@ -179,7 +179,7 @@ def _native(reader: _Reader) -> Iterator[tuple[int, _Reader]]:
 
 
 def _containers(reader: _Reader) -> Iterator[tuple[int, _Chunk]]:
-    """The chunks of one bitmap of 32 bits, each with its number."""
+    """Yield the chunks of one 32-bit bitmap, each with its number."""
     cookie = reader.integer(4)
     count, has_runs = 0, b""
     if cookie & 0xFFFF == _WITH_RUNS:
@@ -193,9 +193,9 @@ def _containers(reader: _Reader) -> Iterator[tuple[int, _Chunk]]:
         raise BitmapFaultError(f"a bitmap has {count} chunks")
     heads = list(_runs(reader.take(4 * count)))  # number and rows less one
     if any(later[0] <= earlier[0] for earlier, later in pairwise(heads)):
-        raise BitmapFaultError("its chunks do not ascend")
+        raise BitmapFaultError("its chunks are not in ascending order")
     if not has_runs or count >= _FEWEST_WITH_OFFSETS:
-        reader.take(4 * count)  # where each chunk begins: they follow each other anyway
+        reader.take(4 * count)  # where each chunk begins: they are consecutive anyway
     for index, (number, rows_less_one) in enumerate(heads):
         is_runs = bool(has_runs) and has_runs[index >> 3] >> (index & 7) & 1
         yield number, _container(reader, rows_less_one + 1, is_runs=bool(is_runs))
@@ -208,17 +208,17 @@ def _container(reader: _Reader, rows: int, *, is_runs: bool) -> _Chunk:
         is_sound = all(later[0] > earlier[0] + earlier[1] for earlier, later in pairwise(runs))
         is_sound = is_sound and bool(runs) and runs[-1][0] + runs[-1][1] < CHUNK_ROWS
         if not is_sound or sum(more + 1 for _, more in runs) != rows:
-            raise BitmapFaultError("the runs of a chunk are not what its head says")
+            raise BitmapFaultError("the runs of a chunk do not match its header")
         return _Chunk(_Form.RUNS, data, rows)
     if rows > _MOST_IN_ARRAY:
         data = reader.take(_CHUNK_BYTES)
         if int.from_bytes(data, "little").bit_count() != rows:
-            raise BitmapFaultError("the bits of a chunk are not as many as its head says")
+            raise BitmapFaultError("the number of bits of a chunk does not match its header")
         return _Chunk(_Form.BITSET, data, rows)
     data = reader.take(2 * rows)
     positions = _shorts(data)
     if sorted(set(positions)) != list(positions):
-        raise BitmapFaultError("the rows of a chunk do not ascend")
+        raise BitmapFaultError("the rows of a chunk are not in ascending order")
     return _Chunk(_Form.ARRAY, data, rows)
 
 

@@ -10,7 +10,7 @@ UUID_LENGTH = 20
 
 
 def decode_z85(text: str) -> bytes | None:
-    """Return the bytes, four for every five characters, or None where the text spells none."""
+    """Return the bytes, four for every five characters, or None if the text is invalid."""
     if len(text) % 5:
         return None
     found = bytearray()
@@ -28,9 +28,9 @@ def decode_z85(text: str) -> bytes | None:
 
 
 def decode_padded_z85(text: str) -> bytes | None:
-    """Return the bytes of a text whose last group may stand for fewer than four, or None where it spells none.
+    """Return the bytes of a text whose last group may represent fewer than four, or None if it is invalid.
 
-    Z85 knows no such group. A library that the Rust kernel uses writes `##093` for two bytes: as many `#` as bytes are
+    Z85 has no such group. A library used by the Rust kernel writes `##093` for two bytes: as many `#` as bytes are
     missing, and the rest in base 85. No other text can begin a group with `#`, which would not fit into 32 bits.
     """
     head, tail = text[:-5], text[-5:]
@@ -45,7 +45,8 @@ def decode_padded_z85(text: str) -> bytes | None:
 
 
 def vector_file(path_or_inline: str) -> str | None:
-    """The path, relative to the table, of the file that a `u` descriptor names; None where the text names none."""
+    """Return the path, relative to the table, of the file that a `u` descriptor names, or None if the text is "
+    "invalid."""
     if len(path_or_inline) < UUID_LENGTH:
         return None
     prefix, encoded = path_or_inline[:-UUID_LENGTH], path_or_inline[-UUID_LENGTH:]

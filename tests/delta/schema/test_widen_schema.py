@@ -136,8 +136,8 @@ def test_a_change_recorded_under_the_key_is_kept_and_never_written() -> None:
     [
         ([("byte", "short"), ("short", "integer")], None),
         ([("byte", "int")], None),
-        ([("byte", "short"), ("byte", "integer")], "it was changed to short, and then from byte"),
-        ([("byte", "short")], "its last change leads to short, and its type is integer"),
+        ([("byte", "short"), ("byte", "integer")], "it was changed to short, but the next change is from byte"),
+        ([("byte", "short")], "its last change is to short, but its type is integer"),
     ],
 )
 def test_a_history_leads_from_one_type_to_the_next_and_to_the_present_one(

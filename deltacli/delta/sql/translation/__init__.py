@@ -1,1 +1,1 @@
-"""Spark's SQL translated for DuckDB, by a list of what means the same. `translate` holds the entry points."""
+"""Spark's SQL translated for DuckDB, with a list of equivalent constructs. `translate` has the entry points."""

@@ -1,6 +1,7 @@
 """Casts.
 
-Where Spark gives null or raises, by its settings, and DuckDB gives something else, the cast is made to raise.
+If Spark returns null or raises, depending on its settings, and DuckDB returns something else, the cast is made to
+raise.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _DECIMAL_TEXT = r"[+-]?[0-9]{1,18}(\.[0-9]{1,18})?"
 
 
 def cast(value: Value, type_name: str) -> tuple[Value, bool]:
-    """A value as another type, and whether that depends on a session's zone. Raises NotTranslated."""
+    """Return a value as another type, and whether that depends on a session's time zone. Raises NotTranslated."""
     name = canonical_name(_OTHER_NAMES.get(type_name, type_name))
     if name not in _TYPES and decimal_parts(name) is None:
         raise NotTranslated(f"a cast to {type_name[:40]} is in it")
@@ -70,7 +71,7 @@ _PLAIN = frozenset(
         (Kind.FLOAT, Kind.FLOAT),
     }
 )
-"""Casts that DuckDB does as Spark does, or raises."""
+"Return casts that DuckDB does as Spark does, or that raise."
 
 
 def _cast(value: Value, wanted: PrimitiveType) -> Value:
@@ -98,7 +99,7 @@ def _cast(value: Value, wanted: PrimitiveType) -> Value:
 
 
 def _read(value: Value, wanted: PrimitiveType) -> Value:
-    """A string read as something else: what only some engines read raises."""
+    """Return a string read as another type. Texts that only some engines read raise."""
     pattern = _DECIMAL_TEXT if decimal_parts(wanted.name) else _TEXTS.get(wanted.name)
     if pattern is None:
         raise NotTranslated(f"a string is cast to {wanted.name}")

@@ -1,4 +1,4 @@
-"""Functions that choose among their arguments, functions of numbers, and what is asked of arrays and maps."""
+"""Functions that choose among their arguments, functions of numbers, and questions about arrays and maps."""
 
 from __future__ import annotations
 

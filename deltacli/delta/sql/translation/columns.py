@@ -1,4 +1,4 @@
-"""The columns that a translated expression asks for."""
+"""The columns that a translated expression requests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _CHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 class Asked(NamedTuple):
-    """A column that is handed over; `is_presence`: only whether it is null, as TRUE for a value that is there."""
+    """A requested column; `is_presence`: only whether it is null, as TRUE for a value that exists."""
 
     column: Column
     is_presence: bool = False
 
 
 class ColumnNames:
-    """Gives the columns of an expression names that DuckDB cannot mistake: c0, c1, …"""
+    """Gives the columns of an expression unambiguous names for DuckDB: c0, c1, …"""
 
     def __init__(self, text: str, schema: StructType) -> None:
         self._schema = schema
@@ -31,7 +31,7 @@ class ColumnNames:
         self.asked: list[Asked] = []
 
     def value(self, path: tuple[str, ...], position: int) -> Value:
-        """The values of a column. Raises NotTranslated."""
+        """Return the values of a column. Raises NotTranslated."""
         column = self._column(path, position)
         if column.kind is Kind.TEXT:
             try:
@@ -47,7 +47,7 @@ class ColumnNames:
         return Value(self._name(Asked(column)), column.data_type)
 
     def presence(self, path: tuple[str, ...], position: int) -> Value:
-        """A value that is null where the column is. Raises NotTranslated."""
+        """Return a value that is null where the column is. Raises NotTranslated."""
         return Value(self._name(Asked(self._column(path, position), is_presence=True)), BOOLEAN)
 
     def _column(self, path: tuple[str, ...], position: int) -> Column:
@@ -62,7 +62,7 @@ class ColumnNames:
         return f"c{self.asked.index(asked)}"
 
     def _is_padded(self, column: Column) -> bool:
-        """True for CHAR(n), at the column or at what it is in."""
+        """Return True for CHAR(n), at the column or around it."""
         if _PADDED.match(column.type_name):
             return True
         found: DataType = self._schema

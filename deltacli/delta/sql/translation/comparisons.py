@@ -1,4 +1,4 @@
-"""Comparisons: which values meet, and as what. Raises NotTranslated where Spark's settings decide."""
+"""Comparisons: which values are compared, and as what type. Raises NotTranslated if Spark's settings decide."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ NAMES = {
 }
 _WHOLE_TEXT = re.compile("-?[0-9]{1,9}")
 _MANY = 10
-"""Spark looks up longer lists by the bits of their values, in which 0.0 and -0.0 are two."""
+"Spark looks up longer lists by the bits of their values, where 0.0 and -0.0 differ."
 
 
 class Pair:
-    """Two values made alike. `assumes_utc`: a date, or a text, was read in the zone of a session; `is_exact`: no
-    integer or decimal was made a double.
+    """Two values of a common type. `assumes_utc`: a date, or a text, was read in the zone of a session; `is_exact`: no
+    integer or decimal was converted to a double.
     """
 
     def __init__(self, left: Value, right: Value) -> None:
@@ -59,7 +59,7 @@ def _require_scalar(value: Value) -> None:
 
 
 def _read_beside(value: Value, other: Value) -> Value:
-    """A string literal as what it is beside a value of another type."""
+    """Return a string literal as a value of the type of the other side."""
     if value.text is None or other.text is not None or other.kind in (Kind.TEXT, Kind.OTHER):
         return value
     match other.kind:
@@ -97,5 +97,5 @@ def contained(value: Value, items: list[Value]) -> tuple[Value, bool, bool]:
 
 
 def alike(expression: Value, data_type: PrimitiveType, column: str) -> Pair:
-    """The values of a column of a type next to an expression."""
+    """Return the values of a column of a type next to an expression."""
     return Pair(Value(column, data_type), expression)

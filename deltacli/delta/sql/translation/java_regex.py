@@ -1,6 +1,7 @@
-"""Java's regular expressions as RE2's, where both mean the same.
+"""Java's regular expressions as RE2's, where both have the same meaning.
 
-RE2's `$` and `.` know one end of a line, Java's know five; texts with one of the other four are left out by a guard.
+RE2's `$` and `.` recognize one line end, Java's recognize five; texts with one of the other four are excluded by a
+guard.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from deltacli.delta.sql.translation.values import NotTranslated
 OTHER_LINE_ENDS = "\r\u0085\u2028\u2029"
 _PUNCTUATION = frozenset("!\"#%&',-/:;<=>@_`~ ") | frozenset(".^$*+?()[]{}|\\")
 _CLASSES = {"d": "0-9", "w": "a-zA-Z_0-9", "s": r" \t\n\x0B\f\r"}
-"""What \\d, \\w and \\s stand for; RE2's \\s lacks a character."""
+"The meaning of \\d, \\w and \\s; RE2's \\s lacks a character."
 _CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f"}
 _COUNT = re.compile(r"\{([0-9]{1,3})(,([0-9]{1,3})?)?\}")
 _MAX_COUNT = 1000
@@ -27,7 +28,7 @@ class Regex(NamedTuple):
 
 
 def re2_of(pattern: str) -> Regex:
-    """Raises NotTranslated for whatever may mean something else."""
+    """Raises NotTranslated for anything whose meaning may differ."""
     return _Reader(pattern).read()
 
 

@@ -1,4 +1,4 @@
-"""Literals of a translated expression, with the types that Spark gives them."""
+"""Literals of a translated expression, with their types in Spark."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def condition_literal(value: bool) -> Value:
 
 
 def number_literal(text: str, *, is_negative: bool = False) -> Value:
-    """A number as it is written, with the sign that stands before it. Raises NotTranslated."""
+    """Return a number as written, with its sign. Raises NotTranslated."""
     match = _NUMBER.fullmatch(text) if len(text) <= _MAX_TEXT else None
     if match is None:
         raise _odd_number(text)
@@ -60,7 +60,7 @@ def number_literal(text: str, *, is_negative: bool = False) -> Value:
     if suffix == "D" or exponent:
         return double_literal(_checked(float(bare), text))
     number = int(bare)
-    # A sign belongs to the number, or stands before it in brackets: the least of a type is either of two types.
+    # A sign belongs to the number, or is before it in brackets: the least of a type is either of two types.
     if is_negative and -number in (1 << 31, 1 << 63):
         raise _odd_number(f"-{text}")
     if -(1 << 31) <= number < 1 << 31:
@@ -122,14 +122,14 @@ def typed_literal(node: Node) -> tuple[Value, bool]:
 
 
 def date_literal(text: str) -> Value:
-    """Raises NotTranslated for a text that may be no date, or one with another spelling."""
+    """Raises NotTranslated for a text that may not be a date, or has another spelling."""
     if not DATE_TEXT.fullmatch(text) or parse_date(text) is None or text.startswith("0000"):
         raise NotTranslated(f"the date '{text[:40]}' is in it; yyyy-mm-dd is understood")
     return Value(f"CAST('{text}' AS DATE)", DATE)
 
 
 def moment_literal(text: str, data_type: PrimitiveType) -> Value:
-    """Raises NotTranslated for a text that may be no time, or one with another spelling."""
+    """Raises NotTranslated for a text that may not be a time, or has another spelling."""
     if not MOMENT_TEXT.fullmatch(text) or parse_moment(text) is None or text.startswith("0000"):
         raise NotTranslated(f"the timestamp '{text[:40]}' is in it; yyyy-mm-dd hh:mm:ss is understood")
     return Value(f"CAST('{text}' AS TIMESTAMP)", data_type)

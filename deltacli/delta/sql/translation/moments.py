@@ -1,4 +1,4 @@
-"""Functions of dates and times. A timestamp is computed in UTC, and said to be."""
+"""Functions of dates and times. A timestamp is computed in UTC, and the result records this."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Operators on numbers and strings: equal in every engine, or a failure.
+"""Operators on numbers and strings: equal in every engine, or an error.
 
-DuckDB raises where Spark would wrap, or raise itself under ANSI; a division by zero is made to raise.
+DuckDB raises where Spark would overflow, or raise itself under ANSI. Division by zero is made to raise.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def arithmetic(name: str, left: Value, right: Value) -> Value:
         raise NotTranslated(f"{name} stands between a value of type {left.type_name} and one of type {right.type_name}")
     kinds = {left.kind, right.kind}
     if kinds == {Kind.FLOAT, Kind.WHOLE} and "float" in (left.type_name, right.type_name):
-        raise mismatch(left, right)  # computed with floats or with doubles, by Spark's settings
+        raise mismatch(left, right)  # computed as floats or as doubles, depending on Spark's settings
     if name in ("/", "%", "div"):
         return _divided(name, left, right)
     if kinds <= EXACT and Kind.DECIMAL in kinds:

@@ -1,7 +1,7 @@
-"""Spark's SQL as a query of DuckDB, for the constructs that surely mean the same.
+"""Spark's SQL as a DuckDB query, for constructs that certainly have the same meaning.
 
-Everything goes by a list of what is known; the types of operands belong to it. What is not on the list is refused by
-its name. No construct is on it whose result depends on `spark.sql.ansi.enabled`, unless DuckDB then raises.
+Only constructs on a list are translated, including the types of their operands. Others are refused by name. No
+construct on the list depends on `spark.sql.ansi.enabled`, unless DuckDB then raises.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NEGATED = {"IS TRUE": "IS NOT TRUE", "IS FALSE": "IS NOT FALSE", "IS NULL": "IS
 
 
 class Translation(NamedTuple):
-    """What is asked of DuckDB: one boolean, over the columns c0, c1, … in the order of `asked`.
+    """A DuckDB query: one boolean, over the columns c0, c1, … in the order of `asked`.
 
-    `assumes_utc`: the answer depends on the zone of the session that Spark evaluates in, and is that for UTC.
-    `is_plain`: comparisons of columns, in which no integer or decimal became a double.
+    `assumes_utc`: the answer depends on the session time zone of Spark, and is that for UTC. `is_plain`: only
+    comparisons of columns, without an integer or decimal converted to a double.
     """
 
     sql: str
@@ -47,14 +47,14 @@ class Translation(NamedTuple):
 
 
 def translate_condition(text: str, schema: StructType) -> Translation:
-    """A condition over the columns of a schema. Raises NotTranslated."""
+    """Return a condition over the columns of a schema. Raises NotTranslated."""
     translator = _Translator(text, schema)
     root = _parsed(text)
     return translator.finished(lambda: translator.condition(root))
 
 
 def translate_generated(text: str, schema: StructType, data_type: DataType) -> Translation:
-    """Whether a value equals an expression (`<=>`); the value's name in the query is `given`.
+    """Return whether a value equals an expression (`<=>`); the value's name in the query is `given`.
 
     Raises NotTranslated.
     """
@@ -76,7 +76,7 @@ GIVEN = "given"
 
 
 _MOST_TEXT = 65_536
-"""Characters of an expression; those of longer ones are lists of values that take half a minute to read."""
+"Maximum length of an expression; longer ones are lists of values that take half a minute to parse."
 
 
 def _parsed(text: str) -> Node:
@@ -93,7 +93,7 @@ def _parsed(text: str) -> Node:
 
 
 class _Translator:
-    """Makes values of the parts of an expression."""
+    """Translates the parts of an expression to values."""
 
     def __init__(self, text: str, schema: StructType) -> None:
         self._text = text
@@ -279,7 +279,7 @@ class _Translator:
 
 
 def _chain(node: Node) -> Iterator[Node]:
-    """The parts of `a and b and c`, which stands as `(a and b) and c`."""
+    """Yield the parts of `a and b and c`, which is parsed as `(a and b) and c`."""
     parts, rest = [], node
     while rest.form is Form.CONDITION and rest.name == node.name:
         parts.append(rest.parts[1])
@@ -289,7 +289,9 @@ def _chain(node: Node) -> Iterator[Node]:
 
 
 def _all_or_any(name: str, parts: list[Value]) -> Value:
-    """Conditions joined by AND or OR. What may raise is asked only of rows that the parts before it leave open."""
+    """Return conditions joined by AND or OR. Parts that may raise are evaluated only for rows that the parts before
+    leave undecided.
+    """
     joined = f" {name.upper()} ".join(part.sql for part in parts)
     if not any(part.can_fail for part in parts[1:]):
         return made(f"({joined})", BOOLEAN, *parts)
@@ -302,7 +304,7 @@ _CALLED = re.compile("[A-Za-z]+")
 
 
 def _named(node: Node) -> str:
-    """What a node is, in words."""
+    """Return what a node is, in words."""
     if node.form is Form.OTHER or not _CALLED.match(node.name):
         return {"item": "an item", "field": "a field of a value", "lambda": "a function of its own"}.get(
             node.name, node.name

@@ -1,4 +1,4 @@
-"""Values of a translated expression: what DuckDB computes, next to the type that Spark gives it."""
+"""Values of a translated expression: the DuckDB SQL, and its type in Spark."""
 
 from __future__ import annotations
 
@@ -11,16 +11,15 @@ from deltacli.delta.schema.types import DataType, PrimitiveType, simple_name
 
 
 class NotTranslated(Exception):
-    """A text whose meaning is not surely the same elsewhere. The message names the construct, in words that finish a
-    sentence.
-    """
+    """A text whose meaning may differ elsewhere. The message names the construct and completes a sentence."""
 
 
 class Value(NamedTuple):
-    """A part of an expression. `sql`: what DuckDB is asked, always in brackets or otherwise whole.
+    """A part of an expression.
 
-    `number`: the exact value of a literal that is a number; `text`: that of a string. `can_fail`: computing it may
-    raise, so that it must not be asked for rows where Spark does not ask.
+    `sql`: the DuckDB SQL, always in brackets or otherwise atomic. `number`: the exact value of a numeric literal;
+    `text`: that of a string. `can_fail`: computing it may raise, so it must not be evaluated for rows where Spark does
+    not evaluate it.
     """
 
     sql: str
@@ -82,22 +81,22 @@ _MAX_LENGTH = 60_000
 
 
 def made(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
-    """A value made of others. Raises NotTranslated for one that is too long."""
+    """Return a value made of others. Raises NotTranslated for one that is too long."""
     if len(sql) > _MAX_LENGTH:
         raise NotTranslated("it has too many parts within each other")
     return Value(sql, data_type, can_fail=can_fail or any(part.can_fail for part in parts))
 
 
 def joined_by_null(sql: str, data_type: DataType, *parts: Value, can_fail: bool = False) -> Value:
-    """A value that is null where one of its parts is. DuckDB does not compute parts after a null: those that may raise,
-    as they do in Spark, are computed before.
+    """Return a value that is null if one of its parts is. DuckDB does not evaluate parts after a null, so those that
+    may raise, as in Spark, are evaluated first.
     """
     whens = "".join(f"WHEN ({part.sql} IS NULL) IS NULL THEN NULL " for part in parts[1:] if part.can_fail)
     return made(f"(CASE {whens}ELSE {sql} END)" if whens else sql, data_type, *parts, can_fail=can_fail)
 
 
 def duck_type(data_type: DataType) -> str:
-    """DuckDB's name of a type. Raises NotTranslated for types that are not handed over."""
+    """Return DuckDB's name of a type. Raises NotTranslated for unsupported types."""
     if isinstance(data_type, PrimitiveType):
         found = _NAMES.get(data_type.name)
         if found is not None:
@@ -110,7 +109,7 @@ def duck_type(data_type: DataType) -> str:
 
 
 def decimal_type(precision: int, scale: int) -> PrimitiveType:
-    """Raises NotTranslated for a decimal that Spark would cut."""
+    """Raises NotTranslated for a decimal that Spark would truncate."""
     if precision > MAX_DIGITS:
         raise NotTranslated(
             f"a decimal of more than {MAX_DIGITS} digits is in it, which engines round in their own ways"
@@ -119,7 +118,7 @@ def decimal_type(precision: int, scale: int) -> PrimitiveType:
 
 
 def digits_of(value: Value) -> tuple[int, int]:
-    """Precision and scale of an exact number: the most that Spark reckons with, which gives literals fewer."""
+    """Return precision and scale of an exact number: the maximum in Spark, which gives literals fewer."""
     if value.kind is Kind.WHOLE:
         return DIGITS[value.type_name], 0
     parts = decimal_parts(value.type_name)
@@ -128,7 +127,7 @@ def digits_of(value: Value) -> tuple[int, int]:
 
 
 def common_type(left: Value, right: Value) -> DataType:
-    """The type in which two values meet, whatever Spark's settings. Raises NotTranslated where there is none."""
+    """Return the common type of two values, whatever Spark's settings. Raises NotTranslated if there is none."""
     one, other = left.data_type, right.data_type
     if one == other or right.is_null:
         return one
@@ -158,7 +157,7 @@ def mismatch(left: Value, right: Value) -> NotTranslated:
 
 
 def branch_type(values: Sequence[Value]) -> DataType:
-    """The type of a value that is one of several. Raises NotTranslated."""
+    """Return the type of a value that is one of several. Raises NotTranslated."""
     found = Value("", VOID)
     for value in values:
         kinds = {found.kind, value.kind}
@@ -179,7 +178,7 @@ ABSENT = "absent"
 
 
 def convert(value: Value, data_type: DataType) -> Value:
-    """A value as one of a type that holds it. Raises NotTranslated."""
+    """Return a value as one of a type that holds it. Raises NotTranslated."""
     if value.data_type == data_type:
         return value
     if value.is_null:
@@ -221,5 +220,5 @@ def _has_bytes(text: str) -> bool:
 
 
 def failing(condition: str, sql: str, reason: str) -> str:
-    """SQL that raises where a condition is true. The condition must not fail itself."""
+    """Return SQL that raises if a condition is true. The condition must not fail itself."""
     return f"(CASE WHEN {condition} THEN error('{reason}') ELSE {sql} END)"
