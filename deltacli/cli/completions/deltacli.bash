@@ -10,7 +10,7 @@ checkpoint;-;again;Write a checkpoint, so that readers replay less.
 completion;-;again;Print the completion script of a shell.
 features;-;again;Show the table features of a table, or add some to its protocol.
 history;-;again;Show who changed a table, when and how, newest first.
-log;-;again;Care for the log of a table itself.
+log;-;again;Maintain the log of a table.
 properties;-;again;Show the properties of a table, set some or unset some.
 read;-;again;Read the rows of a table at a version.
 snapshot;-;again;Show the state of a table at a version.
@@ -20,20 +20,20 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
--V --version;-;once;Print the version and leave.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
+-V --version;-;once;Print the version and exit.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
@@ -42,24 +42,24 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
             commands=''
             options='--from;TEXT;once;The first version: a number, or the first one committed at or after T.
 --to;TEXT;once;The last version: a number, or the last one committed at or before T.
---columns;TEXT;once;Only these columns, in this order.
---where;TEXT;once;Only rows for which this condition is true.
---limit;TEXT;once;Rows shown, 0 = all.
+--columns;TEXT;once;Show only these columns, in this order.
+--where;TEXT;once;Return only rows that match this condition.
+--limit;TEXT;once;Number of rows shown; 0 shows all.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -67,31 +67,31 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
             ;;
         'checkpoint ')
             commands=''
-            options='--version;TEXT;once;The snapshot of this version.
---layout;auto classic multi-part v2;once;The form; auto: as the table'\''s policy says.
---parts;TEXT;once;Files of a multi-part checkpoint.
---rows-per-file;TEXT;once;Actions in a sidecar or part.
---v2-top;json parquet;once;The file that names the sidecars of V2.
---stats;keep json struct both;once;Columns of statistics; keep: as the properties say, else as the last checkpoint had them.
---if-behind;TEXT;once;Do nothing before N commits have come since the last checkpoint.
---force;-;once;Write it again where a complete one of this version and form is.
---verify;-;once;Compare the checkpoints there are with the log; write nothing.
---dry-run;-;once;Say what would be written, and write nothing.
+            options='--version;TEXT;once;Use the snapshot of this version.
+--layout;auto classic multi-part v2;once;Layout of the checkpoint; auto follows the table'\''s policy.
+--parts;TEXT;once;Number of files of a multi-part checkpoint.
+--rows-per-file;TEXT;once;Actions per sidecar or part.
+--v2-top;json parquet;once;Format of the main file of a V2 checkpoint.
+--stats;keep json struct both;once;Columns of statistics; keep: as the properties ask, else as in the last checkpoint.
+--if-behind;TEXT;once;Do nothing unless N commits were made since the last checkpoint.
+--force;-;once;Write it even if a complete one of this version and layout exists.
+--verify;-;once;Compare existing checkpoints with the log; write nothing.
+--dry-run;-;once;Show what would be written; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -100,19 +100,19 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
         'completion ')
             commands=''
             options='--format;table;once;Format of stdout.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;bash zsh fish
@@ -120,24 +120,24 @@ widen-type;-;again;Give columns wider types without rewriting data, in one commi
             ;;
         'features ')
             commands=''
-            options='--commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
---dry-run;-;once;Show what would be done and change nothing; beats --yes.
---yes;-;once;Do it without asking.
+            options='--commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -147,24 +147,24 @@ again;TEXT
             ;;
         'history ')
             commands=''
-            options='--limit;TEXT;once;Rows shown, 0 = all.
---counts;-;once;Read the file actions too, and count them and their bytes.
---columns;TEXT;once;Only these columns, in this order.
+            options='--limit;TEXT;once;Number of rows shown; 0 shows all.
+--counts;-;once;Read the file actions, too, and count files and bytes.
+--columns;TEXT;once;Show only these columns, in this order.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -172,49 +172,49 @@ again;TEXT
             ;;
         'log ')
             commands='backup;-;again;Copy the log of a table, and keep the copy up to date.
-cat;-;again;Write the raw actions of a version, one a line.
-compact;-;again;Write a log compaction: commits X to Y in one file.
-crc;-;again;Write the version checksum that is missing, or compare the one there is.
-expire;-;again;Delete what of the log no kept version needs.
-restore;-;again;Put back what a backup has and the log of a table lacks.
+cat;-;again;Write the raw actions of a version, one per line.
+compact;-;again;Write a log compaction: one file for the commits X to Y.
+crc;-;again;Write a missing version checksum, or compare an existing one.
+expire;-;again;Delete log files that no kept version needs.
+restore;-;again;Restore files that a backup has and the log of a table lacks.
 '
             options='--format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments=''
             ;;
         'log backup ')
             commands=''
-            options='--full;-;once;Compare every file by its digest, not by size and time.
+            options='--full;-;once;Compare every file by digest instead of by size and time.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -224,21 +224,21 @@ once;TEXT
         'log cat ')
             commands=''
             options='--actions;TEXT;once;Only actions of these kinds.
---checkpoint;-;once;The actions of the checkpoint, though there is a commit.
+--checkpoint;-;once;Write the actions of the checkpoint even if there is a commit.
 --format;table;once;Format of stdout.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -247,24 +247,24 @@ once;TEXT
             ;;
         'log compact ')
             commands=''
-            options='--from;TEXT;once;The first commit.
---to;TEXT;once;The last commit.
---dry-run;-;once;Say what would be written, and write nothing.
+            options='--from;TEXT;once;First commit of the range.
+--to;TEXT;once;Last commit of the range.
+--dry-run;-;once;Show what would be written; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -272,23 +272,23 @@ once;TEXT
             ;;
         'log crc ')
             commands=''
-            options='--version;TEXT;once;The snapshot of this version.
+            options='--version;TEXT;once;Use the snapshot of this version.
 --dry-run;-;once;Compare only; write nothing.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -296,26 +296,26 @@ once;TEXT
             ;;
         'log expire ')
             commands=''
-            options='--retention;TEXT;once;Keep commits of this age.
---keep-versions;TEXT;once;Versions that must stay, whatever their age.
---allow-retention-below;TEXT;once;Names the table'\''s own retention, to keep less than that.
---dry-run;-;once;Show what would be done and change nothing; beats --yes.
---yes;-;once;Do it without asking.
+            options='--retention;TEXT;once;Age up to which commits are kept.
+--keep-versions;TEXT;once;Versions to keep, whatever their age.
+--allow-retention-below;TEXT;once;Allow a shorter retention than the table'\''s; repeat the table'\''s value.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -323,24 +323,24 @@ once;TEXT
             ;;
         'log restore ')
             commands=''
-            options='--replace;-;once;Put the backup'\''s files in place of others: torn commits, say.
---dry-run;-;once;Show what would be done and change nothing; beats --yes.
---yes;-;once;Do it without asking.
+            options='--replace;-;once;Replace files that differ from the backup, such as torn commits.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -349,25 +349,25 @@ once;TEXT
             ;;
         'properties ')
             commands=''
-            options='--force;-;once;Also set delta. keys that no engine is known to know.
---commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
---dry-run;-;once;Show what would be done and change nothing; beats --yes.
---yes;-;once;Do it without asking.
+            options='--force;-;once;Also set delta. keys that no known engine recognizes.
+--commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -377,27 +377,27 @@ again;TEXT
             ;;
         'read ')
             commands=''
-            options='--columns;TEXT;once;Only these columns, in this order.
---where;TEXT;once;Only rows for which this condition is true.
---limit;TEXT;once;Rows shown, 0 = all.
---version;TEXT;once;The snapshot of this version.
---timestamp;TEXT;once;The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
---explain;-;once;List the files instead that would be read, and why others not.
+            options='--columns;TEXT;once;Show only these columns, in this order.
+--where;TEXT;once;Return only rows that match this condition.
+--limit;TEXT;once;Number of rows shown; 0 shows all.
+--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+--explain;-;once;List the files that would be read instead, and why others are skipped.
 --format;table json ndjson csv markdown parquet;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -405,31 +405,31 @@ again;TEXT
             ;;
         'snapshot ')
             commands=''
-            options='--version;TEXT;once;The snapshot of this version.
---timestamp;TEXT;once;The newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
+            options='--version;TEXT;once;Use the snapshot of this version.
+--timestamp;TEXT;once;Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).
 --files;-;once;List the live files instead.
---tombstones;-;once;List the tombstones instead, expired ones too.
+--tombstones;-;once;List the tombstones instead, including expired ones.
 --schema;-;once;Show the schema as a tree instead.
---mapping;-;once;With --schema, show the ids and physical names of column mapping.
+--mapping;-;once;Show the ids and physical names of column mapping; requires --schema.
 --counts;-;once;Show only the numbers of files, rows, bytes and tombstones.
 --digest;-;once;Add SHA-256 digests of the live files and tombstones.
---limit;TEXT;once;Rows shown, 0 = all.
---columns;TEXT;once;Only these columns, in this order.
+--limit;TEXT;once;Number of rows shown; 0 shows all.
+--columns;TEXT;once;Show only these columns, in this order.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -437,42 +437,42 @@ again;TEXT
             ;;
         'vacuum ')
             commands=''
-            options='--retention;TEXT;once;Keep files of this age.
---allow-retention-below;TEXT;once;Names the table'\''s own retention, to keep less than that.
---mode;full lite;once;full lists the table; lite takes what commits removed.
---prefix;TEXT;once;Only below this directory of the table.
---where;TEXT;once;Only in partitions of which this is true: "date < '\''2026-01-01'\''".
---keep-version;TEXT;again;Versions that must stay whole, whatever their age. Repeatable.
---protect-from;TEXT;again;Keep what another table (a shallow clone) needs of this one. Repeatable.
---inventory;FILE;once;Take the list of files from here: S3 Inventory (manifest.json), Parquet, CSV.
+            options='--retention;TEXT;once;Age up to which files are kept.
+--allow-retention-below;TEXT;once;Allow a shorter retention than the table'\''s; repeat the table'\''s value.
+--mode;full lite;once;Source of candidates: full lists the table, lite reads removed files from commits.
+--prefix;TEXT;once;Delete only below this directory of the table.
+--where;TEXT;once;Delete only in partitions that match: "date < '\''2026-01-01'\''".
+--keep-version;TEXT;again;Versions to keep fully readable, whatever their age. Repeatable.
+--protect-from;TEXT;again;Keep files that another table (a shallow clone) references. Repeatable.
+--inventory;FILE;once;List of files to use instead of a listing: S3 Inventory (manifest.json), Parquet, CSV.
 --max-delete;TEXT;once;Refuse to delete more than this share of the table, or more bytes.
---include-foreign;-;once;Delete files of unknown kinds, too, once they are old enough.
---skip-nested-tables;-;once;Go on where directories hold tables of their own.
---no-log-entries;-;once;Commit neither VACUUM START nor VACUUM END.
---threads;TEXT;once;Delete with so many threads.
---rate;TEXT;once;Delete at most so many files a second: 500/s.
---commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
---files;-;once;List every file that goes; csv and ndjson do so anyway.
---save-plan;FILE;once;Only plan, and write the plan as Parquet.
---apply;FILE;once;Execute a saved plan, or go on with it.
---explain;TEXT;once;Say why one file is kept or goes; change nothing.
---dry-run;-;once;Show what would be done and change nothing; beats --yes.
---yes;-;once;Do it without asking.
+--include-foreign;-;once;Also delete unrecognized files that are older than the retention.
+--skip-nested-tables;-;once;Skip directories that are tables of their own instead of refusing.
+--no-log-entries;-;once;Do not commit VACUUM START and VACUUM END.
+--threads;TEXT;once;Number of threads that delete.
+--rate;TEXT;once;Maximum files to delete per second, such as 500/s.
+--commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
+--files;-;once;List every file to delete; csv and ndjson always do.
+--save-plan;FILE;once;Write the plan to a Parquet file and delete nothing.
+--apply;FILE;once;Execute a saved plan, or resume it.
+--explain;TEXT;once;Show why one file is kept or deleted; change nothing.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
@@ -480,36 +480,36 @@ again;TEXT
             ;;
         'validate ')
             commands=''
-            options='--level;log storage footers data;once;How far to look: the log; a listing of the table, too; the footers of its data files; their rows.
---sample;TEXT;once;Look into so many of the data files only; each version has its own sample.
---where;TEXT;once;Look only into data files that may hold such rows; all rows of these are checked.
---select;TEXT;again;Only these rules: globs over their ids. Repeatable.
---ignore;TEXT;again;Not these rules: globs over their ids. Repeatable.
---fail-on;error warning info;once;The least severity that is exit 1.
---baseline;FILE;once;Accept the findings written down there.
---write-baseline;FILE;once;Write today'\''s findings down, to accept them from now on, and exit 0.
---trend;FILE;once;Add a line with the counts of this run to FILE, and compare it with the run before.
---profile;current draft;once;The protocol as it is, or only what its old draft asks.
---max-findings;TEXT;once;Findings shown for each rule and table, 0 = all.
---exit-zero;-;once;Exit 0 whatever is found.
---brief;-;once;One line a finding in a table: no values, no fixes.
+            options='--level;log storage footers data;once;What to check: the log; also a listing of the table; also footers of data files; also their rows.
+--sample;TEXT;once;Check only a sample of the data files, a number or a share; it differs per version.
+--where;TEXT;once;Check only data files that may contain matching rows; all of their rows are checked.
+--select;TEXT;again;Check only these rules: globs over rule ids. Repeatable.
+--ignore;TEXT;again;Skip these rules: globs over rule ids. Repeatable.
+--fail-on;error warning info;once;Lowest severity that causes exit code 1.
+--baseline;FILE;once;Accept the findings listed in this file.
+--write-baseline;FILE;once;Write the current findings to a file for --baseline, and exit 0.
+--trend;FILE;once;Append the counts of this run to FILE and compare them with the previous run.
+--profile;current draft;once;Check the current protocol, or only its old draft.
+--max-findings;TEXT;once;Findings shown per rule and table; 0 shows all.
+--exit-zero;-;once;Exit 0 even if there are findings.
+--brief;-;once;Show one line per finding, without values and fixes.
 --group;rule path;once;Order of findings on a terminal: grouped by severity and rule, or one by one in the order of the files.
---list-rules;-;once;List the rules instead; needs no TABLE.
+--list-rules;-;once;List the rules instead; takes no TABLE.
 --format;table json ndjson csv markdown sarif junit github;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='again;DIRECTORY
@@ -517,28 +517,28 @@ again;TEXT
             ;;
         'widen-type ')
             commands=''
-            options='--enable;-;once;Set delta.enableTypeWidening where it is not true.
---upgrade-protocol;-;once;Add the features that are missing; clients without them lose access.
---check-files;-;once;Look into every data file before: refuse where one has another type.
---check;-;once;Change nothing: exit 1 if a change is due, 4 if it is refused.
---commit-metadata;TEXT;again;Add a key to the commitInfo; userMetadata=V sets that field. Repeatable.
---dry-run;-;once;Show what would be done and change nothing; beats --yes.
---yes;-;once;Do it without asking.
+            options='--enable;-;once;Set delta.enableTypeWidening to true if it is not.
+--upgrade-protocol;-;once;Add missing features; clients that do not support them lose access.
+--check-files;-;once;Check the types in every data file first; refuse if one differs.
+--check;-;once;Change nothing; exit 1 if a change is due, 4 if it is refused.
+--commit-metadata;TEXT;again;Key to add to the commitInfo; userMetadata=V sets that field. Repeatable.
+--dry-run;-;once;Show what would be done and change nothing; overrides --yes.
+--yes;-;once;Do not ask for confirmation.
 --format;table json ndjson csv markdown;once;Format of stdout.
 --json;-;once;The same as --format json.
---output;FILE;once;Write the result there, atomically, instead of stdout.
---now;TEXT;once;The clock, for reproducible runs.
---storage-option;TEXT;again;Passed to the store; K=@FILE reads the value from a file. Repeatable.
---retry-budget;TEXT;once;How long a request to a store is repeated; 0s = never.
---allow-external;TEXT;again;Open files outside the table below this path or URI. Repeatable.
---table-format;delta paimon;once;Do not detect the format.
---config;FILE;once;Defaults for these options, as TOML.
---color;auto always never;once;Colour on stdout.
+--output;FILE;once;Write the result to this file, atomically, instead of to stdout.
+--now;TEXT;once;Time to use as the current time, for reproducible runs.
+--storage-option;TEXT;again;Option of the store; K=@FILE reads the value from a file. Repeatable.
+--retry-budget;TEXT;once;Time limit for retries of a request to a store; 0s disables them.
+--allow-external;TEXT;again;Allow to open files below this path or URI outside the table. Repeatable.
+--table-format;delta paimon;once;Format of the table, instead of detecting it.
+--config;FILE;once;TOML file with defaults for these options.
+--color;auto always never;once;Use of colour on stdout.
 --progress;auto always never json;once;Progress on stderr; auto: on a terminal.
---log-format;text json;once;Notes and errors on stderr; default: json with --format json or ndjson, else text.
---no-pager;-;once;Never show a long result in a pager.
--q --quiet;-;once;No notes and no progress on stderr.
--v --verbose;-;again;Say more on stderr; -vv adds tracebacks.
+--log-format;text json;once;Format of notes and errors on stderr; default: json with --format json or ndjson, else text.
+--no-pager;-;once;Do not show a long result in a pager.
+-q --quiet;-;once;Suppress notes and progress on stderr.
+-v --verbose;-;again;Write more details to stderr; -vv adds tracebacks.
 -h --help;-;once;Show this message and exit.
 '
             arguments='once;DIRECTORY
