@@ -47,7 +47,8 @@ nested       2 nested tables, left alone
 time travel  complete from version 41, committed 2026-01-27T02:40:00.000Z
              versions 12-40 will no longer be fully readable
 change feed  of versions 3-40 is no longer complete
-refused      83% of the bytes would be deleted, above the limit of 50% [vacuum.max-delete]; override with --max-delete 100%
+refused      83% of the bytes would be deleted, above the limit of 50% [vacuum.max-delete]; \
+override with --max-delete 100%
              commit 3 has no bytes [commit.empty]
 """
 

@@ -78,7 +78,7 @@ def test_what_was_not_asked_not_judged_or_is_accepted_is_not_claimed() -> None:
     assert [
         "readable; 1 thing to look at",
         *["1 thing to look at"] * 3,
-        "it can't be read (log.gap)",
+        "it cannot be read (log.gap)",
     ] == sentences
     assert [True, None, False] == [
         judge(table(warned)).is_readable,
@@ -104,7 +104,7 @@ def test_text_ends_with_what_is_at_stake_and_silence_where_nothing_is(lake: Path
 
     assert [
         "",
-        "lake/bad: it can't be read (commit.bad-json)",
+        "lake/bad: it cannot be read (commit.bad-json)",
         "all 2 tables: 1 at risk, 0 with things to look at, 1 with neither",
     ] == both.splitlines()[-3:]
     assert ["table           version  errors  warnings  notes", "lake/deep/good       14       0         0      0"] == (

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deltacli.errors import Refused
-from deltacli.operations.checkpoint.checkpoint import make_request, plan_checkpoint
+from deltacli.operations.checkpoint.plan import make_request, plan_checkpoint
 from deltacli.storage import Storage
 from tests.support import damage
 from tests.support.builder import LOG, TableBuilder

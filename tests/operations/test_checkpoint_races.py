@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
-from deltacli.operations.checkpoint.checkpoint import make_request
+from deltacli.operations.checkpoint.plan import make_request
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage, open_storage
 from tests.differential.test_peers import PEERS, relative

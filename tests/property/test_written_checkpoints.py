@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.errors import Refused
-from deltacli.operations.checkpoint.checkpoint import make_request
+from deltacli.operations.checkpoint.plan import make_request
 from deltacli.operations.table.version import Snapshot
 from deltacli.storage.memory import MemoryStorage
 from tests.support import strategies

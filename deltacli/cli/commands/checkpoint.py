@@ -20,7 +20,8 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
-    from deltacli.operations.checkpoint.checkpoint import CheckpointPlan, CheckpointRequest, CheckpointResult
+    from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
+    from deltacli.operations.checkpoint.write import CheckpointResult
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -147,7 +148,7 @@ def checkpoint(
         )
         _verify(run, opened, table, version)
         return
-    from deltacli.operations.checkpoint.checkpoint import make_request
+    from deltacli.operations.checkpoint.plan import make_request
 
     request = make_request(
         version=version,
@@ -193,7 +194,8 @@ def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
-    from deltacli.operations.checkpoint.checkpoint import plan_checkpoint, write_checkpoint
+    from deltacli.operations.checkpoint.plan import plan_checkpoint
+    from deltacli.operations.checkpoint.write import write_checkpoint
 
     try:
         plan = plan_checkpoint(opened, request)

@@ -16,7 +16,8 @@ from deltacli.errors import EXIT_FINDINGS
 from deltacli.units import plural
 
 if TYPE_CHECKING:
-    from deltacli.operations.change.widen_type import WideningOutcome
+    from deltacli.api.table import Table
+    from deltacli.operations.change.widen_type import WideningOutcome, WidenRequest
 
 EXIT_CODES = (0, 1, 2, 3, 4, 6, 7, 8, 70)
 _CSV = ("column", "fromType", "toType", "allowed")
@@ -66,7 +67,7 @@ def widen_type(
     """
     from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
-    from deltacli.operations.change.widen_type import WidenRequest, execute_widen_type, plan_widen_type, refusal_error
+    from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
 
     request = WidenRequest.parse(
         changes,
@@ -83,23 +84,34 @@ def widen_type(
         allowed=run.allowed,
     )
     if yes and not (dry_run or check):
-        with telling_commit():
-            outcome = execute_widen_type(opened, request)
-        _finish(run, table, outcome)
+        _commit(run, table, opened, request)
         return
     planned = plan_widen_type(opened, request, with_impact=not check)
     if dry_run or check or planned.plan.is_noop or planned.refusals:
-        _write(run, planned, dry_run=dry_run or check or bool(planned.refusals))
-        if planned.refusals:
-            raise refusal_error(planned.refusals)
-        if check and not planned.plan.is_noop:
-            raise typer.Exit(EXIT_FINDINGS)
-        if dry_run and not planned.plan.is_noop:
-            run.say_next(again_without(invocation.arguments, "--dry-run"))
+        _show_plan(run, planned, dry_run=dry_run, check=check)
         return
     due = ", ".join(f"{change.column} from {change.from_type} to {change.to_type}" for change in planned.plan.due)
     what = f"widen {plural(len(planned.plan.due), 'column')} of {opened.uri}: {due}"
     require_confirmation(run, what, yes=yes, show_plan=lambda: _write(run, planned, dry_run=True))
+    _commit(run, table, opened, request)
+
+
+def _show_plan(run: Run, planned: WideningOutcome, *, dry_run: bool, check: bool) -> None:
+    """Write a plan that is not carried out. Raises Refused, and Exit where `--check` found a change that is due."""
+    from deltacli.operations.change.widen_type import refusal_error
+
+    _write(run, planned, dry_run=dry_run or check or bool(planned.refusals))
+    if planned.refusals:
+        raise refusal_error(planned.refusals)
+    if check and not planned.plan.is_noop:
+        raise typer.Exit(EXIT_FINDINGS)
+    if dry_run and not planned.plan.is_noop:
+        run.say_next(again_without(invocation.arguments, "--dry-run"))
+
+
+def _commit(run: Run, table: str, opened: Table, request: WidenRequest) -> None:
+    from deltacli.operations.change.widen_type import execute_widen_type
+
     with telling_commit():
         outcome = execute_widen_type(opened, request)
     _finish(run, table, outcome)

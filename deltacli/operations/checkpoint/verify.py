@@ -12,7 +12,7 @@ from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing, choose_segment
 from deltacli.delta.protocol.properties import TRANSACTION_RETENTION, is_true
 from deltacli.errors import Unreadable, VersionAbsent
-from deltacli.operations.checkpoint.checkpoint import STATS_AS_JSON, STATS_AS_STRUCT
+from deltacli.operations.checkpoint.plan import STATS_AS_JSON, STATS_AS_STRUCT
 from deltacli.operations.read.snapshot import SnapshotSummary, count_and_digest
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log

@@ -15,6 +15,7 @@ from deltacli.cli.terminal.shell import again, again_without, quoted_table
 from deltacli.units import format_size, parse_duration, plural
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.operations.log.expire import ExpiryOutcome, ExpiryPlan
 
 EXIT_CODES = (0, 2, 3, 4, 5, 7, 70)
@@ -75,15 +76,7 @@ def expire(
       deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
     """
     from deltacli.api.table import Table
-    from deltacli.operations.log.expire import (
-        ExpiryOutcome,
-        ExpiryRequest,
-        execute_expiry,
-        plan_expiry,
-        require_done,
-        require_not_refused,
-        with_proof,
-    )
+    from deltacli.operations.log.expire import ExpiryRequest, plan_expiry, require_not_refused, with_proof
 
     request = ExpiryRequest(
         None if retention is None else parse_duration(retention, "--retention"),
@@ -102,6 +95,13 @@ def expire(
             require_not_refused(plan)
         _say_what_next(run, table, plan)
         return
+    _expire(run, table, opened, plan, yes=yes)
+
+
+def _expire(run: Run, table: str, opened: Table, plan: ExpiryPlan, *, yes: bool) -> None:
+    """Ask, delete, and write what was deleted."""
+    from deltacli.operations.log.expire import ExpiryOutcome, execute_expiry, require_done
+
     if not plan.refusals:
         what = f"delete {plural(len(plan.files), 'file')} ({format_size(plan.size_bytes)}) of the log of {plan.table}"
         require_confirmation(run, what, yes=yes, show_plan=lambda: _show(run, plan, None, dry_run=True))

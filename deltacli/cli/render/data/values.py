@@ -1,6 +1,6 @@
 """Values of a table as text and as JSON, a column at a time: exact, without a Python object for each.
 
-Decimals never pass through a float, nor times through a calendar that ends: what Arrow's own text of them can't hold
+Decimals never pass through a float, nor times through a calendar that ends: what Arrow's own text of them cannot hold
 is written by hand. Everything a reader of JSON could round or refuse (decimals, NaN, binary) is a string there.
 """
 

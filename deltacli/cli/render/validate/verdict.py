@@ -43,7 +43,7 @@ class TableVerdict:
         return "; ".join(parts)
 
     def _says(self, risk: Risk) -> str:
-        return "it can't be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
+        return "it cannot be read" if risk is Risk.UNREADABLE and self.is_readable is False else SAYS[risk]
 
     def as_json(self) -> dict[str, Any]:  # Any: JSON values
         """The verdict as in the document `deltacli.validate`."""

@@ -1,6 +1,6 @@
 """Rules about the types of columns in data files against those of the table.
 
-What a reader of the table's types can't take is an error, and so is what only a type change could explain that nobody
+What a reader of the table's types cannot take is an error, and so is what only a type change could explain that nobody
 recorded. Spec: Delta Data Type to Parquet Type Mappings; Type Widening.
 """
 

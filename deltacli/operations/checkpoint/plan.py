@@ -1,11 +1,10 @@
-"""`checkpoint`: a version written as a checkpoint, verified before it is published.
+"""The plan of a checkpoint: what is asked for, which form and columns it gets, and whether it is due.
 
-Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
+Spec: Checkpoints; Writer Requirements.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
@@ -17,22 +16,16 @@ from deltacli.delta.checkpoint.layout import (
     Layout,
     TopFile,
     choose_layout,
-    classic_path,
 )
 from deltacli.delta.checkpoint.parsed import partition_type, stats_type
-from deltacli.delta.checkpoint.retention import live_transactions
 from deltacli.delta.log.segment import CheckpointInstance, LogListing
 from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import is_true
 from deltacli.delta.protocol.protocol import require_writable
-from deltacli.errors import CheckpointUnreadable, DeltacliError, Refused, Unreadable, UsageError
-from deltacli.operations.checkpoint.files import CheckpointFile, CheckpointWriter, WrittenCheckpoint
-from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
-from deltacli.operations.checkpoint.rows import StateRows
-from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
 from deltacli.operations.table.handle import TableHandle
 from deltacli.operations.table.log import Log, list_log
-from deltacli.operations.table.rebuild import read_snapshot, rebuild, without_checkpoint
+from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.checkpoints.writing import Encoding
 
@@ -96,38 +89,6 @@ class CheckpointPlan:
         return self.present is None and self.behind >= self.request.if_behind
 
 
-@dataclass(frozen=True)
-class CheckpointResult:
-    """What was done, or would be (`dry_run`); paths are relative to the table."""
-
-    plan: CheckpointPlan
-    files: tuple[CheckpointFile, ...]
-    actions: Mapping[str, int]
-    expired_tombstones_dropped: int
-    hint_version: int | None
-    """The version that `_last_checkpoint` names afterwards; None where it does not name this one."""
-    skipped: bool = False
-    dry_run: bool = False
-
-    @property
-    def version(self) -> int:
-        return self.plan.snapshot.version
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the document `deltacli.checkpoint`, without the envelope."""
-        return {
-            "version": self.version,
-            "layout": self.plan.layout.value,
-            "files": [file.as_json() for file in self.files],
-            "actions": dict(self.actions),
-            "expiredTombstonesDropped": self.expired_tombstones_dropped,
-            "hintVersion": self.hint_version,
-            "commitsBehind": self.plan.behind,
-            "skipped": self.skipped,
-            "dryRun": self.dry_run,
-        }
-
-
 def make_request(
     *,
     version: int | None = None,
@@ -168,8 +129,8 @@ def plan_checkpoint(table: TableHandle, request: CheckpointRequest) -> Checkpoin
     snapshot = read_snapshot(table, version=request.version)
     was_parsed = snapshot.checkpoint_has_parsed_statistics
     if not request.force:
-        return _plan_of(snapshot, snapshot.listing, request, was_parsed=was_parsed)
-    return _plan_of(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)
+        return plan_of(snapshot, snapshot.listing, request, was_parsed=was_parsed)
+    return plan_of(_from_older_log(snapshot), snapshot.listing, request, was_parsed=was_parsed)
 
 
 def _from_older_log(snapshot: Snapshot) -> Snapshot:
@@ -188,9 +149,7 @@ def _from_older_log(snapshot: Snapshot) -> Snapshot:
         return snapshot
 
 
-def _plan_of(
-    snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool
-) -> CheckpointPlan:
+def plan_of(snapshot: Snapshot, listing: LogListing, request: CheckpointRequest, *, was_parsed: bool) -> CheckpointPlan:
     version = snapshot.version
     require_writable(snapshot.protocol, version)
     if version not in listing.commits:
@@ -323,126 +282,3 @@ def _columns(
     if not has_struct:
         return Columns(has_json), tuple(notes)
     return Columns(has_json, partition_type(config), stats_type(config)), tuple(notes)
-
-
-def write_checkpoint(
-    plan: CheckpointPlan, *, dry_run: bool = False, tell: Callable[[str], None] = lambda _: None
-) -> CheckpointResult:
-    """Write the planned checkpoint: encode, read back, publish, and only then update the hint.
-
-    After a fault the remaining files are not a checkpoint for any reader. `tell` is called with the path of each
-    published file. If the checkpoint that the version was rebuilt from is corrupt, an older one is used.
-    Raises StorageFailed, NoAtomicCreate, Refused where the state contradicts the version's checksum file, and what
-    reading the state raises.
-    """
-    while True:
-        try:
-            if not plan.is_due:
-                return _left_alone(plan, dry_run=dry_run)
-            return _foreseen(plan) if dry_run else _written(plan, tell)
-        except CheckpointUnreadable as fault:
-            if plan.snapshot.segment.checkpoint is None:
-                raise
-            try:
-                snapshot = without_checkpoint(plan.snapshot, fault.code)
-                was_parsed = plan.columns.stats is not None
-                plan = _plan_of(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
-            except Unreadable:
-                raise fault from None
-
-
-def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
-    snapshot = plan.snapshot
-    rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
-    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
-    writer = CheckpointWriter(
-        snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
-    )
-    match plan.layout:
-        case Layout.CLASSIC:
-            written = writer.write_classic()
-        case Layout.MULTI_PART:
-            written = writer.write_parts(_part_count(plan))
-        case Layout.V2:
-            written = writer.write_v2(plan.request.top, plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR)
-    hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
-    return CheckpointResult(
-        plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
-    )
-
-
-def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
-    """Write no checkpoint, but update a hint that does not name the existing one yet."""
-    present, snapshot = plan.present, plan.snapshot
-    if present is None:
-        return CheckpointResult(plan, (), {}, 0, None, skipped=True, dry_run=dry_run)
-    files = tuple(CheckpointFile(f"_delta_log/{file.name}", file.size_bytes, None) for file in present.files)
-    hint = None
-    if present == snapshot.segment.checkpoint and not dry_run:  # it could be read
-        written = WrittenCheckpoint(
-            snapshot.version,
-            files,
-            _counted(plan, sidecars=snapshot.sidecars, with_expired=True),
-            0,
-            None,
-            len(files) if plan.layout is Layout.MULTI_PART else None,
-            was_there=True,
-        )
-        hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
-    return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
-
-
-def _part_count(plan: CheckpointPlan) -> int:
-    request = plan.request
-    if request.parts is not None:
-        parts = request.parts
-    else:
-        rows = sum(_counted(plan).values())
-        parts = -(-rows // (request.rows_per_file or 1))
-        if parts < 2:
-            raise UsageError(
-                f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
-                hint="deltacli checkpoint {table} --layout classic",
-            )
-    complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
-    if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
-        raise Refused(
-            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
-            "once: readers would see a mixture",
-            code="checkpoint.parts-mix",
-            hint=f"deltacli checkpoint {{table}} --layout multi-part --parts {parts + 1} --force",
-        )
-    return parts
-
-
-def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
-    """Count the actions that would be written."""
-    sidecars = 0
-    actions = _counted(plan)
-    if plan.layout is Layout.MULTI_PART:
-        _part_count(plan)
-    elif plan.layout is Layout.V2:
-        rows = actions.get("add", 0) + actions.get("remove", 0)
-        sidecars = -(-rows // (plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR))
-        actions = _counted(plan, sidecars=sidecars)
-    files, tombstones = plan.snapshot.counts(now_ms=plan.now_ms)
-    require_as_in_checksum(plan.snapshot, files.count, files.size_bytes)
-    return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
-
-
-def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
-    """Return the actions of a checkpoint of the state; `with_expired` includes expired ones."""
-    snapshot = plan.snapshot
-    files, tombstones = snapshot.counts(now_ms=plan.now_ms)
-    transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
-    found = {
-        "add": files.count,
-        "remove": tombstones.count - (0 if with_expired else tombstones.expired),
-        "txn": len(snapshot.transactions) if with_expired else len(transactions),
-        "domainMetadata": len(snapshot.domains),
-        "metaData": 1,
-        "protocol": 1,
-        "checkpointMetadata": 1 if plan.layout is Layout.V2 else 0,
-        "sidecar": sidecars,
-    }
-    return {kind: count for kind, count in found.items() if count}

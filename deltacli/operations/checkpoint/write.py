@@ -1,0 +1,178 @@
+"""Write a planned checkpoint, prove it, and only then update `_last_checkpoint`.
+
+Spec: Checkpoints; Last Checkpoint File; Writer Requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltacli.delta.checkpoint.layout import (
+    Layout,
+    classic_path,
+)
+from deltacli.delta.checkpoint.retention import live_transactions
+from deltacli.errors import CheckpointUnreadable, Refused, Unreadable, UsageError
+from deltacli.operations.checkpoint.files import CheckpointFile, CheckpointWriter, WrittenCheckpoint
+from deltacli.operations.checkpoint.last_checkpoint import update_last_checkpoint
+from deltacli.operations.checkpoint.plan import DEFAULT_ROWS_A_SIDECAR, CheckpointPlan, plan_of
+from deltacli.operations.checkpoint.rows import StateRows
+from deltacli.operations.log.checksum_guard import require_as_in_checksum
+from deltacli.operations.table.rebuild import without_checkpoint
+
+
+@dataclass(frozen=True)
+class CheckpointResult:
+    """What was done, or would be (`dry_run`); paths are relative to the table."""
+
+    plan: CheckpointPlan
+    files: tuple[CheckpointFile, ...]
+    actions: Mapping[str, int]
+    expired_tombstones_dropped: int
+    hint_version: int | None
+    """The version that `_last_checkpoint` names afterwards; None where it does not name this one."""
+    skipped: bool = False
+    dry_run: bool = False
+
+    @property
+    def version(self) -> int:
+        return self.plan.snapshot.version
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the document `deltacli.checkpoint`, without the envelope."""
+        return {
+            "version": self.version,
+            "layout": self.plan.layout.value,
+            "files": [file.as_json() for file in self.files],
+            "actions": dict(self.actions),
+            "expiredTombstonesDropped": self.expired_tombstones_dropped,
+            "hintVersion": self.hint_version,
+            "commitsBehind": self.plan.behind,
+            "skipped": self.skipped,
+            "dryRun": self.dry_run,
+        }
+
+
+def write_checkpoint(
+    plan: CheckpointPlan, *, dry_run: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> CheckpointResult:
+    """Write the planned checkpoint: encode, read back, publish, and only then update the hint.
+
+    After a fault the remaining files are not a checkpoint for any reader. `tell` is called with the path of each
+    published file. If the checkpoint that the version was rebuilt from is corrupt, an older one is used.
+    Raises StorageFailed, NoAtomicCreate, Refused where the state contradicts the version's checksum file, and what
+    reading the state raises.
+    """
+    while True:
+        try:
+            if not plan.is_due:
+                return _left_alone(plan, dry_run=dry_run)
+            return _foreseen(plan) if dry_run else _written(plan, tell)
+        except CheckpointUnreadable as fault:
+            if plan.snapshot.segment.checkpoint is None:
+                raise
+            try:
+                snapshot = without_checkpoint(plan.snapshot, fault.code)
+                was_parsed = plan.columns.stats is not None
+                plan = plan_of(snapshot, plan.listing, plan.request, was_parsed=was_parsed)
+            except Unreadable:
+                raise fault from None
+
+
+def _written(plan: CheckpointPlan, tell: Callable[[str], None]) -> CheckpointResult:
+    snapshot = plan.snapshot
+    rows = StateRows(snapshot, plan.columns, plan.config, plan.now_ms)
+    is_unusable = classic_path(snapshot.version).rpartition("/")[2] in snapshot.set_aside
+    writer = CheckpointWriter(
+        snapshot, plan.columns, plan.encoding, rows, replace=plan.request.force or is_unusable, tell=tell
+    )
+    match plan.layout:
+        case Layout.CLASSIC:
+            written = writer.write_classic()
+        case Layout.MULTI_PART:
+            written = writer.write_parts(_part_count(plan))
+        case Layout.V2:
+            written = writer.write_v2(plan.request.top, plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR)
+    hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
+    return CheckpointResult(
+        plan, written.files, written.actions, written.expired_dropped, hint, skipped=written.was_there
+    )
+
+
+def _left_alone(plan: CheckpointPlan, *, dry_run: bool) -> CheckpointResult:
+    """Write no checkpoint, but update a hint that does not name the existing one yet."""
+    present, snapshot = plan.present, plan.snapshot
+    if present is None:
+        return CheckpointResult(plan, (), {}, 0, None, skipped=True, dry_run=dry_run)
+    files = tuple(CheckpointFile(f"_delta_log/{file.name}", file.size_bytes, None) for file in present.files)
+    hint = None
+    if present == snapshot.segment.checkpoint and not dry_run:  # it could be read
+        written = WrittenCheckpoint(
+            snapshot.version,
+            files,
+            _counted(plan, sidecars=snapshot.sidecars, with_expired=True),
+            0,
+            None,
+            len(files) if plan.layout is Layout.MULTI_PART else None,
+            was_there=True,
+        )
+        hint = update_last_checkpoint(snapshot.table.storage, plan.listing, written)
+    return CheckpointResult(plan, files, {}, 0, hint, skipped=True, dry_run=dry_run)
+
+
+def _part_count(plan: CheckpointPlan) -> int:
+    request = plan.request
+    if request.parts is not None:
+        parts = request.parts
+    else:
+        rows = sum(_counted(plan).values())
+        parts = -(-rows // (request.rows_per_file or 1))
+        if parts < 2:
+            raise UsageError(
+                f"{rows} rows fit into one file; a multi-part checkpoint has two or more",
+                hint="deltacli checkpoint {table} --layout classic",
+            )
+    complete = (found for found in plan.listing.checkpoints if found.version == plan.snapshot.version)
+    if any(found.kind is Layout.MULTI_PART.file_kind and len(found.files) == parts for found in complete):
+        raise Refused(
+            f"version {plan.snapshot.version} has a checkpoint of {parts} parts, which cannot be replaced at "
+            "once: readers would see a mixture",
+            code="checkpoint.parts-mix",
+            hint=f"deltacli checkpoint {{table}} --layout multi-part --parts {parts + 1} --force",
+        )
+    return parts
+
+
+def _foreseen(plan: CheckpointPlan) -> CheckpointResult:
+    """Count the actions that would be written."""
+    sidecars = 0
+    actions = _counted(plan)
+    if plan.layout is Layout.MULTI_PART:
+        _part_count(plan)
+    elif plan.layout is Layout.V2:
+        rows = actions.get("add", 0) + actions.get("remove", 0)
+        sidecars = -(-rows // (plan.request.rows_per_file or DEFAULT_ROWS_A_SIDECAR))
+        actions = _counted(plan, sidecars=sidecars)
+    files, tombstones = plan.snapshot.counts(now_ms=plan.now_ms)
+    require_as_in_checksum(plan.snapshot, files.count, files.size_bytes)
+    return CheckpointResult(plan, (), actions, tombstones.expired, None, dry_run=True)
+
+
+def _counted(plan: CheckpointPlan, *, sidecars: int = 0, with_expired: bool = False) -> dict[str, int]:
+    """Return the actions of a checkpoint of the state; `with_expired` includes expired ones."""
+    snapshot = plan.snapshot
+    files, tombstones = snapshot.counts(now_ms=plan.now_ms)
+    transactions = live_transactions(snapshot.transactions, snapshot.properties, plan.now_ms)
+    found = {
+        "add": files.count,
+        "remove": tombstones.count - (0 if with_expired else tombstones.expired),
+        "txn": len(snapshot.transactions) if with_expired else len(transactions),
+        "domainMetadata": len(snapshot.domains),
+        "metaData": 1,
+        "protocol": 1,
+        "checkpointMetadata": 1 if plan.layout is Layout.V2 else 0,
+        "sidecar": sidecars,
+    }
+    return {kind: count for kind, count in found.items() if count}
