@@ -59,7 +59,7 @@ def test_the_configuration_of_the_user_allows_prefixes_too(clone: Path) -> None:
         ("clone/_delta_log/deltacli.toml", '["/"]', "lies inside a table"),
         ("deltacli.toml", '["source"]', "relative path"),
         ("deltacli.toml", '"/"', "not a list"),
-        ("deltacli.toml", '["s3://"]', "names no directory, host or bucket"),
+        ("deltacli.toml", '["s3://"]', "does not name a directory, host or bucket"),
     ],
 )
 def test_a_configuration_that_must_not_decide_is_refused(place: str, prefixes: str, words: str, clone: Path) -> None:

@@ -118,7 +118,7 @@ def test_one_table_is_enough(matches: Matches) -> None:
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_help_is_listed_beside_the_words(shell: str, home: Path) -> None:
     assert "Show the state of a table at a version." in listed(shell, "deltacli ", home, FILES)
-    assert "List the tombstones instead, expired ones too." in listed(shell, "deltacli snapshot --t", home, FILES)
+    assert "List the tombstones instead, including expired ones." in listed(shell, "deltacli snapshot --t", home, FILES)
 
 
 def listed(shell: str, line: str, home: Path, files: Path) -> str:

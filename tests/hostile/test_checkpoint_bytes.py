@@ -94,7 +94,7 @@ def test_a_checkpoint_that_is_written_again_while_it_is_read_is_refused(store: s
 
     storage.put(name, again)
 
-    with pytest.raises(CheckpointUnreadable, match="written again while it was read"):
+    with pytest.raises(CheckpointUnreadable, match="was changed while it was read"):
         list(snapshot.files())
 
 

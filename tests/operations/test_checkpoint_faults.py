@@ -249,7 +249,7 @@ def test_an_encoder_that_writes_other_values_is_found(monkeypatch: pytest.Monkey
     monkeypatch.setattr(pyarrow.parquet.ParquetWriter, "write_table", write_other)
     inner, _, plan = plan_with(FORMS[0], any_form_table(FORMS[0]))
 
-    with pytest.raises(StorageFailed, match=r"row group \d holds other values") as caught:
+    with pytest.raises(StorageFailed, match=r"row group \d differs from the encoded values") as caught:
         write_checkpoint(plan)
 
     assert "checkpoint.not-proven" == caught.value.code

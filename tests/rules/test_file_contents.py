@@ -82,7 +82,7 @@ def test_rows_behind_a_broken_vector_are_not_judged_and_the_run_says_so(tmp_path
     found = inspect(table.write(tmp_path / "t"), "data")
 
     assert {"dv.crc-mismatch"} == rules_of(found)
-    assert ("the rows of 1 file whose deletion vectors can't be read",) == found.not_checked
+    assert ("the rows of 1 file whose deletion vectors cannot be read",) == found.not_checked
     assert found.files is not None
     assert 10 + 10 - 2 == found.files.rows  # part 3 whole, part 2 without two rows, part 4 not at all
 
@@ -111,7 +111,7 @@ def length_beyond_the_page() -> bytes:
     ("make", "message"),
     [
         (bytes_that_are_no_text, "cannot be read: column name holds a value that is not a string"),
-        (length_beyond_the_page, "is not a Parquet file: column name can't be read"),
+        (length_beyond_the_page, "is not a Parquet file: column name cannot be read"),
     ],
 )
 def test_a_column_that_cant_be_read_is_named(make: Callable[[], bytes], message: str, tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_images_are_not_counted_where_a_file_is_gone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("limits", "expected"),
     [
-        (FileLimits(where="id > 0"), "2 files of change data: a condition is about the rows of the newest version"),
+        (FileLimits(where="id > 0"), "2 files of change data: a condition applies to the rows of the newest version"),
         (FileLimits(share=0.5), "1 of 2 files of change data, which a sample leaves out"),
     ],
 )

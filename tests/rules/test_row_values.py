@@ -244,7 +244,7 @@ def test_files_whose_rows_can_not_be_read_are_counted(how: str, tmp_path: Path) 
     found = inspect(place, "data")
 
     assert ("stats.num-records-mismatch" in rules_of(found)) == (how != "no Parquet")
-    assert any("that can't be read" in one for one in found.not_checked)
+    assert any("that cannot be read" in one for one in found.not_checked)
 
 
 def test_the_values_of_a_plain_table_are_its_own_business(tmp_path: Path) -> None:
