@@ -232,6 +232,14 @@ def test_on_a_terminal_somebody_is_asked(answer: str, code: int, is_done: bool, 
     assert ("15, committed" in rest) == is_done
 
 
+def test_a_dry_run_of_a_feature_that_is_refused_shows_the_plan(home: Path) -> None:
+    result = deltacli("features", "tbl", "add", "catalogManaged", "--dry-run", cwd=home)
+
+    assert 4 == result.code
+    assert "would change  catalogManaged" in result.out
+    assert "cannot be added by itself" in result.err
+
+
 def test_a_dry_run_that_only_force_allows_shows_the_plan_and_is_refused(home: Path) -> None:
     result = deltacli("properties", "tbl", "set", "delta.someday=1", "--dry-run", cwd=home)
     forced = deltacli("properties", "tbl", "set", "delta.someday=1", "--dry-run", "--force", cwd=home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
 from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
-from deltacli.errors import UsageError
+from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
@@ -82,7 +83,13 @@ def _add(
 
     if not names:
         raise UsageError("add: missing argument FEATURE", hint="deltacli features --help")
-    plan = plan_addition(opened, names)
+    try:
+        plan = plan_addition(opened, names)
+    except Refused:
+        if dry_run:
+            with suppress(DeltacliError):  # a feature without a protocol that could support it: there is no plan
+                show_plan(run, plan_addition(opened, names, unguarded=True), has_next=False)
+        raise
     if dry_run or not plan.plan.added:
         show_plan(run, plan, has_next=dry_run and bool(plan.plan.added))
         return

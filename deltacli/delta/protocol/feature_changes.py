@@ -73,8 +73,10 @@ class ShownFeature(NamedTuple):
         return found if self.because is None else found | {"because": self.because}
 
 
-def plan_features(config: TableConfiguration, raw_protocol: Action, names: Sequence[str]) -> FeaturesPlan:
-    """Plan to add features.
+def plan_features(
+    config: TableConfiguration, raw_protocol: Action, names: Sequence[str], *, unguarded: bool = False
+) -> FeaturesPlan:
+    """Plan to add features; an `unguarded` plan shows what a guard refuses.
 
     Raises UsageError (`usage.feature`) for unrecognized names, and Refused for features that cannot be added to the
     table in this way.
@@ -87,10 +89,11 @@ def plan_features(config: TableConfiguration, raw_protocol: Action, names: Seque
         for one in _with_needs(name, None, {*map(stable_name, supported)}):
             if one.name not in supported:
                 added.setdefault(one.name, one)
-    for name in added:
-        _require_addable(name, config)
-    _require_no_exclusion(supported, added)
-    _require_readable_types(config, added)
+    if not unguarded:
+        for name in added:
+            _require_addable(name, config)
+        _require_no_exclusion(supported, added)
+        _require_readable_types(config, added)
     after = upgraded(raw_protocol, added) if added else None
     return FeaturesPlan(tuple(added.values()), raw_protocol, after)
 

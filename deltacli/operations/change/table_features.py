@@ -50,14 +50,21 @@ def list_features(snapshot: Snapshot) -> list[ShownFeature]:
 
 
 def plan_addition(
-    table: TableHandle, names: Sequence[str], *, commit_metadata: Mapping[str, str] = NO_METADATA
+    table: TableHandle,
+    names: Sequence[str],
+    *,
+    commit_metadata: Mapping[str, str] = NO_METADATA,
+    unguarded: bool = False,
 ) -> FeaturesOutcome:
-    """Plan to add features to the newest version. Raises UsageError, Refused, and what `read_snapshot` raises."""
+    """Plan to add features to the newest version; an `unguarded` plan shows what a guard refuses.
+
+    Raises UsageError, Refused, and what `read_snapshot` raises.
+    """
     require_free(commit_metadata)
     snapshot = read_snapshot(table)
-    plan = plan_features(snapshot.config, snapshot.raw_protocol, names)
+    plan = plan_features(snapshot.config, snapshot.raw_protocol, names, unguarded=unguarded)
     request = _request(plan)
-    if request is not None:
+    if request is not None and not unguarded:
         require_possible(snapshot, request)
     return FeaturesOutcome(table.uri, snapshot.version, plan, committed_version=None, dry_run=True)
 
