@@ -12,6 +12,8 @@ from tests.support.builder import TableBuilder
 from tests.support.effort import forgive_slowness, import_the_whole_product, left_to_soaking
 from tests.support.s3 import S3Server, running
 
+LONG_FOLDERS = ("tests/property/", "tests/differential/")
+
 
 def pytest_configure() -> None:
     """Let the runs that tests start hear signals, also where we don't: under `nohup`, in a script's background. And let
@@ -22,6 +24,12 @@ def pytest_configure() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave whole folders to the long suite: random examples, and comparisons with other engines."""
+    if item.nodeid.startswith(LONG_FOLDERS):
+        item.add_marker(pytest.mark.long)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
