@@ -1,1 +1,1 @@
-"""The short ways into pyarrow, without the start of its larger modules."""
+"""Direct access to the parts of pyarrow in use, without importing its larger modules."""

@@ -1,12 +1,12 @@
-"""`pyarrow.compute` by its own names, without its start.
+"""Functions of `pyarrow.compute` under the same names, without importing that module.
 
-Importing that module writes wrappers with documentation for three hundred functions: 30 ms of a command that takes 150.
-The functions named here are called where pyarrow keeps them; any other name loads the whole module. Where a release of
-pyarrow keeps them elsewhere, all of them come from there. Arrays, scalars and Python values in, arrays or scalars out,
-pyarrow's own errors.
+Importing it creates documented wrappers for three hundred functions, which takes 30 ms of a command that takes 150 ms.
+The functions defined here are called where pyarrow defines them; any other name loads the whole module. If a pyarrow
+release defines them elsewhere, all of them come from the module. Functions take arrays, scalars and Python values,
+return arrays or scalars, and raise pyarrow's own errors.
 
-Methods of arrays and batches (`cast`, `filter`, `is_valid`) load the whole module as well: where the start counts, call
-the functions.
+Methods of arrays and batches (`cast`, `filter`, `is_valid`) also load the whole module. Call the functions where
+startup time matters.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _FUNCTIONS: Mapping[str, tuple[str, int, str | None]] = {
     "value_counts": ("value_counts", 1, None),
     "xor": ("xor", 2, None),
 }
-"""Name -> Arrow's function, how many arguments are its data (-1: all), and the class of its options."""
+"""Name -> Arrow's function, the number of data arguments (-1: all), and the class of its options."""
 
 
 def __getattr__(name: str) -> Any:
@@ -109,9 +109,9 @@ def __getattr__(name: str) -> Any:
 
 
 def cast(values: Any, target: Any, *, safe: bool = True) -> Any:
-    """Return the values as another type; the same array where it is that already.
+    """Return the values cast to another type; the same array if it already has that type.
 
-    Raises ArrowInvalid for a value that does not fit; without `safe`, bytes become text unchecked.
+    Raises ArrowInvalid for a value that does not fit. Without `safe`, bytes are converted to text without validation.
     """
     if values.type.equals(target):
         return values
@@ -122,7 +122,7 @@ def cast(values: Any, target: Any, *, safe: bool = True) -> Any:
 
 
 def index(values: Any, value: Any) -> Any:
-    """Where a value stands first among others, an Int64Scalar; -1 where it does not."""
+    """Return the index of the first occurrence of a value as an Int64Scalar; -1 if it does not occur."""
     import pyarrow
 
     options = _private("IndexOptions")
@@ -152,7 +152,7 @@ def _caller(call: Callable[..., Any], function: str, data: int, options: Any) ->
 
 
 def _private(name: str) -> Any:
-    """A name of pyarrow's compiled module, None where a release has it no more."""
+    """Return an attribute of pyarrow's compiled module; None if this release does not have it."""
     try:
         from pyarrow import _compute
     except ImportError:

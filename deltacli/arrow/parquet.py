@@ -1,8 +1,8 @@
-"""The one way to open a Parquet file, with one set of options, and without the start of `pyarrow.parquet`.
+"""Open Parquet files with one set of options, without importing `pyarrow.parquet`.
 
-Importing that module brings every file system of Arrow, TLS among them: 15 ms of a command that takes 150. What is
-called here is the compiled reader behind it. Where a release of pyarrow keeps that elsewhere, or opens it differently,
-the module is imported after all.
+Importing that module loads all of Arrow's file systems, including TLS, which takes 15 ms of a command that takes 150
+ms. This module calls the underlying compiled reader. If a pyarrow release defines the reader elsewhere, or opens it
+differently, `pyarrow.parquet` is imported instead.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 _OPTIONS = {
-    # Nanoseconds, Arrow's default for INT96, reach from 1677 to 2262; beyond that the value wraps around.
+    # Nanoseconds, Arrow's default for INT96, cover 1677 to 2262. Values outside that range wrap around.
     "coerce_int96_timestamp_unit": "us",
     "thrift_string_size_limit": 32 << 20,
     "thrift_container_size_limit": 1_000_000,
 }
-"""The options of every reader: the unit of INT96 timestamps, and what a footer from a stranger may allocate."""
+"""The options of every reader: the unit of INT96 timestamps, and allocation limits for untrusted footers."""
 
 
 class ParquetReader:
-    """One Parquet file of an open `source`, which stays the caller's to close. Raises pyarrow's own errors.
+    """One Parquet file of an open `source`, which the caller has to close. Raises pyarrow's own errors.
 
-    `metadata` spares a second read of the footer. Column chunks go through a buffer of `buffer_size` bytes (0: whole);
-    `pre_buffer` fetches what is asked for in few requests; `verify_pages` compares the checksums of pages.
+    `metadata` avoids a second read of the footer. Column chunks are read through a buffer of `buffer_size` bytes (0:
+    whole chunks). `pre_buffer` combines reads into few requests. `verify_pages` verifies the checksums of pages.
     """
 
     def __init__(
@@ -46,17 +46,20 @@ class ParquetReader:
 
     @property
     def metadata(self) -> pyarrow.parquet.FileMetaData:
-        """The footer."""
+        """Return the footer."""
         return self._reader.metadata
 
     @property
     def schema_arrow(self) -> pyarrow.Schema:
-        """The Arrow schema of the whole file. INT96 is a timestamp in microseconds without a zone."""
+        """Return the Arrow schema of the whole file.
+
+        INT96 columns are timestamps in microseconds without a time zone.
+        """
         return self._reader.schema_arrow
 
     @cached_property
     def int96_paths(self) -> frozenset[tuple[str, ...]]:
-        """The leaves of type INT96, each as the names that lead to it. They hold instants in UTC."""
+        """Return the leaves of type INT96, each as the names along its path. Their values are instants in UTC."""
         schema = self.metadata.schema
         paths = self._reader.column_paths
         return frozenset(tuple(path) for leaf, path in enumerate(paths) if schema.column(leaf).physical_type == "INT96")
@@ -70,17 +73,20 @@ class ParquetReader:
         return self._reader.read_all(use_threads=False)
 
     def read_leaves(self, rows: int, group: int, leaves: Sequence[int]) -> Iterator[pyarrow.RecordBatch]:
-        """Yield a row group, `rows` at a time: the columns that these leaves, by their numbers, belong to."""
+        """Yield the columns of a row group that contain the given leaf indexes, `rows` rows at a time."""
         batches: Iterator[pyarrow.RecordBatch] = self._reader.iter_batches(rows, [group], leaves, use_threads=False)
         return batches
 
     def read_columns(self, rows: int, group: int, columns: Sequence[str]) -> Iterator[pyarrow.RecordBatch]:
-        """The same by names, those of fields within others with dots; what the file has not is passed over."""
+        """Yield columns of a row group by name, `rows` rows at a time.
+
+        Names of nested fields are separated by dots. Names that the file does not have are skipped.
+        """
         return self.read_leaves(rows, group, [leaf for column in columns for leaf in self._leaves.get(column, ())])
 
     @cached_property
     def _leaves(self) -> dict[str, list[int]]:
-        """Name of a column, or of a field within others -> its leaves."""
+        """Map the name of each column or nested field to its leaf indexes."""
         found: dict[str, list[int]] = {}
         for leaf, path in enumerate(self._reader.column_paths):
             for name in accumulate(path, "{}.{}".format):

@@ -1,4 +1,4 @@
-"""Pieces of work: functions of a small description that read a part of a table and return Arrow or a small value.
+"""Units of work: functions that read a part of a table and return Arrow data or a small value.
 
-Safe to repeat.
+Each takes a small description, and is safe to repeat.
 """

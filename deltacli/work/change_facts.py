@@ -1,4 +1,4 @@
-"""Facts about files of change data, read for checks. Spec: Change Data Files."""
+"""Read facts about change data files for checks. Spec: Change Data Files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KINDS = ("insert", "update_preimage", "update_postimage", "delete")
 
 
 class ChangeFacts(NamedTuple):
-    """The result for one file; without a footer nothing is known. `types` are None where rows were not read."""
+    """The result for one file. Without a footer nothing is known. `types` is None if rows were not read."""
 
     footer: Footer | None
     fault: FileFault | None
@@ -33,14 +33,14 @@ class ChangeFacts(NamedTuple):
 
 @dataclass
 class ChangeFiles:
-    """Reads files of change data, with their rows or only their footers."""
+    """Reads change data files: footers only, or footers and rows."""
 
     files: TableFiles
     footers: FooterFiles
     with_rows: bool
 
     def read(self, paths: Sequence[str]) -> list[ChangeFacts]:
-        """Read files as the log names them; a missing file has neither footer nor fault."""
+        """Read files by their paths in the log. A missing file has neither a footer nor a fault."""
         read = self.footers.read(paths)
         return [self._rows(path, footer, fault) for path, (footer, fault) in zip(paths, read, strict=True)]
 
@@ -50,7 +50,7 @@ class ChangeFiles:
         try:
             return ChangeFacts(footer, None, count_types(self.files, path))
         except DataUnreadable as unreadable:
-            if unreadable.code == "data.type-mismatch":  # no text: the footer says so
+            if unreadable.code == "data.type-mismatch":  # not a string column: reported from the footer
                 return ChangeFacts(footer, None)
             return ChangeFacts(footer, reading_fault(path, unreadable))
         except StorageFailed as failed:
@@ -58,7 +58,7 @@ class ChangeFiles:
 
 
 def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
-    """Count the types of changes in a file; None where it has none. Raises DataUnreadable."""
+    """Count the change types in a file; None if it has no such column. Raises DataUnreadable."""
     column = StructField(CHANGE_TYPE, PrimitiveType("string"), True, {})
     schema = arrow_schema((column,))
     wanted = ReadSpec((column,), schema, schema, FileColumns("none", lambda field: field.name))
@@ -77,13 +77,13 @@ def count_types(files: TableFiles, path: str) -> ChangeTypes | None:
     return ChangeTypes(counts, bad, example)
 
 
-def _count(values: Any, kind: str, counts: Counter[str]) -> int:  # Any: an array of texts
+def _count(values: Any, kind: str, counts: Counter[str]) -> int:  # Any: an array of strings
     found: int = pc.sum(pc.equal(values, kind)).as_py() or 0
     counts[kind] += found
     return found
 
 
-def _example(values: Any) -> str:  # Any: an array of texts
+def _example(values: Any) -> str:  # Any: an array of strings
     import pyarrow as pa
 
     strange = pc.filter(values, pc.invert(pc.is_in(values, value_set=pa.array(KINDS, pa.string()))))

@@ -1,4 +1,4 @@
-"""Facts about data files: footers only, or footers and rows of files that are opened once."""
+"""Read facts about data files: footers only, or footers and rows of files that are opened once."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
     import pyarrow
 
 _NEAR_TAIL, _FAR_TAIL = 16 << 10, 64 << 10
-"""How much is read of the end of a file before the length of its footer is known."""
+"""Bytes read from the end of a file before the length of its footer is known (local, remote)."""
 _MOST_FOOTER = 256 << 20
 _MAGIC, _ENCRYPTED = b"PAR1", b"PARE"
 _AROUND = 12
-"""Bytes of a file beside its footer: the magic at both ends, and the length."""
+"""Bytes of a file in addition to its footer: the magic at both ends, and the footer length."""
 
 
 class FileFacts(NamedTuple):
-    """What became of one file: `footer` is None where it could not be read; `answers` are there if rows were asked for,
-    and none failed.
+    """The result for one file.
+
+    `footer` is None if it could not be read. `answers` is present if rows were requested and all of them could be read.
     """
 
     row: int
     footer: Footer | None
     fault: FileFault | None = None
-    answers: Mapping[str, Any] = {}  # Any: what each question makes of the file
+    answers: Mapping[str, Any] = {}  # Any: the answer of each question about the file
     rows: int = 0
-    """How many rows were read."""
+    """Number of rows read."""
     is_unread: bool = False
-    """True for rows that nobody can read, though there is a footer."""
+    """True if the rows cannot be read although the footer can."""
 
     @property
     def is_refused(self) -> bool:
@@ -48,24 +49,27 @@ class FileFacts(NamedTuple):
 
 
 class RowCheck(Protocol):
-    """One question about one file. Batches come in order, in the columns and types of the table, without deleted rows;
-    every column may be null in them.
+    """One question about one file.
+
+    Batches arrive in order, in the columns and types of the table, without deleted rows. Every column may be null in
+    them.
     """
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Look at some rows."""
+        """Process a batch of rows."""
 
-    def answer(self) -> Any:  # Any: what a check makes of it
-        """What they say; asked for after the last of them."""
+    def answer(self) -> Any:  # Any: the result of a check
+        """Return the result. Called after the last batch."""
 
 
 class AskingBeside:
-    """A question that is also shown what `ReadSpec` has beside the table's columns: behind these."""
+    """A question whose batches also contain the columns of `ReadSpec.beside`, after the columns of the table."""
 
 
 class OpenFileContext(NamedTuple):
-    """A file whose rows are about to be read. `add` is its row of `action_schemas().add`; `data_file` has the partition
-    values, in the types of the table.
+    """A file whose rows are about to be read.
+
+    `add` is its row of `action_schemas().add`. `data_file` has the partition values, in the types of the table.
     """
 
     add: Mapping[str, Any]  # Any: values of the columns
@@ -76,18 +80,18 @@ class OpenFileContext(NamedTuple):
 
 
 RowCheckFactory = Callable[[OpenFileContext], RowCheck | None]
-"""Begins to ask; None where the file cannot tell."""
+"""Start a question for a file; None if the file cannot answer it."""
 
 
 @dataclass
 class FooterPool:
-    """Readers of footers, each of which remembers shapes: one for every thread."""
+    """A pool of footer readers, one per thread. Each caches frequent schema shapes."""
 
     _free: list[FooterReader] = field(default_factory=list)
 
     @contextmanager
     def reader(self) -> Iterator[FooterReader]:
-        """Lend one."""
+        """Lend a reader for the duration of a `with` block."""
         try:
             reader = self._free.pop()
         except IndexError:
@@ -99,15 +103,19 @@ class FooterPool:
 
 
 class FooterFiles:
-    """Reads the footers of files by ranges. `sizes`: path below the table, not encoded -> bytes, of all files that are
-    there; `skip_missing`: those that are not were told by somebody else.
+    """Reads the footers of files by byte ranges.
+
+    `sizes` maps the path below the table, not encoded, to bytes, for all existing files (None: ask the store).
     """
 
     def __init__(self, files: TableFiles, own: Storage, sizes: Mapping[str, int] | None, pool: FooterPool) -> None:
         self._files, self._own, self._sizes, self._pool = files, own, sizes, pool
 
     def read(self, paths: Sequence[str]) -> list[tuple[Footer | None, FileFault | None]]:
-        """Read the footers of some files as the log names them; neither, where a file of this table is not there."""
+        """Read the footers of files by their paths in the log.
+
+        A file of this table that does not exist has neither a footer nor a fault.
+        """
         with self._pool.reader() as reader:
             return [self._read(path, reader) for path in paths]
 
@@ -128,7 +136,7 @@ class FooterFiles:
             return None, unread(path, fault)
 
     def is_refused(self, path: str) -> bool:
-        """Return whether a file is known to be one that may not be opened."""
+        """Return whether a file is already known to be one that may not be opened."""
         return self._files.is_refused(path)
 
     def refused(self, path: str, refusal: PathExternal) -> FileFault:
@@ -136,8 +144,9 @@ class FooterFiles:
         return refused(self._files, path, refusal)
 
     def place(self, path: str) -> tuple[Storage, str, int] | None:
-        """The store, the path in it and the size of a file; None for one of this table that is not there. Raises
-        PathExternal.
+        """Return the store, the path in it and the size (bytes) of a file; None if a file of this table is missing.
+
+        Raises PathExternal.
         """
         storage, inner = self._files.locate(path)
         if storage is not self._own or self._sizes is None:
@@ -153,24 +162,24 @@ class FooterFiles:
 
 
 REFUSED = FileFault(PathExternal.code, "it is outside the table")
-"""What becomes of a file that may not be opened, where nobody asks which."""
+"""The result for a file that may not be opened, without its path."""
 
 
 def refused(files: TableFiles, path: str, refusal: PathExternal) -> FileFault:
-    """Return what becomes of a file that may not be opened: no rule is about it, and `files` remembers it."""
+    """Return the result for a file that may not be opened. No rule applies to it, and `files` records it."""
     files.refuse(path)
     return FileFault(refusal.code, refusal.message)
 
 
 def unread(path: str, fault: StorageFailed | UsageError) -> FileFault:
-    """Return what becomes of a file that is there and cannot be read, or whose store cannot be opened."""
+    """Return the result for an existing file that cannot be read, or whose store cannot be opened."""
     code = UNREAD if isinstance(fault, StorageFailed) else "data.unreachable"
     reason = fault.message.rpartition(" cannot be read: ")[2]
     return FileFault(code, f"{path} cannot be read: {reason}", reason)
 
 
 def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
-    """Read the footer of one file by ranges, mostly in one request. Raises StorageFailed."""
+    """Read the footer of one file by byte ranges, usually in one request. Raises StorageFailed."""
     length = _NEAR_TAIL if storage.capabilities.cheap_listing else _FAR_TAIL
     tail = storage.read_range(path, max(size - length, 0), min(length, size))
     fault, footer_bytes = _measure(tail, size)
@@ -182,7 +191,7 @@ def read_footer(storage: Storage, path: str, size: int, reader: FooterReader) ->
 
 
 def parse_footer(tail: bytes, length: int, reader: FooterReader) -> tuple[Footer | None, FileFault | None]:
-    """Parse a footer of so many bytes out of the end of a file."""
+    """Parse a footer of the given size from the end of a file."""
     try:
         footer = reader.read(tail[-8 - length : -8])
     except ThriftFaultError as fault:
@@ -193,7 +202,7 @@ def parse_footer(tail: bytes, length: int, reader: FooterReader) -> tuple[Footer
 
 
 def _measure(tail: bytes, size: int) -> tuple[FileFault | None, int]:
-    """The length of a footer, from the last bytes of a file."""
+    """Return the length of a footer from the last bytes of a file."""
     magic = tail[-4:]
     if magic == _ENCRYPTED:
         return FileFault("data.encrypted", "its footer is encrypted", "PARE"), 0
@@ -218,7 +227,7 @@ def read_file(
     questions: Mapping[str, RowCheckFactory],
     pool: FooterPool,
 ) -> FileFacts:
-    """Open a file once: its footer, then its rows, which all questions see."""
+    """Open a file once, and read its footer and then its rows, which are passed to all questions."""
     footer, fault, rows = None, None, 0
     asked: dict[str, RowCheck] = {}
     try:
@@ -263,8 +272,9 @@ def _footer_of(source: Any, reader: FooterReader) -> tuple[Footer | None, FileFa
 
 
 def _measured(files: TableFiles, path: str) -> FileFault | None:
-    """What the end of a file that cannot be opened says: that it is encrypted, or cut, or none of Parquet's; None where
-    the end is sound.
+    """Return the fault shown by the end of a file that cannot be opened; None if the end is valid.
+
+    The file may be encrypted, truncated, or not a Parquet file.
     """
     storage, inner = files.locate(path)
     try:
@@ -276,7 +286,7 @@ def _measured(files: TableFiles, path: str) -> FileFault | None:
 
 
 def reading_fault(path: str, unreadable: DataUnreadable, part: str = "pages") -> FileFault:
-    """The fault of a file that has a footer, and whose rows cannot be read; the rules name the file themselves."""
+    """Return the fault of a file that has a footer but whose rows cannot be read. The rules add the file name."""
     message = unreadable.message.removeprefix(f"{path}: ")
     if message.startswith(f"{path} cannot be read"):
         message = f"its {part} cannot be read"

@@ -1,4 +1,4 @@
-"""SHA-256 over sorted lines, in bounded memory: sorted runs in temporary files, merged in columns."""
+"""Compute SHA-256 over sorted lines in bounded memory: sorted runs in temporary files, merged in columns."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 _RUN_BYTES = 64 << 20
 _ROWS_A_BLOCK = 32_768
 _BLOCK_BYTES = 4 << 20
-"""Of every run one block is held while they are merged."""
+"""Block size. One block of every run is held in memory during the merge."""
 
 
 class SortedDigest:
     """Takes lines in any order and digests them sorted bytewise, joined by LF, duplicates kept, no final LF.
 
-    Up to 64 MiB of lines are held; more go to a temporary directory that `close` removes.
+    Up to 64 MiB of lines are held in memory. More are written to a temporary directory that `close` removes.
     """
 
     def __init__(self, *, run_bytes: int = _RUN_BYTES) -> None:
@@ -34,7 +34,7 @@ class SortedDigest:
         self._runs: list[Path] = []
 
     def add(self, lines: pyarrow.Array) -> None:
-        """Take a string or binary column of lines."""
+        """Add a string or binary column of lines."""
         import pyarrow as pa
 
         if len(lines):
@@ -44,7 +44,7 @@ class SortedDigest:
                 self._spill()
 
     def hexdigest(self) -> str:
-        """Return the digest of everything taken, and forget it."""
+        """Return the digest of all lines added, and clear them."""
         digest = hashlib.sha256()
         joint = b""
         try:
@@ -96,7 +96,7 @@ class SortedDigest:
 
 
 def _blocks(lines: Any) -> Iterator[Any]:  # Any: pyarrow has no types
-    """The lines in blocks of few enough bytes and rows."""
+    """Yield the lines in blocks of limited bytes and rows."""
     rows = max(1, min(_ROWS_A_BLOCK, _BLOCK_BYTES * len(lines) // max(lines.nbytes, 1)))
     for start in range(0, len(lines), rows):
         yield lines.slice(start, rows)
@@ -112,7 +112,7 @@ def _read_run(path: Path) -> Iterator[Any]:  # Any: pyarrow has no types
 
 
 def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
-    """Merge sorted runs block by block: everything up to the smallest block end is safe to sort and hand out."""
+    """Merge sorted runs block by block. All lines up to the smallest block end can be sorted and yielded."""
     import pyarrow as pa
 
     heads = {index: block for index, run in enumerate(runs) if (block := next(run, None)) is not None}
@@ -134,7 +134,7 @@ def _merge(runs: list[Iterator[Any]]) -> Iterator[Any]:
 
 
 def _joined(lines: Any) -> bytes:  # Any: pyarrow has no types
-    """The lines with LF between them."""
+    """Return the lines joined by LF."""
     import pyarrow as pa
 
     one = pa.LargeListArray.from_arrays(pa.array([0, len(lines)], pa.int64()), lines)

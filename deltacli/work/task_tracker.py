@@ -1,4 +1,4 @@
-"""Pieces of work in threads, counted while they run, so that whoever stops early knows when none does any more."""
+"""Run tasks in threads and count them, so that a caller that stops early can wait until none is running."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ Piece = TypeVar("Piece")
 Result = TypeVar("Result")
 
 POLL_SECONDS = 0.1
-"""Seconds of a single wait. A signal that arrives just before the main thread falls asleep does not wake it; and on
-Windows none does.
+"""Seconds of a single wait.
+
+A signal that arrives just before the main thread starts to wait does not wake it, and on Windows no signal does.
 """
 
 
 class TaskTracker(Generic[Piece, Result]):
-    """The pieces of a pool that are running.
+    """Counts the running tasks of a pool.
 
-    Joining threads is not enough: an interruption in the middle of `submit` hides a thread from its pool, and after one
-    in the middle of a join, Python 3.11 and 3.12 take the thread for dead.
+    Joining threads is not sufficient: an interruption during `submit` hides a thread from its pool, and after an
+    interruption during a join, Python 3.11 and 3.12 treat the thread as finished.
     """
 
     def __init__(self, work: Callable[[Piece], Result]) -> None:
@@ -30,7 +31,7 @@ class TaskTracker(Generic[Piece, Result]):
         self._is_over = False
 
     def run(self, piece: Piece) -> Result:
-        """Run one piece. Raises CancelledError after `land`: a thread may have taken it and not yet begun."""
+        """Run one task. Raises CancelledError after `land`: a thread may have taken the task without starting it."""
         with self._changed:
             if self._is_over:
                 raise CancelledError
@@ -43,7 +44,7 @@ class TaskTracker(Generic[Piece, Result]):
                 self._changed.notify_all()
 
     def wait_idle(self) -> None:
-        """Return when no piece is running; none begins any more."""
+        """Wait until no task is running. No further task starts."""
         with self._changed:
             self._is_over = True
             while self._running:

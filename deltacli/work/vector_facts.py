@@ -1,6 +1,6 @@
-"""Facts about deletion vectors, read for checks. Spec: Deletion Vectors.
+"""Read facts about deletion vectors for checks. Spec: Deletion Vectors.
 
-One file has the vectors of many data files: it is opened once for all of them that lie close together.
+One file contains the vectors of many data files. It is opened once for all vectors that are close together.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from deltacli.work.rows.table_files import TableFiles
 UNREACHABLE = "data.unreachable"
 _VERSION = 1
 _MOST_GAP = 64 << 10
-"""Bytes between two vectors that are read together with them."""
+"""Maximum bytes between two vectors that are read together."""
 _MOST_TOGETHER = 8 << 20
 _PADDING = 3
-"""Bytes that the text of an inline vector may have more than the vector."""
+"""Maximum bytes by which the text of an inline vector may exceed the vector."""
 
 Numbered = tuple[int, Descriptor]
-"""The row of a view, and the descriptor there."""
+"""The row of a view, and its descriptor."""
 
 
 class VectorRead(NamedTuple):
-    """A vector that was read; `rows` are None where no reader would take it, or nobody asked for them."""
+    """A vector that was read. `rows` is None if the vector is invalid, or if rows were not requested."""
 
     facts: VectorFacts
     rows: DeletedRows | None
 
 
 def in_pieces(vectors: Iterable[Numbered], most: int) -> Iterator[list[Numbered]]:
-    """Group vectors for `VectorReader.read`: all those of one file together, else up to `most`."""
+    """Group vectors for `VectorReader.read`: up to `most` per group, with all vectors of one file together."""
     by_file: dict[object, list[Numbered]] = {}
     for row, descriptor in vectors:
         kind = descriptor.get("storageType")
@@ -62,9 +62,11 @@ def in_pieces(vectors: Iterable[Numbered], most: int) -> Iterator[list[Numbered]
 
 
 class VectorReader:
-    """Reads vectors. `sizes`: path of every file below the table, not encoded -> bytes; a vector in a file of the table
-    that is not among them breaks no rule here, because the listing told, and neither does one of which `was_told` says
-    that somebody else looked for its file. With `keeps_rows` the rows are handed out.
+    """Reads vectors. `sizes` maps the path of every file below the table, not encoded, to bytes.
+
+    A vector in a file of the table that is not in `sizes` violates no rule here, because the listing reports it. The
+    same applies if `was_told` returns True, because the file is checked elsewhere. With `keeps_rows`, the rows are
+    returned.
     """
 
     def __init__(
@@ -116,7 +118,10 @@ class VectorReader:
         return VectorRead(facts, read.rows)
 
     def _of_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]]) -> list[VectorRead]:
-        """The vectors of one file. A faulty version is told once, and what may follow from it is not."""
+        """Return the vectors of one file.
+
+        An invalid version is reported once, without the faults that may result from it.
+        """
         storage, path = vectors[0][1].storage, vectors[0][1].path
         is_own = storage is self._own
         try:
@@ -135,7 +140,7 @@ class VectorReader:
         return found if not version or version[0] == _VERSION else _of_version(found, version[0])
 
     def _read_file(self, vectors: Sequence[tuple[Numbered, VectorPlace]], size: int) -> tuple[bytes, list[VectorRead]]:
-        """The first byte of a file of `size` bytes, and its vectors. Raises StorageFailed."""
+        """Return the first byte of a file of `size` bytes, and its vectors. Raises StorageFailed."""
         storage, path = vectors[0][1].storage, vectors[0][1].path
         version = None
         found: list[VectorRead] = []
@@ -167,7 +172,7 @@ class VectorReader:
 def _ranges(
     vectors: Sequence[tuple[Numbered, VectorPlace]], size: int
 ) -> Iterator[tuple[int, int, list[tuple[Numbered, VectorPlace]]]]:
-    """What is read at one go: from where to where, and the vectors there, which are in the order of their offsets."""
+    """Yield each range that is read at once: start, end, and its vectors, which are in offset order."""
     start, end = 0, 1
     members: list[tuple[Numbered, VectorPlace]] = []
     for vector in vectors:
@@ -198,7 +203,7 @@ def _unread(vectors: Sequence[tuple[Numbered, VectorPlace]], code: str | None, r
 
 
 def _of_version(found: list[VectorRead], version: int) -> list[VectorRead]:
-    """The vectors of a file that begins with the wrong byte: told of the first of them."""
+    """Return the vectors of a file with an invalid version byte. The fault is reported for the first of them."""
     first = min(read.facts.row for read in found)
     more = f", and so for {plural(len(found) - 1, 'more vector')} of it" if len(found) > 1 else ""
     reason = f"its file begins with version {version}{more}"

@@ -1,1 +1,1 @@
-"""Reading and writing the Parquet files of checkpoints."""
+"""Read and write the Parquet files of checkpoints."""

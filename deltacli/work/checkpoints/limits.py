@@ -1,7 +1,7 @@
-"""Checks before Arrow reads a row group of a checkpoint: a valid footer, and the number of rows that fit into memory.
+"""Validate footers and limit batch sizes before Arrow reads a row group of a checkpoint.
 
-An untrusted file may declare pages of 2 GB, or repeat one string of 100 MB a million times. Local files are measured
-by their page headers (a million adds: 8 ms). On a remote store that would take a request per page, so the footer is
+An untrusted file may declare pages of 2 GB, or repeat one string of 100 MB a million times. Local files are measured by
+their page headers (8 ms for a million adds). On a remote store that would take one request per page, so the footer is
 trusted there.
 """
 
@@ -19,23 +19,23 @@ from deltacli.errors import CheckpointUnreadable
 
 ROWS_A_BATCH = 16_384
 MAX_PAGE_BYTES = 128 << 20
-"""Writers make pages of about 1 MiB; one that unpacks to more than this is refused."""
+"""Maximum uncompressed bytes of a page; larger pages are refused. Writers produce pages of about 1 MiB."""
 
 MAX_FOOTER_BYTES = 64 << 20
-"""Maximum bytes of a footer that is parsed here."""
+"""Maximum bytes of a footer that this module parses."""
 
 MAX_COLUMN_BYTES = 16 << 20
-"""What one column of a batch may take; rows are read fewer at a time where values are long."""
+"""Maximum bytes of one column in a batch. Batches have fewer rows where values are long."""
 
 BUFFER_BYTES = 1 << 20
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4": "lz4_raw"}
-"""Parquet's names -> Arrow's; dictionaries of other codecs count as one value."""
+"""Parquet's codec names -> Arrow's. A dictionary with any other codec counts as one value."""
 
 _HEADER_BYTES = (512, 1 << 16, 1 << 24)
 
 
 def read_footer(source: Any) -> bytes:  # Any: as in the storage port
-    """Return the bytes of the footer of a Parquet file that Arrow has opened; none of one above 64 MiB."""
+    """Return the footer bytes of a Parquet file that Arrow has opened; empty if the footer exceeds 64 MiB."""
     source.seek(0, io.SEEK_END)
     end = source.tell()
     source.seek(max(end - 8, 0))
@@ -51,7 +51,7 @@ class _ReachedPagesError(Exception):
 
 
 class _NoPages(io.RawIOBase):
-    """A file of any size that says when its first page would be read."""
+    """A file of unlimited size that raises an exception when its first page would be read."""
 
     def readable(self) -> bool:
         return True
@@ -73,10 +73,10 @@ class _NoPages(io.RawIOBase):
 
 
 def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any: pyarrow has no types
-    """Raise an ArrowException or OSError where Arrow cannot make sense of what a footer says of these columns.
+    """Raise an ArrowException or OSError if the footer is inconsistent for these columns.
 
-    Asked directly, `RowGroupMetaData.column` of pyarrow 26.0.1 ends the process on a contradiction; on the way to the
-    pages the same fault is an exception. 0.2 ms, no page is read.
+    In pyarrow 26.0.1, calling `RowGroupMetaData.column` directly crashes the process on an inconsistent footer. Reading
+    toward the pages raises an exception for the same fault. Takes 0.2 ms and reads no page.
     """
     import pyarrow
 
@@ -95,7 +95,7 @@ def require_sound(metadata: Any, group: int, columns: list[str]) -> None:  # Any
 def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], path: str) -> int:  # Any: pyarrow
     """Return how many rows of these columns can be read at a time. Raises CheckpointUnreadable for a page too large.
 
-    The footer must have been found sound for these columns: only they are asked for.
+    The footer must already have been validated for these columns. No other columns are inspected.
     """
     row_group, rows = metadata.row_group(group), ROWS_A_BATCH
     prefixes = tuple(f"{column}." for column in columns)
@@ -115,7 +115,7 @@ def rows_a_batch(source: Any, metadata: Any, group: int, columns: list[str], pat
 
 
 def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # Any: pyarrow has no types
-    """The pages of a column chunk: where each begins, and its header."""
+    """Yield the start of the data and the header of each page of a column chunk."""
     position = chunk.data_page_offset
     if chunk.has_dictionary_page and 0 < chunk.dictionary_page_offset < position:
         position = chunk.dictionary_page_offset
@@ -135,7 +135,10 @@ def _headers(source: Any, chunk: Any) -> Iterator[tuple[int, PageHeader]]:  # An
 
 
 def _longest(source: Any, chunk: Any, start: int, header: PageHeader) -> int:  # Any: pyarrow has no types
-    """How long the values of a page may be: of a dictionary the longest (each may be repeated), else the mean."""
+    """Return an estimate of the value length in a page.
+
+    For a dictionary it is the longest length, because any value may repeat; otherwise it is the mean.
+    """
     if header.kind != DICTIONARY_PAGE:
         return header.unpacked_bytes // max(header.values, 1)
     if header.unpacked_bytes * ROWS_A_BATCH <= MAX_COLUMN_BYTES:
@@ -145,7 +148,7 @@ def _longest(source: Any, chunk: Any, start: int, header: PageHeader) -> int:  #
 
 
 def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) -> int:
-    """The longest value of a dictionary page (plain encoding: a length before each value)."""
+    """Return the length of the longest value in a dictionary page (plain encoding: a length before each value)."""
     import pyarrow
 
     if compression != "UNCOMPRESSED":
@@ -155,11 +158,11 @@ def _longest_of_dictionary(page: bytes, compression: str, header: PageHeader) ->
         try:
             page = pyarrow.Codec(codec).decompress(page, header.unpacked_bytes, asbytes=True)
         except (OSError, ValueError):
-            return header.unpacked_bytes  # a measurement refuses nothing that Arrow can read
+            return header.unpacked_bytes  # the measurement must not refuse anything Arrow can read
     longest, position, end, length_at = 0, 0, len(page), struct.Struct("<I").unpack_from
     while position < end:
         (length,) = length_at(page, position)
-        if length > longest:  # noqa: PLR1730  (a call for each value would take half the time again)
+        if length > longest:  # noqa: PLR1730  (calling max() for each value takes 50 % longer)
             longest = length
         position += 4 + length
     return longest

@@ -1,4 +1,4 @@
-"""Reading checkpoints: the small actions as values, the file actions as a stream of columns, row group by row group."""
+"""Read checkpoints: small actions as values, and file actions as a stream of columns, one row group at a time."""
 
 from __future__ import annotations
 
@@ -37,15 +37,18 @@ if TYPE_CHECKING:
     import pyarrow.parquet
 
 _WHOLE_ROWS_A_BATCH = 8_192
-"""All fields of 8,192 adds are some 3 MB, which a processor's cache holds while they are read and encoded."""
+"""All fields of 8,192 adds take about 3 MB, which fits into the processor cache while they are read and encoded."""
 
 _FEW_DROPPED = 4
 MAX_JSON_BYTES = 256 << 20
-"""A JSON checkpoint is held as values, at six times its size and more; writers put file actions into sidecars."""
+"""Maximum size of a JSON checkpoint. It is held as values, which take at least six times its size in memory.
+
+Writers put file actions into sidecars.
+"""
 
 
 class FileBatch(NamedTuple):
-    """Live adds and tombstones, each None where a batch has none: both narrow, or both whole, as asked for."""
+    """Live adds and tombstones, each None if the batch has none. Both have narrow columns, or both have all fields."""
 
     adds: pyarrow.RecordBatch | None = None
     removes: pyarrow.RecordBatch | None = None
@@ -53,8 +56,9 @@ class FileBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPiece:
-    """One row group of one Parquet file of a checkpoint. `metadata` spares a second read of the footer, which is that
-    of the content `tag`.
+    """One row group of one Parquet file of a checkpoint.
+
+    `metadata` avoids a second read of the footer. It is the footer of the content identified by `tag`.
     """
 
     path: str
@@ -65,9 +69,10 @@ class CheckpointPiece:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointContents:
-    """A checkpoint opened: its small actions, its file actions where they came as JSON, the row groups of its own
-    Parquet files that
-    hold file actions, and the sidecars that hold the rest.
+    """The contents of an opened checkpoint.
+
+    Holds its small actions, file actions read from JSON, the row groups with file actions in its own Parquet files, and
+    the sidecars with the remaining file actions.
     """
 
     small: list[tuple[str, Action]]
@@ -82,7 +87,7 @@ class CheckpointContents:
 
 @contextmanager
 def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iterator[None]:
-    """Raise every fault of a checkpoint file's bytes as CheckpointUnreadable, naming the file."""
+    """Raise every fault in the bytes of a checkpoint file as CheckpointUnreadable, naming the file."""
     import pyarrow
 
     try:
@@ -99,9 +104,9 @@ def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iter
 
 
 def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> CheckpointContents:
-    """Open a checkpoint, but not its sidecars, and read its small actions.
+    """Open a checkpoint without its sidecars, and read its small actions.
 
-    Raises CheckpointUnreadable, naming the file and what it lacks.
+    Raises CheckpointUnreadable, naming the file and what is missing.
     """
     contents = CheckpointContents([], [], [], ())
     for file in instance.files:
@@ -138,15 +143,15 @@ def _read_json_checkpoint(storage: Storage, path: str, file: LogFile) -> list[tu
 
 
 def sidecar_location(action: Action) -> str:
-    """Sidecars always lie in `_delta_log/_sidecars`; only the last segment of the path counts.
+    """Return the location of a sidecar, which is always in `_delta_log/_sidecars`.
 
-    Spec: Sidecar File Information.
+    Only the last segment of the path is used. Spec: Sidecar File Information.
     """
     return f"{LOG_DIRECTORY}/{SIDECAR_DIRECTORY}/{unquote(str(action.get('path'))).rstrip('/').rsplit('/', 1)[-1]}"
 
 
 class OpenParquet(NamedTuple):
-    """A Parquet file of a checkpoint that is open."""
+    """An open Parquet file of a checkpoint."""
 
     path: str
     file: ParquetReader
@@ -156,7 +161,7 @@ class OpenParquet(NamedTuple):
     columns: CheckpointColumns
 
     def batches(self, group: int, columns: list[str], *, rows: int = ROWS_A_BATCH) -> Iterator[Any]:  # Any: RecordBatch
-        """Yield the named columns of a row group, `rows` at a time, fewer where that many would not fit into memory."""
+        """Yield the named columns of a row group, `rows` rows at a time, or fewer if they would not fit into memory."""
         if self.is_near:
             require_sound(self.file.metadata, group, columns)
             rows = min(rows, rows_a_batch(self.source, self.file.metadata, group, columns, self.path))
@@ -164,7 +169,7 @@ class OpenParquet(NamedTuple):
         for batch in self.file.read_columns(rows, group, columns):
             found += batch.num_rows
             yield with_utc(batch, self.file.int96_paths)
-        if found != expected:  # Arrow stops where the pages end, and says nothing
+        if found != expected:  # Arrow stops where the pages end, without an error
             raise CheckpointUnreadable(
                 f"{self.path} cannot be read as a checkpoint",
                 facts={
@@ -176,10 +181,10 @@ class OpenParquet(NamedTuple):
 
 @contextmanager
 def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = None) -> Iterator[OpenParquet]:
-    """Open a Parquet file of a checkpoint; every fault while it is open is CheckpointUnreadable.
+    """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable.
 
-    For a `piece` the file must be the one it was planned from: with the rows of another writer of the same version
-    some would be read twice and others never.
+    If `piece` is given, the file must be the one it was planned from. If another writer has replaced the same version,
+    some rows would be read twice and others skipped.
     """
     with checkpoint_faults(path), storage.open(path) as source:
         tag = storage.tag(path, source)
@@ -196,8 +201,9 @@ def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = No
 
 
 def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
-    """The protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows; row groups proven to hold
-    none cost nothing.
+    """Yield the protocol, metaData, txn, domainMetadata, sidecar and checkpointMetadata rows.
+
+    Row groups whose footer proves that they have none are not read.
     """
     columns = parquet.columns
     for group in range(parquet.file.metadata.num_row_groups):
@@ -208,8 +214,9 @@ def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) ->
 
 
 def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator[tuple[str, Action]]:
-    """The rows of one small action in one row group: the leaf that tells them first, whole structs only where there
-    are some.
+    """Yield the rows of one small action in one row group.
+
+    The leaf that shows whether there are rows is read first. Whole structs are read only if there are some.
     """
     present = any(
         _struct(batch.column(0), parquet.path).flatten()[0].null_count < batch.num_rows
@@ -219,14 +226,14 @@ def _rows_of(parquet: OpenParquet, group: int, kind: str, leaf: str) -> Iterator
         for batch in parquet.batches(group, [kind]):
             column = batch.column(0)
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # a key that a map holds twice: the last one counts
+                warnings.simplefilter("ignore", UserWarning)  # for a duplicate key in a map, the last one counts
                 rows = pc.filter(column, pc.is_valid(column)).to_pylist(maps_as_pydicts="lossy")
             for row in rows:
                 yield kind, row
 
 
 def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
-    """The column, if it holds actions. Raises CheckpointUnreadable."""
+    """Return the column if it contains actions. Raises CheckpointUnreadable."""
     import pyarrow.types
 
     if not pyarrow.types.is_struct(column.type):
@@ -238,7 +245,10 @@ def _struct(column: Any, path: str) -> Any:  # Any: pyarrow has no types
 
 
 def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
-    """A type with plain text for views of it: writers may ask for them, and few of Arrow's functions take them."""
+    """Return a type with plain strings and binaries instead of views.
+
+    Some writers request views, and few Arrow functions accept them.
+    """
     import pyarrow as pa
 
     if pa.types.is_string_view(kind):
@@ -254,7 +264,7 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
 
 
 def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
-    """Return the row groups of a Parquet file that may hold file actions.
+    """Return the row groups of a Parquet file that may contain file actions.
 
     Raises CheckpointUnreadable (`sidecar.missing`).
     """
@@ -270,10 +280,10 @@ def _pieces(parquet: OpenParquet) -> list[CheckpointPiece]:
 def read_narrow(
     storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool, with_records: bool = True
 ) -> Iterator[FileBatch]:
-    """Yield the live adds and tombstones of a row group in narrow columns, without what newer commits decided.
+    """Yield the live adds and tombstones of a row group in narrow columns, without keys decided by newer commits.
 
-    Without `with_paths` the path columns are read only where `touched` needs them, and come back null; without
-    `with_records` the numbers of rows do.
+    Without `with_paths`, path columns are read only if `touched` needs them, and are null in the result. Without
+    `with_records`, record counts are null.
     """
     need_paths = with_paths or len(touched) > 0
     with open_parquet(storage, piece.path, piece) as parquet:
@@ -293,7 +303,7 @@ def read_narrow(
 def _narrow_rows(
     batch: Any, kind: str, touched: TouchedFiles, source: str, *, need_paths: bool
 ) -> Any:  # Any: pyarrow has no types
-    """The rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None where there are none."""
+    """Return the rows of `kind` in a batch as `narrow_add` or `narrow_remove`; None if it has no such rows."""
     import pyarrow as pa
 
     actions = valid_rows(batch, kind, source)
@@ -333,14 +343,14 @@ def _narrow_rows(
 
 
 def _lacks_id(vectors: Any) -> bool:  # Any: struct array of descriptors
-    """True if a vector lacks its storage type or its place."""
+    """Return whether a vector lacks its storage type or its location."""
 
     parts = ("storageType", "pathOrInlineDv")
     return any(pc.struct_field(vectors, [part]).null_count != vectors.null_count for part in parts)
 
 
 def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
-    """`numRecords` of every add: the parsed statistics where the checkpoint has them, else the JSON text."""
+    """Return `numRecords` of every add from the parsed statistics if present, otherwise from the JSON text."""
     import pyarrow as pa
 
     parsed = (
@@ -357,8 +367,9 @@ def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
 def read_whole(
     storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
 ) -> Iterator[Any]:  # Any: RecordBatch
-    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their own fields; where only
-    some `fields` are asked for, the others, but for what makes a key, come back null.
+    """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their fields.
+
+    If `fields` is given, all other fields are null, except those that make up a key.
     """
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
@@ -372,7 +383,7 @@ def read_whole(
         for batch in parquet.batches(piece.group.index, wanted, rows=_WHOLE_ROWS_A_BATCH):
             rows = whole_rows(batch, kind, schema, piece.path)
             if rows is not None:
-                rows.validate(full=True)  # text that is no UTF-8 would reach the output
+                rows.validate(full=True)  # invalid UTF-8 would reach the output
                 _require_whole(rows, kind, piece.path)
                 if len(touched):
                     kept = touched.untouched(rows.column("path"), unique_id_column(rows.column("deletionVector")))
@@ -385,7 +396,7 @@ _NEEDED = ("path", "size", "deletionVector")
 
 
 def _require_whole(rows: Any, kind: str, source: str) -> None:  # Any: pyarrow has no types
-    """Raise CheckpointUnreadable where an action lacks what its key or its file needs."""
+    """Raise CheckpointUnreadable if an action lacks a field that its key or its file needs."""
     for name in ("path", "size") if kind == "add" else ("path",):
         if rows.column(name).null_count:
             raise _missing(f"{source}: {kind}.{name} is missing", source)
@@ -399,7 +410,7 @@ def _missing(message: str, source: str) -> CheckpointUnreadable:
 
 
 def _kept_runs(rows: Any, kept: Any) -> Iterator[Any]:  # Any: pyarrow has no types
-    """The rows that `kept` names (None: all): slices between the few that it drops, a copy where it drops many."""
+    """Yield the rows selected by `kept` (None: all): slices if few rows are dropped, a copy if many are."""
     if kept is not None and rows.num_rows - kept.true_count > _FEW_DROPPED:
         yield pc.filter(rows, kept)
         return
@@ -428,7 +439,7 @@ def whole_rows(batch: Any, kind: str, schema: Any, source: str) -> Any:  # Any: 
 
 
 def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
-    """Cast a column of a checkpoint to the type of the checkpoint schema; struct fields are matched by name."""
+    """Cast a column of a checkpoint to the type of the checkpoint schema. Struct fields are matched by name."""
     import pyarrow as pa
 
     if column.type.equals(wanted):
@@ -455,7 +466,7 @@ def _fit(column: Any, wanted: Any) -> Any:  # Any: pyarrow has no types
 
 
 def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyarrow has no types
-    """The JSON text of statistics; where there is none, that for which struct statistics stand.
+    """Return the JSON text of statistics. If it is missing, it is derived from the struct statistics.
 
     Spec: Checkpoint Schema (writeStatsAsJson=false).
     """
@@ -469,7 +480,7 @@ def _statistics(actions: Any, names: set[str], wanted: Any) -> Any:  # Any: pyar
 
 
 def valid_rows(batch: Any, kind: str, source: str) -> Any:  # Any: pyarrow has no types
-    """The struct array of one action kind without the rows of others; None where there are none."""
+    """Return the struct array of one action kind without the rows of other kinds; None if there are no rows."""
     index = batch.schema.get_field_index(kind)
     if index < 0:
         return None

@@ -1,4 +1,4 @@
-"""Encoding the Parquet files of checkpoints row group by row group, and verifying them by reading them back."""
+"""Encode the Parquet files of checkpoints one row group at a time, and verify them by reading them back."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 ROWS_PER_GROUP = 65_536
 BYTES_A_GROUP = 64 << 20
-"""Of one row group in memory: 65,536 adds with 800 bytes of statistics each stay together; with 2 MB each, 250 of them
-took 1.2 GB without this limit.
+"""Maximum bytes of a row group in memory. 65,536 adds with 800 bytes of statistics each fit into one row group.
+
+Without this limit, 250 adds with 2 MB of statistics each took 1.2 GB.
 """
 _PAGE_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20
@@ -39,17 +40,17 @@ FORMAT_VERSION = "delta.parquet.format.version"
 
 
 class Encoding(NamedTuple):
-    """How Parquet is written: a codec as Arrow calls it, and the version of its data pages."""
+    """How Parquet is written: the codec by Arrow's name, and the data page version."""
 
     codec: str = DEFAULT_CODEC
     page_version: str = "1.0"
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> Encoding:
-        """As the table's properties ask for. Snappy, which every reader knows, where they name nothing that can be
-        written here.
+        """Return the encoding that the table properties request.
 
-        Spec: Table Properties.
+        Uses Snappy, which every reader supports, if they name no codec that can be written here. Spec: Table
+        Properties.
         """
         import pyarrow as pa
 
@@ -62,14 +63,14 @@ class Encoding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EncodedFile:
-    """The expected content of a file: rows of each kind, and the digest of every row group."""
+    """The expected content of a file: the number of rows of each kind, and the digest of every row group."""
 
     size_bytes: int
     actions: Mapping[str, int]
     digests: tuple[tuple[int, tuple[int, ...]], ...] = field(repr=False)
     """Rows and digest of each row group."""
     checksum: int
-    """CRC-32 of every byte."""
+    """CRC-32 of all bytes."""
     footer: pyarrow.parquet.FileMetaData = field(repr=False, compare=False)
 
     @property
@@ -78,10 +79,10 @@ class EncodedFile:
 
 
 class _Sink:
-    """A local file to write to, which knows the CRC-32 of what was written."""
+    """A local file for writing that computes the CRC-32 of the bytes written."""
 
     def __init__(self, place: str) -> None:
-        self._file = open(place, "wb", buffering=_BLOCK_BYTES)  # noqa: SIM115  (`close` closes it)
+        self._file = open(place, "wb", buffering=_BLOCK_BYTES)  # noqa: SIM115  (closed by `close`)
         self.checksum = 0
 
     @property
@@ -103,9 +104,9 @@ class _Sink:
 
 
 class FileEncoder:
-    """Writes one Parquet file of a checkpoint. Use it in a `with`; `finish` tells what was written.
+    """Writes one Parquet file of a checkpoint. Use it in a `with` statement; `finish` returns what was written.
 
-    `place` is where it is written, `name` what errors call it. Raises StorageFailed where the disk does not take it.
+    `place` is the path to write to, `name` the name used in errors. Raises StorageFailed if the file cannot be written.
     """
 
     def __init__(
@@ -156,26 +157,26 @@ class FileEncoder:
 
     def __exit__(self, *_: object) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)
-        self._flights.wait_idle()  # a writer that is closed while another thread writes is the end of the process
+        self._flights.wait_idle()  # closing a writer while another thread writes crashes the process
         self._workers.shutdown()
-        # A disk that took no row takes no footer either, and without memory nobody can write one.
+        # If a row could not be written, the footer cannot be written either; without memory it cannot be encoded.
         with suppress(OSError, MemoryError, RuntimeError):
             self._writer.close()
         self._writer.is_open = (
-            False  # a writer that could not be closed tries it again when it is collected, and prints
+            False  # a writer that could not be closed tries again when it is garbage-collected, and prints an error
         )
         with suppress(OSError):
             self._sink.close()
 
     def add_rows(self, rows: pyarrow.Table) -> None:
-        """Write rows of several kinds as a row group of their own."""
+        """Write rows of several kinds as a separate row group."""
         for name in rows.schema.names:
             column = rows.column(name)
             self._count(name, len(column) - column.null_count)
         self._write(rows)
 
     def add(self, kind: str, actions: Any) -> None:  # Any: a struct array
-        """Take actions of one kind; they are written when there are enough for a row group."""
+        """Collect actions of one kind. They are written once there are enough for a row group."""
         self._pending.setdefault(kind, []).append(actions)
         self._pending_rows[kind] = self._pending_rows.get(kind, 0) + len(actions)
         self._pending_bytes[kind] = self._pending_bytes.get(kind, 0) + actions.nbytes
@@ -184,11 +185,11 @@ class FileEncoder:
 
     @property
     def rows(self) -> int:
-        """How many rows were taken."""
+        """Return the number of rows added."""
         return sum(self._actions.values()) + sum(self._pending_rows.values())
 
     def finish(self) -> EncodedFile:
-        """Write what is left and close the file."""
+        """Write the remaining rows and close the file."""
         for kind in list(self._pending):
             self._flush(kind)
         self._settle()
@@ -221,7 +222,10 @@ class FileEncoder:
         return known.slice(0, rows)
 
     def _write(self, rows: pyarrow.Table) -> None:
-        """Begin to write a row group when the last one is done: two are held at most, the one that is gathered too."""
+        """Start writing a row group after the previous one is written.
+
+        At most two are held in memory, including the one being collected.
+        """
         self._settle()
         self._digests.append(self._workers.submit(_digest, rows))
         self._writing = self._workers.submit(self._flights.run, rows)
@@ -231,11 +235,11 @@ class FileEncoder:
             self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
 
     def _settle(self) -> None:
-        """Wait until what was begun is done. Raises what it raised."""
+        """Wait for writes in progress. Raises the errors that they raised."""
         running: list[Future[Any]] = [*self._digests[-1:]]
         if self._writing is not None:
             running.append(self._writing)
-        while wait(running, timeout=POLL_SECONDS).not_done:  # never in one long sleep: it could miss a signal
+        while wait(running, timeout=POLL_SECONDS).not_done:  # no single long wait: it could miss a signal
             continue
         if self._writing is not None:
             self._writing.result()
@@ -259,9 +263,9 @@ def _disk_faults(place: str, name: str) -> Iterator[None]:
 
 
 def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) -> str | None:
-    """Return where a local file differs from what was encoded; None where all bytes and values are equal.
+    """Return how a local file differs from what was encoded; None if all bytes and values are equal.
 
-    The bytes tell a disk or a memory that fails; the values, an encoder that does.
+    Comparing bytes detects disk and memory faults. Comparing values detects encoder faults.
     """
     checksum = 0
     with _read_back(place), open(place, "rb", buffering=0) as file:
@@ -276,20 +280,20 @@ def why_not_proven(place: str, encoded: EncodedFile, digests: Iterable[object]) 
 
 
 def count_groups(source: Any) -> int:  # Any: a local path, or an open file
-    """How many row groups a file has. Raises StorageFailed where it cannot be read back."""
+    """Return the number of row groups of a file. Raises StorageFailed if it cannot be read back."""
     with _read_back(source), _opened(source) as file:
         groups: int = ParquetReader(file).metadata.num_row_groups
         return groups
 
 
 def digest_group(source: Any, group: int) -> tuple[int, tuple[int, ...]]:  # Any: a local path, or an open file
-    """Rows and digest of one row group of a file. Raises StorageFailed where it cannot be read back."""
+    """Return the rows and the digest of one row group of a file. Raises StorageFailed if it cannot be read back."""
     with _read_back(source), _opened(source) as file:
         return _digest(ParquetReader(file).read_group(group))
 
 
 def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open file
-    """True if a file that another writer made has the same columns and the same rows in the same row groups."""
+    """Return whether another writer's file has the same columns, and the same rows in the same row groups."""
     try:
         with _read_back(source):
             file = ParquetReader(source)
@@ -303,7 +307,7 @@ def holds_rows_of(source: Any, encoded: EncodedFile) -> bool:  # Any: an open fi
         return False
 
 
-def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which stays open
+def _opened(source: Any) -> AbstractContextManager[Any]:  # Any: a local path, or an open file, which is not closed
     import pyarrow as pa
 
     return pa.OSFile(os.fsencode(source)) if isinstance(source, str) else nullcontext(source)
@@ -327,9 +331,9 @@ def write_lines(
     *,
     name: str | None = None,
 ) -> bytes:
-    """Write the lines of a JSON checkpoint and return them; errors call it `name`.
+    """Write the lines of a JSON checkpoint and return them. Errors refer to it as `name`.
 
-    Raises StorageFailed, and CommitCorrupt for a value that no checkpoint can hold.
+    Raises StorageFailed, and CommitCorrupt for a value that a checkpoint cannot represent.
     """
     import orjson
 
@@ -343,7 +347,7 @@ def write_lines(
 
 
 def require_lines(place: str, data: bytes) -> None:
-    """Raise StorageFailed unless a local file holds these bytes."""
+    """Raise StorageFailed unless a local file contains exactly these bytes."""
     with _read_back(place), open(place, "rb") as file:
         if file.read() != data:
             raise StorageFailed("its bytes differ from what was written")

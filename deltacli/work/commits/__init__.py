@@ -1,1 +1,1 @@
-"""Reading commits: as values, in columns, and byte for byte."""
+"""Read commits: as values, in columns, or as raw bytes."""

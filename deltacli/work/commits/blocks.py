@@ -1,4 +1,4 @@
-"""Reading a large commit in columns: blocks of lines, parsed by Arrow, several at a time."""
+"""Read a large commit in columns: blocks of lines, parsed by Arrow, several in parallel."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class CommitBlock(NamedTuple):
 
 
 class NarrowBlock(NamedTuple):
-    """One block in narrow columns, without what newer commits decided; the hashes of its keys; and its small
-    actions.
+    """One block in narrow columns, without keys decided by newer commits.
+
+    Also holds the hashes of its keys, and its small actions.
     """
 
     adds: pyarrow.RecordBatch
@@ -48,17 +49,17 @@ class NarrowBlock(NamedTuple):
 
 
 def plan_blocks(file: LogFile) -> list[CommitBlock]:
-    """Cut a commit into blocks."""
+    """Split a commit into blocks."""
     return [CommitBlock(file, offset, BLOCK_BYTES) for offset in range(0, file.size_bytes, BLOCK_BYTES)]
 
 
 def read_lines(storage: Storage, block: CommitBlock) -> bytes:
-    """Return the whole lines that begin in a block; the last one is read to its end, wherever that is.
+    """Return the whole lines that begin in a block. The last line is read to its end, even beyond the block.
 
-    Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held.
+    Raises CommitCorrupt (`commit.line-too-long`) before a line above the limit is held in memory.
     """
     path, size = commit_location(block.file), block.file.size_bytes
-    lead = 1 if block.offset else 0  # one byte before, to see whether the block begins a line
+    lead = 1 if block.offset else 0  # one byte before the block shows whether the block begins with a new line
     data = storage.read_range(path, block.offset - lead, block.length + lead)
     require_whole(block.file, len(data), min(block.length + lead, size - block.offset + lead))
     start = data.find(b"\n") + 1 if lead else 0
@@ -81,9 +82,9 @@ def read_lines(storage: Storage, block: CommitBlock) -> bytes:
 
 
 def read_narrow_block(storage: Storage, block: CommitBlock, touched: TouchedFiles) -> NarrowBlock:
-    """Read a block in columns; lines Arrow cannot take are parsed one by one.
+    """Read a block in columns. Lines that Arrow cannot parse are parsed one by one.
 
-    Raises CommitCorrupt (with a line of the block, not the file).
+    Raises CommitCorrupt (with the line number in the block, not in the file).
     """
     lines = read_lines(storage, block)
     if not lines or lines.isspace():
@@ -114,8 +115,9 @@ def _block_schema() -> Any:  # Any: pyarrow has no types
 
 
 def _parse(lines: bytes) -> tuple[Any, Any, bool] | None:  # Any: struct arrays
-    """Parse a block with Arrow: (adds, removes, whether other lines exist); None where it is not plain enough for
-    that.
+    """Parse a block with Arrow and return (adds, removes, whether other lines exist).
+
+    Returns None if the block is not simple enough for Arrow.
     """
 
     table = parse_ndjson(lines, _block_schema())
@@ -141,7 +143,7 @@ def _struct_of(table: Any, kind: str) -> Any:  # Any: pyarrow has no types
 
 
 def _has_odd_vectors(actions: Any) -> bool:  # Any: pyarrow has no types
-    """True if a deletion vector lacks a part that its id or the counting needs."""
+    """Return whether a deletion vector lacks a field required for its id or for counting."""
     vectors = actions.field("deletionVector")
     if vectors.null_count == len(vectors):
         return False
@@ -185,7 +187,7 @@ def _narrow_from_actions(actions: list[tuple[str, Action]], name: str, touched: 
     small = []
     for kind, action in actions:
         if kind in by_kind:
-            file_key(action, name)  # refuses what has no key
+            file_key(action, name)  # raises if the action has no key
             by_kind[kind].append(action)
         else:
             small.append((kind, action))
@@ -203,7 +205,7 @@ def _filtered(
 
 
 def key_hashes(rows: Any) -> array[int]:  # Any: RecordBatch
-    """A 64-bit hash of every row's key, equal for equal keys within this process."""
+    """Return a 64-bit hash of every row's key, equal for equal keys within this process."""
     return array("q", map(hash, key_column(rows.column("path"), rows.column("dv_id")).to_pylist()))
 
 

@@ -1,4 +1,4 @@
-"""Files named by commits: adds, removes, change data and their deletion vectors, in columns.
+"""Read the files named by commits: adds, removes, change data and their deletion vectors, in columns.
 
 Spec: Add File and Remove File; Add CDC File; Deletion Vectors.
 """
@@ -25,8 +25,9 @@ _KINDS = ("add", "remove", "cdc")
 class FileReferences(NamedTuple):
     """Files that commits name, one row each.
 
-    `path` and `vector` (the unique id of the deletion vector, `""` without one) are texts as in the log, `version` is
-    that of the commit, `size` and `deletion_timestamp` (epoch milliseconds) are null where the action has none.
+    `path` and `vector` (the unique id of the deletion vector, `""` without one) are strings as in the log. `version` is
+    the version of the commit. `size` (bytes) and `deletion_timestamp` (epoch milliseconds) are null if the action has
+    none.
     """
 
     kind: str
@@ -38,7 +39,7 @@ class FileReferences(NamedTuple):
 
 
 class NamedFiles:
-    """Collects what commits name, in the order in which they are taken."""
+    """Collects the files that commits name, in the order in which they are added."""
 
     def __init__(self) -> None:
         self._rows: dict[str, list[tuple[Any, ...]]] = {kind: [] for kind in _KINDS}  # Any: JSON values, checked
@@ -49,8 +50,9 @@ class NamedFiles:
         return sum(map(len, self._rows.values()))
 
     def take(self, actions: Iterable[tuple[str, Action]], file: LogFile) -> Iterator[FileReferences]:
-        """Append the actions of a commit, yielding what has become a batch. Raises CommitCorrupt for one whose file
-        cannot be told.
+        """Append the actions of a commit, and yield each batch that is full.
+
+        Raises CommitCorrupt for an action whose file cannot be determined.
         """
         for count, (kind, action) in enumerate(actions, 1):
             if kind == "metaData":
@@ -75,7 +77,7 @@ class NamedFiles:
             )
 
     def flush(self) -> Iterator[FileReferences]:
-        """Yield what was collected, a batch a kind, and forget it."""
+        """Yield the collected rows, one batch per kind, and clear them."""
         import pyarrow as pa
 
         whole = pa.int64()
@@ -89,7 +91,7 @@ class NamedFiles:
 
 
 def commit_actions(storage: Storage, file: LogFile, content: bytes | None) -> Iterator[tuple[str, Action]]:
-    """Yield the actions of a commit whose bytes are at hand, or that is read now. Raises CommitCorrupt."""
+    """Yield the actions of a commit from the given bytes, or read it. Raises CommitCorrupt."""
     data = read_commit(storage, file) if content is None and not is_large(file) else content
     yield from stream_commit(storage, file) if data is None else read_actions(data, file.name)
 
@@ -99,7 +101,7 @@ def _column(values: tuple[Any, ...], data_type: Any) -> Any:  # Any: JSON values
 
     try:
         return pa.array(values, data_type)
-    except UnicodeEncodeError:  # half a surrogate pair: no file has such a name
+    except UnicodeEncodeError:  # an unpaired surrogate: no file has such a name
         return pa.array([text.encode("utf-8", "replace").decode() for text in values], data_type)
 
 

@@ -1,4 +1,4 @@
-"""Reading files of the log for checks: whole commits as bytes, whole checkpoints in columns, once."""
+"""Read log files for checks: whole commits as bytes, whole checkpoints in columns, each once."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _PARSED = ("partitionValues_parsed", "stats_parsed")
 
 
 class CheckpointAdds(NamedTuple):
-    """Adds of a checkpoint, `adds` as `action_schemas().add`, and what the checkpoint has parsed beside them."""
+    """Adds of a checkpoint as `action_schemas().add`, and the parsed values that the checkpoint stores with them."""
 
     path: str
     adds: pyarrow.RecordBatch
-    parsed_partitions: Any  # Any: a struct array, None where the checkpoint has none
+    parsed_partitions: Any  # Any: a struct array, None if the checkpoint has none
     parsed_stats: Any
 
 
@@ -67,15 +67,15 @@ class OpenedCheckpoint:
     findings: list[Finding] = field(default_factory=list)
     is_readable: bool = True
     small_is_whole: bool = True
-    """False where a file of its own, not of a sidecar, could not be read."""
+    """False if a top-level file of the checkpoint, not a sidecar, could not be read."""
 
 
 class JudgingFailedError(Exception):
-    """An error in a callback for the rows of a checkpoint, which is not a fault of the file."""
+    """An error in a callback for the rows of a checkpoint, as opposed to a fault of the file."""
 
 
 class CheckpointReader:
-    """Reads one checkpoint from beginning to end: `take_adds` and `take_removes` get its file actions."""
+    """Reads one checkpoint from beginning to end, and passes its file actions to `take_adds` and `take_removes`."""
 
     def __init__(
         self,
@@ -95,9 +95,10 @@ class CheckpointReader:
         self.found = OpenedCheckpoint(instance)
 
     def read(self, after_small: Callable[[OpenedCheckpoint], None]) -> OpenedCheckpoint:
-        """Read all files; what cannot be read becomes a finding, and the rest is read all the same.
+        """Read all files. Anything unreadable is reported as a finding, and the rest is still read.
 
-        `after_small` is called once the small actions of the top-level files are known, before any file action comes.
+        `after_small` is called after the small actions of the top-level files are read, before any file action is
+        passed on.
         """
         with ExitStack() as open_files:
             self._read_top_level(after_small, open_files)
@@ -111,7 +112,10 @@ class CheckpointReader:
         return found
 
     def _read_top_level(self, after_small: Callable[[OpenedCheckpoint], None], open_files: ExitStack) -> None:
-        """Read the files that are no sidecars; a few stay open between the small actions and the others."""
+        """Read the top-level files, which are not sidecars.
+
+        A few are kept open between reading their small actions and their file actions.
+        """
         found = self.found
         paths = [f"{LOG_DIRECTORY}/{file.name}" for file in found.instance.files]
         scanned: dict[str, ScannedLines] = {}
@@ -180,7 +184,7 @@ class CheckpointReader:
         found.counts.update(kind for kind, _ in small)
 
     def _is_sound(self, kind: str, action: Action, path: str) -> bool:
-        """True if the fields of a row have the types they must have; what is missing is told by rules of its own."""
+        """Return whether the fields of a row have the required types. Separate rules report missing fields."""
         wrong = [fault for fault in faults_of(kind, action) if fault.found is not None]
         self.found.findings.extend(report_field(kind, fault, self._place(path)) for fault in wrong)
         return not wrong
@@ -244,7 +248,7 @@ class CheckpointReader:
                 self._take_removes(self._without_pathless(rows, rows, path)[0])
 
     def _without_pathless(self, rows: Any, whole: Any, path: str) -> tuple[Any, Any]:  # Any: rows
-        """Rows that have what their key needs; the others are reported."""
+        """Return the rows that have the fields required for their key. The other rows are reported."""
         kind = "add" if "modificationTime" in rows.schema.names else "remove"
         required = ("path", "partitionValues", "size", "modificationTime", "dataChange") if kind == "add" else ("path",)
         for name in required:
@@ -283,7 +287,7 @@ class CheckpointReader:
 
 
 def _other_actions(parquet: OpenParquet) -> list[str]:
-    """The columns of actions that do not belong into a checkpoint, and of those that nobody here knows."""
+    """Return the columns of actions that do not belong in a checkpoint, and of unrecognized actions."""
     import pyarrow as pa
 
     known = {"add", "remove", *SMALL_ACTIONS}
@@ -293,7 +297,7 @@ def _other_actions(parquet: OpenParquet) -> list[str]:
 
 
 def _apart(take: Callable[[Rows], None]) -> Callable[[Rows], None]:
-    """The same, with faults that are told apart from those of the file that is being read."""
+    """Return a callback that raises its errors as JudgingFailedError, separate from faults of the file being read."""
 
     def taken(rows: Rows) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Reading the provenance of a commit: its commitInfo, without its file actions.
+"""Read the provenance of a commit: its commitInfo, without its file actions.
 
 Spec: Commit Provenance Information.
 """
@@ -32,7 +32,7 @@ _BEGINS_LIKE_JSON = re.compile(rb'\s*(?:[{["0-9tfnNI-]|\Z)')
 
 
 class Provenance(NamedTuple):
-    """The provenance of a commit. `problem` is a rule id where an examined line cannot be read."""
+    """The provenance of a commit. `problem` is a rule id if an examined line cannot be read."""
 
     commit_info: Action | None = None
     is_first: bool = False
@@ -40,14 +40,19 @@ class Provenance(NamedTuple):
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """Epoch milliseconds, only where commitInfo is the first action and carries one. Spec: In-Commit Timestamps."""
+        """Epoch milliseconds if commitInfo is the first action and has a timestamp, otherwise None.
+
+        Spec: In-Commit Timestamps.
+        """
         value = self.commit_info.get("inCommitTimestamp") if self.commit_info and self.is_first else None
         return value if type(value) is int else None
 
 
 def read_provenance(storage: Storage, file: LogFile, *, to_the_end: bool = False) -> Provenance:
-    """Read the commitInfo of a commit: 8 KiB, more only while the first line is longer or another line must be
-    searched for. With `to_the_end` a commit whose last line is cut has a `problem`, too.
+    """Read the commitInfo of a commit.
+
+    Reads 8 KiB, and more only if the first line is longer or another line has to be searched for. With `to_the_end`, a
+    commit with a truncated last line also has a `problem`.
     """
     if file.size_bytes == 0:
         return Provenance(problem="commit.empty")
@@ -83,9 +88,9 @@ def _read_beginning(storage: Storage, file: LogFile, path: str, data: bytes) -> 
 
 
 def _torn_end(storage: Storage, file: LogFile, read: bytes) -> str | None:
-    """Return the rule id of what is wrong with a commit whose last line is cut, None where that line is whole.
+    """Return the rule id of the fault of a commit with a truncated last line; None if that line is complete.
 
-    Costs no more than the last 8 KiB; the whole commit is read where they end in no line of JSON.
+    Reads at most the last 8 KiB, or the whole commit if they do not end with a line of JSON.
     """
     start = max(0, file.size_bytes - _LAST_READ)
     if len(read) < file.size_bytes:
@@ -103,7 +108,7 @@ def _torn_end(storage: Storage, file: LogFile, read: bytes) -> str | None:
 
 
 def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: int) -> Provenance:
-    """Look for a commitInfo line after the first one; lines of other actions are passed over, not parsed."""
+    """Search for a commitInfo line after the first line. Lines of other actions are skipped without parsing."""
     rest = range(len(data), file.size_bytes, _BLOCK)
     blocks = chain([data[position:]], (storage.read_range(path, offset, _BLOCK) for offset in rest))
     try:
@@ -120,20 +125,20 @@ def _search(storage: Storage, file: LogFile, path: str, data: bytes, position: i
 
 
 def _stated(text: bytes, commit_info: Action | None, *, is_first: bool) -> Provenance:
-    """The provenance that a commitInfo states, unless nobody could write it as JSON again."""
+    """Return the provenance in a commitInfo, or a problem if it is nested too deeply to be encoded as JSON."""
     if commit_info is not None and is_nested_too_deeply(text, commit_info):
         return Provenance(problem="commit.bad-json")
     return Provenance(commit_info, is_first=is_first)
 
 
 def _first_line(storage: Storage, path: str, data: bytes, file: LogFile) -> tuple[bytes, bytes, int]:
-    """Return what was read so far, its first line, and where the next one begins; reads on where the line is cut.
+    """Return the bytes read so far, the first line, and the start of the next; read more if the line is truncated.
 
-    Raises CommitCorrupt where what was read shows that no line comes of it: it is too long, or begins like no action.
+    Raises CommitCorrupt if the line is too long, or does not begin like an action.
     """
     while (end := data.find(b"\n")) < 0 and len(data) < file.size_bytes:
         if not _BEGINS_LIKE_JSON.match(data):
-            read_actions(data[:1], file.name)  # says whether it is text at all
+            read_actions(data[:1], file.name)  # raises if the bytes are not text
             raise CommitCorrupt(f"{file.name} line 1 is not JSON")
         if len(data) > MAX_LINE_BYTES:
             raise line_too_long(file.name, 1)
@@ -146,7 +151,7 @@ def _first_line(storage: Storage, path: str, data: bytes, file: LogFile) -> tupl
 
 
 def _read_spread(storage: Storage, file: LogFile, corrupt: CommitCorrupt) -> Provenance:
-    """The first line is no action: a commit whose actions span several lines, or a broken one."""
+    """Read a commit whose first line is not an action: its actions span several lines, or it is invalid."""
     data = storage.read(f"{LOG_DIRECTORY}/{file.name}") if file.size_bytes < _BLOCK else b""
     try:
         actions = read_actions(data, file.name)

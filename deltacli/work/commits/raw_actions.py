@@ -1,4 +1,4 @@
-"""Reading the raw actions of a log file: lines of JSON byte for byte, rows of Parquet as lines of JSON."""
+"""Read the raw actions of a log file: JSON lines as stored, Parquet rows as JSON lines."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from deltacli.work.commits.reading import read_blocks
 
 _SIDECAR = b'"sidecar"'
 _FILE_ACTIONS = frozenset({"add", "remove"})
-"""All that a sidecar may hold. Spec: Sidecar Files."""
+"""The only actions that a sidecar may contain. Spec: Sidecar Files."""
 
 _ROWS_A_BATCH = 8_192
 
 Kinds = frozenset[str] | None
-"""Kinds of action that are wanted; None: everything, as it stands."""
+"""The kinds of action to return; None: everything, unchanged."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Unjudged:
 
 
 def commit_blocks(storage: Storage, file: LogFile, kinds: Kinds, unjudged: Unjudged) -> Iterator[bytes]:
-    """Yield a commit of any size in blocks of whole lines: all of it, or the lines of these kinds."""
+    """Yield a commit of any size in blocks of whole lines: all lines, or the lines of the given kinds."""
     for block in _whole_lines(read_blocks(storage, file), None if kinds is None else file.name):
         chosen = block if kinds is None else _select(block, kinds, unjudged)
         if chosen:
@@ -43,7 +43,7 @@ def commit_blocks(storage: Storage, file: LogFile, kinds: Kinds, unjudged: Unjud
 def checkpoint_blocks(
     storage: Storage, instance: CheckpointInstance, kinds: Kinds, unjudged: Unjudged
 ) -> Iterator[bytes]:
-    """Yield the actions of a checkpoint in blocks of whole lines: its own, then those of its sidecars.
+    """Yield the actions of a checkpoint in blocks of whole lines: its top-level files first, then its sidecars.
 
     Raises CheckpointUnreadable, naming the file.
     """
@@ -68,8 +68,9 @@ def checkpoint_blocks(
 
 
 def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
-    """Cut blocks at the ends of lines. Without a `name` a line that nobody could hold comes in pieces, else it raises
-    CommitCorrupt.
+    """Split blocks at line ends.
+
+    Without a `name`, a line above the size limit is yielded in pieces; with a `name`, it raises CommitCorrupt.
     """
     rest = b""
     for block in blocks:
@@ -89,7 +90,7 @@ def _whole_lines(blocks: Iterable[bytes], name: str | None) -> Iterator[bytes]:
 
 
 def _select(block: bytes, kinds: frozenset[str], unjudged: Unjudged) -> bytes:
-    """The lines of a block that hold an action of these kinds, each as it stands, with an LF at its end."""
+    """Return the lines of a block with an action of these kinds, each unchanged, terminated by LF."""
     chosen = []
     for line in io.BytesIO(block):
         found = kinds_of(line)
@@ -111,13 +112,13 @@ def _sidecars_in(block: bytes) -> list[str]:
             try:
                 actions = list(stream_actions([line], "line"))
             except CommitCorrupt:
-                continue  # written as it stands; what it names cannot be known
+                continue  # written unchanged; its kind cannot be determined
             found += [sidecar_location(action) for kind, action in actions if kind == "sidecar"]
     return found
 
 
 def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenParquet, whose module imports pyarrow
-    """Yield the rows of a Parquet file as lines, row group by row group, in order."""
+    """Yield the rows of a Parquet file as lines, one row group at a time, in order."""
     names = [name for name in parquet.file.schema_arrow.names if kinds is None or name in kinds]
     for group in range(parquet.file.metadata.num_row_groups):
         wanted = [name for name in names if _may_hold(parquet.columns, group, name)]
@@ -129,22 +130,22 @@ def _parquet_lines(parquet: Any, kinds: Kinds) -> Iterator[bytes]:  # Any: OpenP
 
 
 def _may_hold(columns: Any, group: int, kind: str) -> bool:  # Any: CheckpointColumns
-    """False where the footer proves that no row of a row group is an action of this kind."""
+    """Return False if the footer proves that no row of a row group is an action of this kind."""
     from deltacli.delta.checkpoint.row_group_columns import SMALL_ACTIONS
 
     leaf = "path" if kind in _FILE_ACTIONS else SMALL_ACTIONS.get(kind)
-    # A leaf that is not there may be a writer's fault: then the rest of the action is shown all the same.
+    # A missing leaf may be a fault of the writer. The rest of the action is still shown.
     return leaf is None or not columns.has(f"{kind}.{leaf}") or bool(columns.holds(group, f"{kind}.{leaf}"))
 
 
 def _encode(batch: Any) -> bytes:  # Any: pyarrow has no types
-    """The rows of a batch as `{"add":{…}}`, null fields left out; rows without any action are passed over."""
+    """Return the rows of a batch as `{"add":{…}}`, without null fields. Rows without any action are skipped."""
     import pyarrow as pa
 
     from deltacli.delta.encoding.arrow_json import json_column
     from deltacli.work.checkpoints.reading import without_views
 
-    batch.validate(full=True)  # text that is no UTF-8 would reach the output
+    batch.validate(full=True)  # invalid UTF-8 would reach the output
     columns = [
         pc.cast(column, without_views(column.type)) if "_view" in str(column.type) else column
         for column in batch.columns

@@ -1,4 +1,4 @@
-"""Reading commits: whole small ones, streams of large ones."""
+"""Read commits: small ones as a whole, large ones as streams."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from deltacli.errors import CommitCorrupt
 from deltacli.storage import Storage
 
 LARGE_COMMIT_BYTES = 32 << 20
-"""From here on a commit is read in blocks and never held."""
+"""Commits of at least this many bytes are read in blocks and never held in memory."""
 
 _BLOCK_BYTES = 4 << 20
 
 
 def commit_location(file: LogFile) -> str:
-    """Where a commit lies, relative to the table."""
+    """Return the location of a commit, relative to the table."""
     return f"{LOG_DIRECTORY}/{file.name}"
 
 
 def is_large(file: LogFile) -> bool:
-    """True if the commit is read in blocks."""
+    """Return whether the commit is read in blocks."""
     return file.size_bytes >= LARGE_COMMIT_BYTES
 
 
@@ -40,7 +40,7 @@ def require_bytes(file: LogFile) -> None:
 
 
 def require_whole(file: LogFile, found: int, expected: int) -> None:
-    """Raise CommitCorrupt where a commit has fewer bytes than listed, because the rest may look complete."""
+    """Raise CommitCorrupt if a commit has fewer bytes than listed, because the rest may look complete."""
     if found < expected:
         raise CommitCorrupt(
             f"{file.name} was truncated while it was read",
@@ -51,7 +51,7 @@ def require_whole(file: LogFile, found: int, expected: int) -> None:
 
 
 def read_commit(storage: Storage, file: LogFile) -> bytes:
-    """Return the bytes of a small commit. Raises CommitCorrupt where it is empty or shorter than listed."""
+    """Return the bytes of a small commit. Raises CommitCorrupt if it is empty or shorter than listed."""
     require_bytes(file)
     data = storage.read(commit_location(file))
     require_whole(file, len(data), file.size_bytes)
@@ -67,12 +67,12 @@ def stream_commit(storage: Storage, file: LogFile) -> Iterator[tuple[str, Action
 
 
 def stream_lines(storage: Storage, file: LogFile) -> Iterator[bytes]:
-    """Yield the lines of a commit of any size. Raises CommitCorrupt for a line that nobody could hold."""
+    """Yield the lines of a commit of any size. Raises CommitCorrupt for a line above the size limit."""
     return split_lines(read_blocks(storage, file), file.name)
 
 
 def read_blocks(storage: Storage, file: LogFile) -> Iterator[bytes]:
-    """Yield the bytes of a log file in blocks. Raises CommitCorrupt where it is shorter than listed."""
+    """Yield the bytes of a log file in blocks. Raises CommitCorrupt if it is shorter than listed."""
     for offset in range(0, file.size_bytes, _BLOCK_BYTES):
         block = storage.read_range(commit_location(file), offset, _BLOCK_BYTES)
         require_whole(file, len(block), min(_BLOCK_BYTES, file.size_bytes - offset))

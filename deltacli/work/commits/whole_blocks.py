@@ -1,4 +1,4 @@
-"""Reading the file actions of a large commit with all their fields, in columns, block by block."""
+"""Read the file actions of a large commit with all their fields, in columns, one block at a time."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _KINDS = ("add", "remove")
 def read_whole_block(
     storage: Storage, block: CommitBlock, touched: TouchedFiles, partitions: tuple[str, ...]
 ) -> FileBatch:
-    """Read the adds and removes of a block that newer commits have not decided. `partitions` are the keys that
-    partition values are expected to have.
+    """Return the adds and removes of a block whose keys are not decided by newer commits.
 
-    Of keys that occur twice in the commit both actions are here. Raises CommitCorrupt.
+    `partitions` are the expected keys of partition values. If a key occurs twice in the commit, both actions are
+    returned. Raises CommitCorrupt.
     """
     lines = read_lines(storage, block)
     if not lines or lines.isspace():
@@ -59,7 +59,10 @@ def _untouched(rows: pyarrow.RecordBatch, touched: TouchedFiles) -> pyarrow.Reco
 
 @lru_cache(maxsize=8)
 def _block_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
-    """What Arrow reads of a line. It knows no maps: partition values are a struct, and tags are not read this way."""
+    """Return the schema with which Arrow parses a line.
+
+    It has no maps: partition values are read as a struct, and tags are not read this way.
+    """
     import pyarrow as pa
 
     schemas = action_schemas()
@@ -76,7 +79,7 @@ def _block_schema(partitions: tuple[str, ...]) -> Any:  # Any: an Arrow schema
 
 
 def _parse(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
-    """Parse a block with Arrow; None where it is not plain enough for that."""
+    """Parse a block with Arrow; None if it is not simple enough for that."""
     table = parse_ndjson(lines, _block_schema(partitions), infer=True)
     if table is None or not {*_KINDS}.issuperset(_structs(table)):
         return None
@@ -86,7 +89,7 @@ def _parse(lines: bytes, partitions: tuple[str, ...]) -> FileBatch | None:
 
 
 def _structs(table: pyarrow.Table) -> Sequence[str]:
-    """The kinds of action whose lines hold file actions as well; a line holds one action."""
+    """Return the kinds of action that share a line with a file action. A valid line contains one action."""
     others = [name for name in table.column_names if name not in _KINDS]
     taken = pc.or_(pc.is_valid(table.column("add")), pc.is_valid(table.column("remove")))
     odd = [name for name in others if pc.any(pc.and_(taken, pc.is_valid(table.column(name)))).as_py()]
@@ -115,7 +118,7 @@ def _rows(table: pyarrow.Table, kind: str, schema: pyarrow.Schema) -> Any:  # An
         if field.name == "partitionValues":
             values = _as_maps(values, field.type)
         elif not values.type.equals(field.type):
-            return _ODD  # a field that nobody here knows, within one that is known
+            return _ODD  # an unrecognized field inside a known one
         if values is None:
             return _ODD
         columns.append(values)
@@ -132,8 +135,11 @@ def _has_odd_vectors(vectors: Any) -> bool:
     return any(pc.struct_field(vectors, [name]).null_count != vectors.null_count for name in needed)
 
 
-def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array, None where it is none
-    """Structs as maps: only where every row has every key and no other, so that a null is a null and not an absence."""
+def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type; a map array or None
+    """Convert structs to maps if every row has every key and no other; otherwise None.
+
+    Only then does a null mean a null value and not a missing key.
+    """
     import pyarrow as pa
 
     names = [field.name for field in values.type]
@@ -158,7 +164,7 @@ def _as_maps(values: Any, kind: Any) -> Any:  # Any: a struct array; a map type;
 
 
 def _count(numbers: int) -> Any:  # Any: an int32 array
-    """0, 1, 2 …"""
+    """Return 0, 1, 2, …."""
     import pyarrow as pa
 
     return pc.subtract(pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int32()), numbers)), pa.scalar(1, pa.int32()))

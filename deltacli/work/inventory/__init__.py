@@ -1,1 +1,1 @@
-"""Inventories: listings that a store made."""
+"""Inventories: listings made by a store."""

@@ -1,4 +1,4 @@
-"""The columns of an inventory: which is which, however they are spelled, and their values in one form."""
+"""Identify the columns of an inventory in any spelling, and convert their values to one form."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from deltacli.delta.paths.paths import decode_column
 from deltacli.errors import Unreadable
 
 CODE = "vacuum.inventory"
-"""What an inventory that cannot be read is called."""
+"""The code of the error for an inventory that cannot be read."""
 
 _PATHS = ("path", "key", "name")
 _SIZES = ("size", "length", "sizebytes")
 _TIMES = ("modificationtime", "modificationtimems", "modified", "lastmodified", "lastmodifieddate")
 _SECONDS_BELOW, _MILLISECONDS_BELOW = 10**11, 10**14
-"""Numbers below the first are seconds, up to the year 5138; those above the second, in ms, are no time of a file."""
+"""Limits for numbers that are times. Numbers below the first are seconds, up to the year 5138.
+
+Numbers above the second, in milliseconds, are not valid file times.
+"""
 
 _SIZES_BELOW = float(1 << 62)
 _NUMBER = rb"^[0-9]{1,18}$"
@@ -30,7 +33,7 @@ _ALIASES = (("s3", "s3a", "s3n"), ("abfss", "abfs"), ("wasbs", "wasb"))
 
 
 class InventoryColumns(NamedTuple):
-    """The names of columns as a file spells them; None for one it lacks. `is_encoded`: paths are URL-encoded."""
+    """The names of columns as spelled in a file; None for a missing column. `is_encoded`: paths are URL-encoded."""
 
     path: str
     size: str
@@ -43,9 +46,9 @@ class InventoryColumns(NamedTuple):
 
     @classmethod
     def choose(cls, names: Sequence[str], place: str, *, is_encoded: bool = False) -> Self:
-        """Find the columns among those of a file, in whatever case and with or without `_` between words.
+        """Find the columns among those of a file, ignoring case and `_` between words.
 
-        Raises Unreadable, with the columns found, where path, size or time are missing.
+        Raises Unreadable, with the columns found, if path, size or time is missing.
         """
         known: dict[str, list[str]] = {}
         for name in names:
@@ -78,11 +81,11 @@ class InventoryColumns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Every column that is read."""
+        """Return the names of all columns that are read."""
         return [name for name in self[:-1] if isinstance(name, str)]
 
     def paths(self, rows: Any) -> Any:  # Any: a record batch; a binary array
-        """The paths of rows: with a bucket and a key, those of S3."""
+        """Return the paths of rows. With a bucket and a key, they are S3 URIs."""
         import pyarrow as pa
 
         paths = _binary(self.path, rows.column(self.path))
@@ -96,15 +99,16 @@ class InventoryColumns(NamedTuple):
 
 
 class BelowRoots:
-    """Cuts the root of a table, by any of its URIs, off paths."""
+    """Removes the root of a table, in any of its URI forms, from paths."""
 
     def __init__(self, roots: Sequence[str]) -> None:
         self._starts = tuple(dict.fromkeys(start for root in roots for start in _spellings(root)))
 
     def cut(self, paths: Any) -> tuple[Any, Any]:  # Any: binary arrays, a boolean array
-        """The paths below the root, and which of them are: absolute ones of the root, and all that are relative.
+        """Return the paths without the root, and a mask of the paths below it.
 
-        Not below are paths with empty or dot segments: no listing of ours has them, and `..` leads out of the table.
+        Absolute paths of the root and all relative paths are below it. Paths with empty or dot segments do not count as
+        below the root: deltacli listings never contain them, and `..` leads out of the table.
         """
         import pyarrow as pa
 
@@ -123,9 +127,9 @@ class BelowRoots:
 
 
 def milliseconds(name: str, values: Any) -> Any:  # Any: an array, an int64 array
-    """Times as milliseconds since the epoch; null for none, for a date alone, and for what is no time of a file.
+    """Return times as milliseconds since the epoch; null for missing and invalid times, and dates without a time.
 
-    Numbers are seconds or milliseconds, by their magnitude; texts without a zone are UTC.
+    Numbers are seconds or milliseconds, depending on their magnitude. Strings without a time zone are UTC.
     """
     import pyarrow as pa
 
@@ -146,7 +150,7 @@ def milliseconds(name: str, values: Any) -> Any:  # Any: an array, an int64 arra
 
 
 def numbers(name: str, values: Any) -> Any:  # Any: an array, an int64 array
-    """Sizes; null for what is none."""
+    """Return sizes in bytes; null for values that are not a size."""
     import pyarrow as pa
 
     values = _plain(values)
@@ -164,7 +168,7 @@ def numbers(name: str, values: Any) -> Any:  # Any: an array, an int64 array
 
 
 def truths(values: Any) -> Any:  # Any: an array, a boolean array
-    """Booleans, also out of texts and numbers; null for what is none."""
+    """Return booleans, converted from strings and numbers if necessary; null for values that are not a boolean."""
     import pyarrow as pa
 
     values = _plain(values)
@@ -188,7 +192,7 @@ def _from_numbers(values: Any) -> Any:
 
 
 def _from_texts(values: Any) -> Any:
-    """Numbers, then times as nearly everybody writes them, at once; the rest one by one."""
+    """Parse numbers, then times in common formats, all at once. The remaining values are parsed one by one."""
     import pyarrow as pa
 
     found = _from_numbers(_whole_numbers(values))
@@ -198,7 +202,7 @@ def _from_texts(values: Any) -> Any:
         texts = pc.cast(pc.replace_substring(texts, pattern=b"Z", replacement=b""), pa.string())
         try:
             moments = pc.divide(pc.cast(pc.cast(texts, pa.timestamp("us")), pa.int64()), 1_000)
-        except pa.ArrowInvalid:  # a thirtieth of February among them
+        except pa.ArrowInvalid:  # for example February 30
             plain = pa.repeat(pa.scalar(False), len(values))
         else:
             found = pc.coalesce(found, moments)
@@ -226,7 +230,7 @@ def _whole_numbers(values: Any) -> Any:
 
 
 def _decoded(keys: Any) -> Any:
-    """Keys as they are: of a form, so `+` is a blank."""
+    """Return URL-decoded keys. The encoding is that of HTML forms, so `+` is a space."""
     import pyarrow as pa
 
     texts = pc.cast(pc.replace_substring(keys, pattern=b"+", replacement=b" "), pa.string())
@@ -243,7 +247,7 @@ def _binary(name: str, values: Any) -> Any:
 
 
 def _plain(values: Any) -> Any:
-    """The values of a column without its dictionary."""
+    """Return the values of a column without dictionary encoding."""
     import pyarrow as pa
 
     return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
@@ -257,7 +261,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _spellings(root: str) -> list[bytes]:
-    """How absolute paths below a root may begin."""
+    """Yield the possible beginnings of absolute paths below a root."""
     scheme, colon, rest = root.rstrip("/").partition("://")
     if not colon or scheme.lower() == "file":
         path = unquote_to_bytes(rest) if colon else root.rstrip("/").encode("utf-8", "surrogateescape")

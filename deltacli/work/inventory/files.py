@@ -1,4 +1,4 @@
-"""The files of an inventory as batches of the columns that count: Parquet, ORC, and CSV, packed or not."""
+"""Read the files of an inventory as batches of the required columns: Parquet, ORC, and CSV, compressed or not."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Rows = Iterator[tuple[Any, InventoryColumns]]  # Any: record batches
 
 @contextmanager
 def inventory_faults(place: str) -> Iterator[None]:
-    """Turn every fault of an inventory's bytes into Unreadable, naming the file."""
+    """Raise every fault in the bytes of an inventory as Unreadable, naming the file."""
     import pyarrow
 
     try:
@@ -39,7 +39,7 @@ def inventory_faults(place: str) -> Iterator[None]:
 
 
 def split_place(place: str) -> tuple[str, str]:
-    """The directory and the name in it of a path or URI, both as a store takes them."""
+    """Return the directory and the file name of a path or URI, both in the form that a store accepts."""
     directory, slash, name = place.rpartition("/")
     if place.lower().startswith("file:"):
         name = unquote(name, errors="surrogateescape")
@@ -87,7 +87,7 @@ def read_csv(
     names: Sequence[str] | None = None,
     is_encoded: bool = False,
 ) -> Rows:
-    """Yield the rows of a CSV file, whose first line names the columns unless `names` do."""
+    """Yield the rows of a CSV file. The first line contains the column names unless `names` is given."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -123,6 +123,6 @@ def _unpacked(source: Any, *, is_gzip: bool) -> Any:  # Any: as in the storage p
 
 
 def _header(head: bytes) -> list[str]:
-    """The names of the first line."""
+    """Return the column names in the first line."""
     lines = head.decode("utf-8-sig", "replace").splitlines()
     return next(csv.reader(lines[:1]), [])

@@ -1,13 +1,14 @@
-"""Inventories: listings that a store made, read in place of a listing of our own.
+"""Inventories: listings made by a store, read instead of listing the table.
 
-S3 Inventory as it is delivered (`manifest.json` and its CSV, ORC or Parquet files), or any Parquet, ORC or CSV file
-with a header that has columns for path, size and time.
+Supported are S3 Inventory as delivered (`manifest.json` and its CSV, ORC or Parquet files), and any Parquet, ORC or CSV
+file with a header that has columns for path, size and time.
 
-A stale inventory only ever keeps more. What must stay is told by the log as it is now, so a file that came since then
-is either not in the inventory, or protected; one that is gone since then is deleted once more, which changes nothing.
-Ages are judged by the times in the inventory: what was young when it was made is not listed as old. Only a file that
-was written again under its old name, and that no log names, is younger than the inventory says. Who is to know that
-asks the store for the time of what it is about to delete; `created_ms` says how much time there was for it.
+A stale inventory only causes more files to be kept. The current log determines which files are retained, so a file
+added since then is either not in the inventory, or protected. A file removed since then is deleted again, which has no
+effect. Ages are computed from the times in the inventory: a file that was recent when the inventory was made is not
+listed as old. Only a file that was rewritten under its old name, and that no log names, is newer than the inventory
+shows. To detect such files, ask the store for the time of each file before deleting it. Such files were written after
+`created_ms`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ _HEAD_BYTES = 4
 class InventoryBatch(NamedTuple):
     """Some files of an inventory. `paths` are below the table's root, as on the store; `sizes` are bytes.
 
-    Left out and counted are rows outside of the root, among them paths with empty or dot segments, and rows without
-    time or size, which cannot be judged. Directories, delete markers and old versions are left out uncounted.
+    Rows outside the root (including paths with empty or dot segments) and rows without time or size are left out and
+    counted. Directories, delete markers and old versions are left out without counting.
     """
 
     paths: pyarrow.BinaryArray
@@ -45,9 +46,9 @@ class InventoryBatch(NamedTuple):
 
 @dataclass
 class Inventory:
-    """A listing that a store made, read at `place`. `created_ms` is None where it does not say when it was begun.
+    """A listing made by a store, read at `place`. `created_ms` is None if the listing does not contain its start time.
 
-    `newest_ms` is the newest time of the rows read so far, outside of the table, too; None before the first.
+    `newest_ms` is the newest time of the rows read so far, including rows outside the table; None before the first row.
     """
 
     place: str
@@ -57,7 +58,10 @@ class Inventory:
     newest_ms: int | None = field(default=None, init=False)
 
     def batches(self) -> Iterator[InventoryBatch]:
-        """Yield the files; each call reads anew. Raises Unreadable (`vacuum.inventory`), naming the file at fault."""
+        """Yield the files.
+
+        Each call reads the inventory again. Raises Unreadable (`vacuum.inventory`), naming the file.
+        """
         for rows, columns in self._read():
             with inventory_faults(self.place):
                 batch = self._judge(rows, columns)
@@ -82,7 +86,7 @@ class Inventory:
 def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequence[str]) -> Inventory:
     """Return the inventory at a path or URI, for the table whose root has the URIs `roots`.
 
-    Raises Unreadable (`vacuum.inventory`), and what the store raises.
+    Raises Unreadable (`vacuum.inventory`), and any error of the store.
     """
     directory, name = split_place(place)
     storage = open_other(directory)
@@ -100,7 +104,7 @@ def open_inventory(place: str, open_other: Callable[[str], Storage], roots: Sequ
 
 
 def _read_file(storage: Storage, name: str, place: str, head: bytes) -> Iterator[tuple[Any, InventoryColumns]]:
-    """The rows of a file, by what it begins with."""
+    """Yield the rows of a file, whose format is detected from its first bytes."""
     if head == b"PAR1":
         return read_parquet(storage, name, place)
     if head.startswith(b"ORC"):
@@ -131,7 +135,10 @@ def _read_manifest(
 
 
 def _files_only(rows: Any, columns: InventoryColumns) -> Any:  # Any: a record batch
-    """The rows without directories, delete markers and versions that are not the latest, and what may be one."""
+    """Return the rows without directories, delete markers and versions that are not the latest.
+
+    Rows that may be one of these are left out, too.
+    """
     for name, wanted in ((columns.is_directory, False), (columns.is_marker, False), (columns.is_latest, True)):
         if name is None or not rows.num_rows:
             continue

@@ -1,4 +1,4 @@
-"""S3 Inventory as S3 delivers it: a manifest, and the files it names."""
+"""Read S3 Inventory as delivered by S3: a manifest, and the files it names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE_BYTES = 8 << 20
 
 
 class ManifestFile(NamedTuple):
-    """A file of an inventory: its key in the destination bucket. `size_bytes` and `md5` are None where not given."""
+    """A file of an inventory: its key in the destination bucket. `size_bytes` and `md5` are None if not given."""
 
     key: str
     size_bytes: int | None
@@ -29,7 +29,7 @@ class ManifestFile(NamedTuple):
 
 @dataclass(frozen=True)
 class S3Manifest:
-    """What a `manifest.json` says. `place` is where it was read, `columns` are those of files in CSV."""
+    """The contents of a `manifest.json`. `place` is where it was read, `columns` are the columns of CSV files."""
 
     place: str
     bucket: str
@@ -39,9 +39,10 @@ class S3Manifest:
     files: tuple[ManifestFile, ...]
 
     def find(self, file: ManifestFile, open_other: Callable[[str], Storage]) -> tuple[Storage, str]:
-        """The store that has a file, and its path there. Raises Unreadable with the places tried.
+        """Return the store that has a file, and its path there. Raises Unreadable with the locations tried.
 
-        A manifest in the destination bucket has its files there; beside a copy of it there may be copies of them.
+        A manifest in the destination bucket has its files there. A copy of the manifest may have copies of the files
+        next to it.
         """
         tried = []
         for directory, name in self._places(file.key):
@@ -57,7 +58,7 @@ class S3Manifest:
         )
 
     def check(self, file: ManifestFile, storage: Storage, name: str) -> None:
-        """Raise Unreadable unless a file is what the manifest says: by its size, and by its MD5 where that is given."""
+        """Raise Unreadable unless a file matches the manifest: its size, and its MD5 if given."""
         size = storage.stat(name).size_bytes
         if file.size_bytes is not None and size != file.size_bytes:
             raise self._differs(file, f"{file.size_bytes} bytes", f"{size} bytes")
@@ -94,7 +95,7 @@ class S3Manifest:
 
 
 def read_manifest(data: bytes, place: str) -> S3Manifest:
-    """Return what a manifest says. Raises Unreadable for what is none, or lacks what is needed."""
+    """Return the contents of a manifest. Raises Unreadable if it is not a manifest, or lacks a required field."""
     try:
         found = orjson.loads(data)
         schema = found.get("fileSchema") or ""

@@ -1,1 +1,1 @@
-"""Reading the rows of data files, and evaluating conditions over them."""
+"""Read the rows of data files, and evaluate conditions on them."""

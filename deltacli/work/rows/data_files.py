@@ -1,4 +1,4 @@
-"""Data files to read: what is wanted of them, how they are opened, and how their faults are told. Spec: Data Files."""
+"""Describe and open data files to read, and report their faults. Spec: Data Files."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ if TYPE_CHECKING:
     from deltacli.delta.predicate import Predicate
 
 BUFFER_BYTES = 128 << 10
-"""Column chunks go through a buffer, so that a large one is never held; a larger buffer is a tenth slower."""
+"""Buffer size for column chunks, so that a large chunk is never held in memory. A larger buffer is 10 % slower."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file to read. `path` is as in the log; `constants` are the columns that are the same in each of its rows, by
-    logical name.
+    """A file to read.
 
-    Rows of `vector` are left out. Where `only` is given, its rows and no others are read, less those of `vector`.
-    `groups` are the row groups to read (None: all), `metadata` the footer and `deleted` the rows of `vector` where they
-    were read before.
+    `path` is as in the log. `constants` are the columns with the same value in every row, by logical name.
+
+    Rows of `vector` are left out. If `only` is given, only its rows are read, except those of `vector`. `groups` are
+    the row groups to read (None: all). `metadata` is the footer, and `deleted` the rows of `vector`, if they have been
+    read before.
     """
 
     path: str
@@ -43,7 +44,7 @@ class DataFile:
     vector: Descriptor | None = None
     only: Descriptor | None = None
     version: int | None = None
-    """The version whose changes are read; None: rows of a snapshot."""
+    """The version whose changes are read; None for rows of a snapshot."""
     groups: tuple[int, ...] | None = None
     metadata: pyarrow.parquet.FileMetaData | None = field(default=None, compare=False, repr=False)
     deleted: DeletedRows | None = field(default=None, compare=False, repr=False)
@@ -51,30 +52,34 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class ReadSpec:
-    """What is read of every file: `columns` of the table, of which `schema` are given out, where `predicate` holds."""
+    """What is read from every file: `columns` of the table.
+
+    `schema` has the columns returned where `predicate` is true.
+    """
 
     columns: tuple[StructField, ...]
     schema: pyarrow.Schema
     whole_schema: pyarrow.Schema
-    """That of `columns`."""
+    """The Arrow schema of `columns`."""
     file_columns: FileColumns
     predicate: Predicate | None = None
     beside: Mapping[str, FileColumns] = field(default_factory=dict)
-    """The last of `columns`, which are no columns of the table: each with the way to find it in a file. Where a file
-    has none, or one of another type, it is null.
+    """The last of `columns`, which are not columns of the table, each with the way to find it in a file.
+
+    A column that a file lacks, or has with another type, is null.
     """
     row_numbers: str | None = None
-    """The last column of `schema`, and none of `columns`: the number of each row in its file, deleted ones counted."""
+    """The last column of `schema`, not in `columns`: the number of each row in its file, counting deleted rows."""
 
     @property
     def of_table(self) -> int:
-        """How many columns of `schema` are the table's, where all of `columns` are given out."""
+        """Return how many columns of `schema` belong to the table, if all of `columns` are returned."""
         return len(self.columns) - len(self.beside)
 
 
 @contextmanager
 def data_faults(file: DataFile) -> Iterator[None]:
-    """Turn every fault of a data file's bytes into DataUnreadable, naming the file."""
+    """Raise every fault in the bytes of a data file as DataUnreadable, naming the file."""
     import pyarrow
 
     try:
@@ -106,7 +111,7 @@ def _facts(file: DataFile) -> dict[str, str]:
 
 
 class OpenDataFile(NamedTuple):
-    """A data file that is open."""
+    """An open data file."""
 
     parquet: ParquetReader
     schema: pyarrow.Schema
@@ -115,7 +120,7 @@ class OpenDataFile(NamedTuple):
 
 
 def _open(files: TableFiles, path: str) -> Any:  # Any: as in the storage port
-    """Open a file by its decoded path or, where there is none, by the path as it stands: some writers do not encode."""
+    """Open a file by its decoded path or, if that does not exist, by the literal path: some writers do not encode."""
     storage, place = files.locate(path)
     try:
         return storage.open(place)
@@ -130,8 +135,9 @@ def _open(files: TableFiles, path: str) -> Any:  # Any: as in the storage port
 
 @contextmanager
 def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
-    """Open a data file as Parquet; on a far store what is read is fetched in few requests. Every fault while it is open
-    is DataUnreadable.
+    """Open a data file as Parquet. Every fault while it is open is raised as DataUnreadable.
+
+    On a remote store the data is fetched in few requests.
     """
     is_near = files.locate(file.path)[0].capabilities.cheap_listing
     with (
@@ -148,7 +154,7 @@ def open_data_file(files: TableFiles, file: DataFile) -> Iterator[OpenDataFile]:
 
 
 def split_file(files: TableFiles, file: DataFile, parts: int) -> list[DataFile]:
-    """The same file in up to `parts` pieces of whole row groups."""
+    """Split a file into up to `parts` pieces of whole row groups."""
     with open_data_file(files, file) as opened:
         metadata = opened.parquet.metadata
     groups = range(metadata.num_row_groups)

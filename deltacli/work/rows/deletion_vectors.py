@@ -1,4 +1,4 @@
-"""Reading a deletion vector, from its file or out of its descriptor. Spec: Deletion Vectors."""
+"""Read a deletion vector from its file or from its descriptor. Spec: Deletion Vectors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from deltacli.storage import Storage
 from deltacli.work.rows.table_files import TableFiles
 
 _FIRST = 1
-"""Where the first vector of a file begins: after the byte that tells the version."""
+"""Offset of the first vector in a file, after the version byte."""
 AROUND = 8
-"""Bytes of a vector in a file beside its data: the size before it, the checksum behind."""
+"""Bytes of a vector in a file in addition to its data: the size before it, and the checksum after it."""
 
 Descriptor = Mapping[str, Any]
 """A deletion vector descriptor as found in the log; Any: JSON values."""
 
 
 class VectorFaultError(ValueError):
-    """What keeps a vector from being read. `code` is the rule that it breaks."""
+    """The reason why a vector cannot be read. `code` is the id of the violated rule."""
 
     def __init__(self, code: str, reason: str, seen: object = None, expected: object = None) -> None:
         super().__init__(reason)
@@ -31,8 +31,9 @@ class VectorFaultError(ValueError):
 
 
 class VectorPlace(NamedTuple):
-    """Where a vector lies in a file: its size before it and its checksum behind are parts of it. `shown` is the path
-    that messages name.
+    """The place of a vector in a file, including the size before it and the checksum after it.
+
+    `shown` is the path used in messages.
     """
 
     storage: Storage
@@ -43,12 +44,12 @@ class VectorPlace(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The byte behind the checksum."""
+        """Return the offset of the first byte after the checksum."""
         return self.offset + self.size + AROUND
 
 
 def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
-    """Return the rows that a vector deletes, its checksum, size and cardinality proven.
+    """Return the rows that a vector deletes, with its checksum, size and cardinality verified.
 
     Raises DataUnreadable (`dv.*`), naming the vector and its file.
     """
@@ -78,8 +79,9 @@ def read_vector(files: TableFiles, descriptor: Descriptor) -> DeletedRows:
 
 
 def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None:
-    """Where a vector lies; None for one that its descriptor holds. Raises VectorFaultError, and UsageError for a scheme
-    that nobody knows.
+    """Return the place of a vector; None if it is inline in its descriptor.
+
+    Raises VectorFaultError, and UsageError for an unrecognized scheme.
     """
     if wrong := fault_of(dict(descriptor)):
         raise VectorFaultError("dv.bad-descriptor", wrong.text)
@@ -100,8 +102,9 @@ def find_vector(files: TableFiles, descriptor: Descriptor) -> VectorPlace | None
 
 
 def inline_data(descriptor: Descriptor) -> bytes:
-    """The data of an inline vector; writers fill up the text to whole groups of five characters. Raises
-    VectorFaultError.
+    """Return the data of an inline vector. Raises VectorFaultError.
+
+    Writers pad the text to whole groups of five characters.
     """
     data, size = decode_padded_z85(descriptor["pathOrInlineDv"]), descriptor.get("sizeInBytes")
     if data is None:
@@ -110,8 +113,9 @@ def inline_data(descriptor: Descriptor) -> bytes:
 
 
 def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None) -> bytes:
-    """The data of a vector out of the bytes at its place, its checksum proven. `file_bytes`: the size of the file,
-    where it is known. Raises VectorFaultError.
+    """Return the data of a vector from the bytes at its place, with its checksum verified. Raises VectorFaultError.
+
+    `file_bytes` is the size of the file, if known.
     """
     if len(stored) < place.size + AROUND:
         reason = f"the file ends before byte {place.end}"
@@ -128,7 +132,7 @@ def stored_data(place: VectorPlace, stored: bytes, file_bytes: int | None = None
 
 
 def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
-    """Read the data of a vector, as many rows as its descriptor says. Raises VectorFaultError."""
+    """Read the data of a vector, which must have as many rows as its descriptor declares. Raises VectorFaultError."""
     rows = parse_rows(data)
     if rows.count != descriptor.get("cardinality"):
         raise cardinality_fault(descriptor, rows)
@@ -136,7 +140,7 @@ def parse_vector(descriptor: Descriptor, data: bytes) -> DeletedRows:
 
 
 def parse_rows(data: bytes) -> DeletedRows:
-    """Read the data of a vector, however many rows there are. Raises VectorFaultError."""
+    """Read the data of a vector with any number of rows. Raises VectorFaultError."""
     try:
         return parse_bitmap(data)
     except BitmapFaultError as fault:
@@ -147,7 +151,7 @@ def parse_rows(data: bytes) -> DeletedRows:
 
 
 def cardinality_fault(descriptor: Descriptor, rows: DeletedRows) -> VectorFaultError:
-    """The fault of a vector whose rows are not as many as its descriptor says."""
+    """Return the fault of a vector whose number of rows differs from its descriptor."""
     told = descriptor.get("cardinality")
     reason = f"it deletes {rows.count} rows, but {told} by the log"
     return VectorFaultError("dv.cardinality-mismatch", reason, seen=told, expected=rows.count)

@@ -1,4 +1,4 @@
-"""DuckDB as an evaluator of one boolean over columns in memory: no files, no network, no extensions, no other thread.
+"""Evaluate one boolean over columns in memory with DuckDB: no files, no network, no extensions, no other thread.
 
 Spec: CHECK Constraints; Column Invariants; Generated Columns.
 """
@@ -27,22 +27,28 @@ _SETTINGS: Mapping[str, str] = {
 _AFTERWARDS = (
     "SET TimeZone = 'UTC'",
     "SET python_enable_replacements = false",
-    # An optimizer may turn `a + 1 > 5` into `a > 4`, which cannot overflow; where sums wrap, that is another answer.
+    # An optimizer may rewrite `a + 1 > 5` to `a > 4`, which cannot overflow. With wrapping sums, the results differ.
     "PRAGMA disable_optimizer",
     "SET lock_configuration = true",
 )
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31 in days since the epoch; beyond them, and at the infinite ones of DuckDB, engines part."""
+"""0001-01-01 and 9999-12-31 in days since the epoch.
+
+Engines differ on dates outside this range, and on DuckDB's infinite dates.
+"""
 _MICROSECONDS_A_DAY = 86_400_000_000
 _local = threading.local()
 
 
 class NotEvaluated(Exception):
-    """A condition has no sure value for some row of a batch. The message says why, in words that finish a sentence."""
+    """Raised if the value of a condition is uncertain for a row of a batch.
+
+    The message is the reason, as the end of a sentence.
+    """
 
 
 def is_installed() -> bool:
-    """True if DuckDB can be imported."""
+    """Return whether DuckDB can be imported."""
     try:
         import duckdb  # noqa: F401
     except ImportError:
@@ -51,7 +57,7 @@ def is_installed() -> bool:
 
 
 def ask(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
-    """The value of a condition for each row of some columns; null for unknown. Raises NotEvaluated."""
+    """Return the value of a condition for each row of some columns; null for unknown. Raises NotEvaluated."""
     import duckdb
     import pyarrow as pa
 
@@ -70,9 +76,9 @@ def ask(sql: str, columns: Mapping[str, Any]) -> pyarrow.BooleanArray:
 
 
 def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, Any]:  # Any: Arrow arrays
-    """The columns that a query asks for, under its names. Raises NotEvaluated for values that no query may see.
+    """Return the columns that a query needs, under its names. Raises NotEvaluated for values it cannot handle.
 
-    A query that asks for none still has as many rows.
+    For a query that needs no columns, the number of rows is preserved.
     """
     import pyarrow as pa
 
@@ -88,7 +94,7 @@ def columns_of(batch: pyarrow.RecordBatch, asked: Iterable[Asked]) -> dict[str, 
 
 
 def handed_over(values: Any) -> Any:  # Any: Arrow arrays
-    """Values as a query may see them: times in UTC without a zone. Raises NotEvaluated."""
+    """Return values in the form passed to a query: times in UTC without a time zone. Raises NotEvaluated."""
     import pyarrow as pa
 
     kind = values.type
@@ -102,7 +108,7 @@ def handed_over(values: Any) -> Any:  # Any: Arrow arrays
     elif pa.types.is_date(kind):
         _require_years(pc.cast(values, pa.int32()), _FIRST_DAY, _LAST_DAY + 1, 1)
     try:
-        # Parquet files hold what a writer took for UTF-8.
+        # Strings in Parquet files are not always valid UTF-8.
         values.validate(full=True)
     except pa.ArrowInvalid:
         raise NotEvaluated("a string is not UTF-8") from None
@@ -117,7 +123,7 @@ def _require_years(numbers: Any, first: int, end: int, unit: int) -> None:
 
 
 def _session() -> Any:  # Any: a connection
-    """This thread's own database, in memory."""
+    """Return the in-memory database of this thread."""
     found = getattr(_local, "session", None)
     if found is None or _local.process != os.getpid():
         found = _local.session = _connected()
@@ -135,6 +141,6 @@ def _connected() -> Any:
 
 
 def _shown(fault: Exception) -> str:
-    """An error in one line."""
+    """Return an error as one line."""
     text = " ".join(str(fault).partition("LINE 1:")[0].split())
     return text.partition(": ")[2][:200] or text[:200] or type(fault).__name__

@@ -1,4 +1,4 @@
-"""The values of identity columns: how far they go, whether they are on the grid, and which come twice.
+"""Check the values of identity columns: their range, whether they are on the grid, and duplicates.
 
 Spec: Identity Columns.
 """
@@ -28,17 +28,17 @@ class _FileValues(NamedTuple):
 
 @dataclass(frozen=True)
 class IdentityCheck:
-    """Asks for the values of the identity columns of a table."""
+    """Collects the values of the identity columns of a table."""
 
     identities: tuple[Identity, ...]
 
     def __call__(self, file: OpenFileContext) -> _AskingValues | None:
-        """Begin with a file."""
+        """Start the check of a file."""
         return _AskingValues([_Column(each) for each in self.identities if each.name not in file.data_file.constants])
 
 
 def identity_check(config: TableConfiguration) -> IdentityCheck | None:
-    """The question for the tables of a regime; None where there is nothing to ask."""
+    """Return the check for the tables of a regime; None if there is nothing to check."""
     found = tuple(each for each in identities(config) if each.is_judged)
     return IdentityCheck(found) if found else None
 
@@ -48,12 +48,12 @@ class _AskingValues:
     columns: list[_Column]
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Look at some rows."""
+        """Process a batch of rows."""
         for column in self.columns:
             column.take(pc.drop_null(batch.column(column.identity.name)))
 
     def answer(self) -> list[_FileValues]:
-        """What each column has."""
+        """Return the facts about each column."""
         return [column.answer() for column in self.columns]
 
 
@@ -94,17 +94,17 @@ class _Column:
 
 @dataclass
 class IdentityLedger:
-    """All values of a run, file after file."""
+    """All values of a run, collected file by file."""
 
     columns: dict[str, IntegerSet] = field(default_factory=dict)
 
     @property
     def full(self) -> list[str]:
-        """The columns of which some values were not looked at."""
+        """Return the columns whose values were not all checked."""
         return [name for name, numbers in self.columns.items() if numbers.is_full]
 
     def reconcile(self, columns: list[_FileValues]) -> list[IdentityFacts]:
-        """Take in the values of the next file. `repeated` then has those of files before it, too, as values."""
+        """Add the values of the next file. `repeated` in the result includes values that occur in earlier files."""
         found = []
         for facts, numbers in columns:
             known = self.columns.setdefault(facts.identity.name, IntegerSet(_MOST_BYTES))

@@ -1,4 +1,4 @@
-"""The partition columns that data files hold themselves, which no other reader looks at."""
+"""Check the partition columns stored in data files, which other readers ignore."""
 
 from __future__ import annotations
 
@@ -23,15 +23,16 @@ _LONGEST = 100
 
 @dataclass(frozen=True)
 class PartitionCheck:
-    """Asks whether a file holds the partition values of the log. `columns`: each partition column, its physical name,
-    and the column beside the table's that reads it from the file.
+    """Checks whether a file contains the partition values of the log.
+
+    `columns` contains each partition column, its physical name, and the additional column that reads it from the file.
     """
 
     wanted: ReadSpec
     columns: Sequence[tuple[StructField, str, StructField]]
 
     def __call__(self, file: OpenFileContext) -> _AskingPartitions | None:
-        """Begin with a file; None where it holds none of the columns."""
+        """Start the check of a file; None if it contains none of the columns."""
         texts = file.add.get("partitionValues") or {}
         found = []
         for column, physical_name, beside in self.columns:
@@ -40,7 +41,7 @@ class PartitionCheck:
             if constant is None or find_beside(self.wanted, beside, file.stored) is None:
                 continue
             if column.data_type == PrimitiveType("timestamp") and text and not _HAS_ZONE.search(text):
-                continue  # nobody knows the zone of the writer
+                continue  # the time zone of the writer is unknown
             found.append(_Column(column.name, beside.name, constant, text))
         return _AskingPartitions(found) if found else None
 
@@ -50,12 +51,12 @@ class _AskingPartitions(AskingBeside):
     columns: Sequence[_Column]
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Look at some rows."""
+        """Process a batch of rows."""
         for column in self.columns:
             column.take(batch.column(column.beside))
 
     def answer(self) -> list[PartitionDifference]:
-        """The columns that differ."""
+        """Return the columns that differ."""
         return [
             PartitionDifference(column.name, column.rows, column.seen or "", _shown(column.constant.as_py()))
             for column in self.columns
@@ -82,12 +83,12 @@ class _Column:
     def _differs(self, values: Any) -> Any:  # Any: arrays
         constant = self.constant
         if not constant.is_valid:
-            # An empty text in the log is null; a file may hold it as it is.
+            # An empty string in the log is null; a file may contain the empty string itself.
             differs = pc.is_valid(values)
             is_text = self.text == "" and str(values.type) == "string"
             return pc.and_not(differs, pc.fill_null(pc.equal(values, ""), False)) if is_text else differs
         differs = pc.fill_null(pc.not_equal(values, constant), True)
-        if constant.as_py() != constant.as_py():  # not a number
+        if constant.as_py() != constant.as_py():  # NaN
             differs = pc.fill_null(pc.equal(values, values), True)
         return differs
 

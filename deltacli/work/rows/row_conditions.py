@@ -1,4 +1,4 @@
-"""Conditions and expressions that a table keeps, asked of the rows of its files."""
+"""Check the conditions and expressions of a table on the rows of its files."""
 
 from __future__ import annotations
 
@@ -28,25 +28,28 @@ if TYPE_CHECKING:
 
 
 _MOST_FAILURES = 256
-"""Of one condition in one file, before the rest of its rows is left unjudged: enough for a dozen of them."""
+"""Maximum failures of one condition in one file before its remaining rows are skipped.
+
+This is sufficient to isolate a dozen failing rows.
+"""
 
 
 class _Compiled(NamedTuple):
-    """A stored text that can be evaluated, and the columns it is about; that which it generates comes first."""
+    """A compiled SQL text and its columns. A generated column comes first."""
 
     stored: StoredSql
     compiled: Condition | Expression
     shown: tuple[str, ...]
 
     def broken(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
-        """The rows that do not satisfy it."""
+        """Return a mask of the rows that do not satisfy it."""
         if isinstance(self.compiled, Expression):
             return self.compiled.differences(batch, self.shown[0])
         return self.compiled.violations(batch)
 
 
 class StoredConditions:
-    """What the rows of a table must satisfy; `not_evaluated` says of each other text why nobody can tell."""
+    """What the rows of a table must satisfy. `not_evaluated` has the reason for each text that cannot be evaluated."""
 
     def __init__(self, config: TableConfiguration) -> None:
         self.not_evaluated: dict[StoredSql, str] = {}
@@ -57,11 +60,11 @@ class StoredConditions:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is nothing to ask."""
+        """Return whether there is nothing to check."""
         return not self._compiled
 
     def begin(self, _: OpenFileContext) -> _AskedOfRows:
-        """Ask the rows of a file."""
+        """Start the check of the rows of a file."""
         return _AskedOfRows(self._compiled)
 
     def _compile(self, stored: StoredSql, schema: StructType) -> None:
@@ -89,23 +92,23 @@ class StoredConditions:
 
 
 class _AskedOfRows:
-    """The rows of one file."""
+    """Checks the rows of one file."""
 
     def __init__(self, compiled: Sequence[_Compiled]) -> None:
         self._asked = [_OneAsked(one) for one in compiled]
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Evaluate everything on some rows."""
+        """Evaluate all conditions on a batch of rows."""
         for one in self._asked:
             one.take(batch)
 
     def answer(self) -> list[Violations]:
-        """What broke, and what failed."""
+        """Return violations and evaluation failures."""
         return [one.answer() for one in self._asked if one.rows or one.fault is not None]
 
 
 class _OneAsked:
-    """The answers of the rows of one file to one condition."""
+    """The results of one condition for the rows of one file."""
 
     def __init__(self, asked: _Compiled) -> None:
         self.rows = 0
@@ -116,7 +119,7 @@ class _OneAsked:
         self._failures = 0
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Evaluate it on some rows; where one of them has no sure value, on each half of them."""
+        """Evaluate the condition on some rows. If the value of a row is uncertain, evaluate each half separately."""
         if self._failures >= _MOST_FAILURES:
             self._unjudged += batch.num_rows
             return
@@ -139,6 +142,6 @@ class _OneAsked:
         self.rows += count
 
     def answer(self) -> Violations:
-        """What broke it, and what could not be judged."""
+        """Return the violations, and the rows that could not be evaluated."""
         assumes_utc = self._asked.compiled.assumes_utc
         return Violations(self._asked.stored, self.rows, self._first, assumes_utc, self.fault, self._unjudged)

@@ -1,6 +1,6 @@
-"""Stable row ids: read row by row, and looked for twice. Spec: Row Tracking, Row IDs.
+"""Check stable row ids: read them row by row, and find duplicates. Spec: Row Tracking, Row IDs.
 
-A row has the id that its file has in a column of its own or, where that is null, the first id of the file plus the
+The id of a row is the value in the row id column of its file or, if that is null, the base row id of the file plus the
 number of the row.
 """
 
@@ -25,8 +25,9 @@ _HIGHEST = 1 << 62
 
 
 class FileIds(NamedTuple):
-    """The ids of the live rows of one file: those in its column, and those that follow from its first id. `repeated`
-    are those that its column has twice.
+    """The ids of the live rows of one file: those in its column, and those derived from its base row id.
+
+    `repeated` are the ids that occur twice in its column.
     """
 
     stored: IntegerSet
@@ -36,15 +37,16 @@ class FileIds(NamedTuple):
 
 @dataclass(frozen=True)
 class RowIdCheck:
-    """Asks for the ids of rows. `stored` is the column of ids among those that are read beside the table's (None: there
-    is none).
+    """Collects row ids.
+
+    `stored` is the column of ids among the columns read in addition to the table's (None if there is none).
     """
 
     wanted: ReadSpec
     stored: StructField | None
 
     def __call__(self, file: OpenFileContext) -> _AskingIds | _AskingNothing | None:
-        """Begin with a file; None where it has no ids."""
+        """Start the check of a file; None if it has no ids."""
         column = None if self.stored is None else find_beside(self.wanted, self.stored, file.stored)
         base = file.add.get("baseRowId")
         if base is not None and not 0 <= base < _HIGHEST:
@@ -61,23 +63,23 @@ class RowIdCheck:
 
 @dataclass
 class _AskingNothing:
-    """The ids of a file with all of its rows and no column of ids."""
+    """The ids of a file without deleted rows and without a column of ids."""
 
     base: int
     rows: int
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Its rows need not be seen."""
+        """Ignore the rows, which are not needed."""
 
     def answer(self) -> FileIds:
-        """Its ids."""
+        """Return the ids."""
         derived = IntegerSet(_MOST_BYTES_OF_FILE)
         derived.add_range(self.base, self.rows)
         return FileIds(IntegerSet(0), derived, Repeated())
 
 
 class _Gathered:
-    """A set that takes many integers at once: few may lie in the same chunk."""
+    """A set that adds many integers at once: few may be in the same chunk."""
 
     def __init__(self) -> None:
         self.found = IntegerSet(_MOST_BYTES_OF_FILE)
@@ -92,7 +94,7 @@ class _Gathered:
             self.finish()
 
     def finish(self) -> Repeated:
-        """Put in what waits; tells what came twice so far."""
+        """Add the pending integers, and return the duplicates found so far."""
         import pyarrow as pa
 
         if self._count:
@@ -103,7 +105,7 @@ class _Gathered:
 
 @dataclass
 class _AskingIds(AskingBeside):
-    """The ids of a file, row by row."""
+    """Collects the ids of a file, row by row."""
 
     stored: str | None
     numbers: str
@@ -112,7 +114,7 @@ class _AskingIds(AskingBeside):
     _derived: _Gathered = field(default_factory=_Gathered)
 
     def take(self, batch: pyarrow.RecordBatch) -> None:
-        """Look at some rows."""
+        """Process a batch of rows."""
         numbers = batch.column(self.numbers)
         if self.stored is not None:
             ids = batch.column(self.stored)
@@ -122,7 +124,7 @@ class _AskingIds(AskingBeside):
             self._derived.take(pc.add(numbers, self.base))
 
     def answer(self) -> FileIds:
-        """Its ids."""
+        """Return the ids."""
         repeated = self._stored.finish()
         self._derived.finish()
         return FileIds(self._stored.found, self._derived.found, repeated)
@@ -130,18 +132,21 @@ class _AskingIds(AskingBeside):
 
 @dataclass
 class RowIdLedger:
-    """All ids of a run, file after file. Ids that only follow from first ids are no matter of rows: the log tells."""
+    """All ids of a run, collected file by file.
+
+    Duplicates between derived ids only are detected from the log, not here.
+    """
 
     stored: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
     derived: IntegerSet = field(default_factory=lambda: IntegerSet(_MOST_BYTES))
 
     @property
     def is_full(self) -> bool:
-        """True if some ids were not looked at."""
+        """Return whether some ids were not checked."""
         return self.stored.is_full or self.derived.is_full
 
     def reconcile(self, file: FileIds) -> Repeated:
-        """Take in the ids of the next file. Tells those that it, or a file before it, has too."""
+        """Add the ids of the next file, and return those that occur twice in it, or also in an earlier file."""
         found = file.repeated.plus(file.stored.common(file.derived))
         for mine, theirs in ((file.stored, self.stored), (file.stored, self.derived), (file.derived, self.stored)):
             found = found.plus(mine.common(theirs))

@@ -1,4 +1,4 @@
-"""The rows of one data file, batch by batch: what is deleted left out, what the condition does not keep not decoded.
+"""Read the rows of one data file in batches, without deleted rows, decoding only rows that match the condition.
 
 Spec: Deletion Vectors; Column Mapping; Partition Value Serialization.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROWS_A_BATCH = 32_768
 MAX_BATCH_BYTES = 64 << 20
-"""What a batch may take, by the mean of its row group: fewer rows are read at a time where they are long."""
+"""Maximum bytes of a batch, estimated by the mean of its row group. Batches have fewer rows where rows are long."""
 
 
 def read_rows(files: TableFiles, wanted: ReadSpec, file: DataFile) -> Iterator[pyarrow.RecordBatch]:
@@ -40,18 +40,18 @@ def read_rows(files: TableFiles, wanted: ReadSpec, file: DataFile) -> Iterator[p
 def read_opened(
     files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile
 ) -> Iterator[pyarrow.RecordBatch]:
-    """The same of a file that is open."""
+    """Yield the rows of an open file. Raises DataUnreadable as `read_rows` does."""
     return _Reader(files, wanted, file, opened).batches()
 
 
 class _Vectors(NamedTuple):
-    """The rows of a file that are left out, and those that alone are read (None: all)."""
+    """The rows of a file that are excluded, and the only rows that are read (None: all)."""
 
     excluded: DeletedRows | None
     only: DeletedRows | None
 
     def mask(self, start: int, rows: int) -> tuple[Any, bool]:  # Any: a boolean array, None for all rows
-        """Which of some rows are read, and whether it is surely none."""
+        """Return a mask of the rows to read, and whether it is certain that none is read."""
         mask = None
         if self.only is not None:
             mask = self.only.mask(start, rows)
@@ -65,7 +65,7 @@ class _Vectors(NamedTuple):
 
 
 class _Reader:
-    """One open file. The columns that the condition looks at are read first, the others as far as rows are kept."""
+    """Reads one open file: the columns of the condition first, then the others for the matching rows."""
 
     def __init__(self, files: TableFiles, wanted: ReadSpec, file: DataFile, opened: OpenDataFile) -> None:
         self._files, self._wanted, self._file, self._opened = files, wanted, file, opened
@@ -77,7 +77,7 @@ class _Reader:
         self._late = _Columns(wanted, file, opened, late) if late else None
 
     def batches(self) -> Iterator[pyarrow.RecordBatch]:
-        """Yield the rows, row group by row group."""
+        """Yield the rows, one row group at a time."""
         metadata = self._opened.parquet.metadata
         vectors = self._vectors(metadata.num_rows)
         kept = set(self._kept_groups())
@@ -101,11 +101,11 @@ class _Reader:
         return _Vectors(*found)
 
     def _kept_groups(self) -> Sequence[int]:
-        """The row groups of the piece that may hold rows which the condition keeps."""
+        """Return the row groups of the piece that may contain rows matching the condition."""
         predicate, count = self._wanted.predicate, self._opened.parquet.metadata.num_row_groups
         groups = range(count) if self._file.groups is None else self._file.groups
         if predicate is None or (count == 1 and not self._opened.is_near):
-            return groups  # the statistics in the log are as good as those of one row group
+            return groups  # the statistics in the log are as precise as those of a single row group
         from deltacli.delta.predicate.row_groups import kept_row_groups
 
         columns = {column.name: column for column in self._wanted.columns}
@@ -114,7 +114,7 @@ class _Reader:
         return [group for group in groups if group in kept]
 
     def _leaf(self, fields: Sequence[StructField]) -> FileLeaf:
-        """Where a column of the condition is in the file; `fields` are those along its path."""
+        """Return the location of a column of the condition in the file. `fields` are the fields along its path."""
         from deltacli.delta.predicate.row_groups import FileLeaf
 
         kind = fields[-1].data_type
@@ -124,7 +124,7 @@ class _Reader:
         return FileLeaf(None, None, kind, absent=True) if found is None else FileLeaf(*found, kind)
 
     def _group(self, group: int, row_group: Any, start: int, vectors: _Vectors) -> Iterator[pyarrow.RecordBatch]:
-        """The rows of one row group, the first of which is row `start` of the file."""
+        """Yield the rows of one row group, the first of which is row `start` of the file."""
         mean = max(row_group.total_byte_size // row_group.num_rows, 1)
         size = max(min(ROWS_A_BATCH, MAX_BATCH_BYTES // mean), 1)
         late = None if self._late is None else _Behind(self._late.raw_batches(group, size, row_group.num_rows))
@@ -148,7 +148,7 @@ class _Reader:
             yield self._kept(columns, mask)
 
     def _with_condition(self, columns: dict[str, Any], mask: Any) -> Any:
-        """The mask without the rows that the condition does not keep."""
+        """Return the mask without the rows that do not match the condition."""
         import pyarrow as pa
 
         predicate = self._wanted.predicate
@@ -172,7 +172,7 @@ class _Reader:
 
 
 class _Columns:
-    """Some columns of a file that are read together."""
+    """Columns of a file that are read together."""
 
     def __init__(
         self, wanted: ReadSpec, file: DataFile, opened: OpenDataFile, columns: Sequence[tuple[StructField, Any]]
@@ -194,10 +194,10 @@ class _Columns:
         self._place = {position: place for place, position in enumerate(positions)}
 
     def raw_batches(self, group: int, size: int, rows: int) -> Iterator[pyarrow.RecordBatch]:
-        """Yield a row group as it is in the file, `size` rows at a time. Raises DataUnreadable, naming the column."""
+        """Yield a row group as stored in the file, `size` rows at a time. Raises DataUnreadable, naming the column."""
         import pyarrow as pa
 
-        if not self._leaves:  # only columns that are no part of the file
+        if not self._leaves:  # only columns that are not in the file
             for first in range(0, rows, size):
                 yield pa.record_batch([pa.nulls(min(size, rows - first))], names=[""])
             return
@@ -211,7 +211,7 @@ class _Columns:
         except (pa.ArrowException, OSError) as fault:
             stop_if_exhausted(fault)
             raise self._damaged(group, fault) from fault
-        if found != rows:  # Arrow stops where the pages end, and says nothing
+        if found != rows:  # Arrow stops where the pages end, without an error
             names = ", ".join(self.schema.names[:5])
             raise DataUnreadable(
                 f"row group {group} has {rows} rows, but its pages have {'more' if found > rows else found}",
@@ -219,7 +219,7 @@ class _Columns:
             )
 
     def values(self, raw: pyarrow.RecordBatch) -> dict[str, Any]:
-        """The columns as the table has them, by name."""
+        """Return the columns as defined by the table, by name."""
         return {field.name: self._column(raw, field) for field in self.schema}
 
     def _column(self, raw: pyarrow.RecordBatch, field: Any) -> Any:  # Any: an Arrow field, an Arrow array
@@ -235,7 +235,7 @@ class _Columns:
         return values if column.convert is None else column.convert(values)
 
     def _damaged(self, group: int, fault: Exception) -> DataUnreadable:
-        """The error for a row group that cannot be read, naming the column: each is tried by itself."""
+        """Return the error for an unreadable row group, naming the column, found by reading each column separately."""
         import pyarrow as pa
 
         at_fault = "several columns together"
@@ -255,7 +255,7 @@ class _Columns:
 
 
 class _Behind:
-    """Batches that are read only as far as rows of them are taken, in pieces of any size."""
+    """Batches that are read only as far as their rows are taken, in pieces of any size."""
 
     def __init__(self, batches: Iterator[pyarrow.RecordBatch]) -> None:
         self._batches = batches
@@ -263,11 +263,11 @@ class _Behind:
         self._rest: pyarrow.RecordBatch | None = None
 
     def skip(self, rows: int) -> None:
-        """Pass over rows; nothing is read for it before others are taken."""
+        """Skip rows. They are read only when later rows are taken."""
         self._skipped += rows
 
     def take(self, rows: int) -> pyarrow.RecordBatch:
-        """The next rows."""
+        """Return the next rows."""
         import pyarrow as pa
 
         while self._skipped:
@@ -288,7 +288,7 @@ class _Behind:
 
 
 def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -> FileColumn | None:
-    """A column of `ReadSpec.beside` in a file; None where there is none that can be read as it."""
+    """Return a column of `ReadSpec.beside` in a file; None if it is missing or has another type."""
     try:
         return wanted.beside[column.name].find(stored, [column])[0]
     except DataUnreadable:
@@ -296,7 +296,7 @@ def find_beside(wanted: ReadSpec, column: StructField, stored: pyarrow.Schema) -
 
 
 def _numbers(first: int, rows: int) -> Any:  # Any: an Arrow array
-    """So many integers from the first one on."""
+    """Return consecutive integers starting at `first`."""
     whole = _first_numbers(max(ROWS_A_BATCH, rows))
     return pc.add(whole.slice(0, rows), first)
 
@@ -309,7 +309,10 @@ def _first_numbers(count: int) -> Any:  # Any: an Arrow array
 
 
 def _fields_along(columns: Mapping[str, StructField], path: Sequence[str]) -> list[StructField]:
-    """Return the fields along a path of logical names, from the top-level column on; `columns` are those by name."""
+    """Return the fields along a path of logical names, from the top-level column on.
+
+    `columns` maps names to columns.
+    """
     found = [columns[path[0]]]
     for name in path[1:]:
         inside = found[-1].data_type.fields if isinstance(found[-1].data_type, StructType) else ()

@@ -1,8 +1,9 @@
-"""The SQL that a table keeps, evaluated over its rows: constraints, invariants, generated columns.
+"""Evaluate the SQL stored in a table over its rows: constraints, invariants, generated columns.
 
-Comparisons of columns are evaluated by the engine of `where`, everything else by DuckDB, and only what surely means
-the same there as in Spark: the rest is Unchecked, a value, with a reason. What fails at run time, an overflow say, is
-NotEvaluated: Spark has another value then, null or an error, by its settings. A result is never guessed.
+Comparisons of columns are evaluated by the engine of `where`. Everything else is evaluated by DuckDB, if it certainly
+means the same there as in Spark; otherwise the result is Unchecked, a value with a reason. An error at run time, such
+as an overflow, raises NotEvaluated, because the result in Spark (null or an error) depends on its settings. Results are
+never guessed.
 
 Spec: CHECK Constraints; Column Invariants; Generated Columns.
 """
@@ -37,15 +38,16 @@ __all__ = ["Condition", "Expression", "NotEvaluated", "Unchecked", "compile_cond
 
 @dataclass(frozen=True)
 class Unchecked:
-    """An SQL text that is not evaluated. `reason` finishes a sentence."""
+    """An SQL text that is not evaluated. `reason` is the end of a sentence."""
 
     reason: str
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that every row has to meet. `assumes_utc`: it depends on the zone of the session that writes, and is
-    evaluated for UTC.
+    """A condition that every row has to satisfy.
+
+    `assumes_utc`: it depends on the time zone of the writer's session, and is evaluated for UTC.
     """
 
     text: str
@@ -57,7 +59,7 @@ class Condition:
         return self.translation.assumes_utc
 
     def violations(self, batch: pyarrow.RecordBatch) -> pyarrow.BooleanArray:
-        """True for rows where it is false or null, never null.
+        """Return true for rows where the condition is false or null; never null.
 
         The batch has the columns under their logical names, in the table's Arrow types. Raises NotEvaluated.
         """
@@ -69,7 +71,7 @@ class Condition:
 
 @dataclass(frozen=True)
 class Expression:
-    """The expression of a generated column. `assumes_utc`: as that of a condition."""
+    """The expression of a generated column. `assumes_utc` is as for a condition."""
 
     text: str
     translation: Translation
@@ -79,7 +81,7 @@ class Expression:
         return self.translation.assumes_utc
 
     def differences(self, batch: pyarrow.RecordBatch, column_name: str) -> pyarrow.BooleanArray:
-        """True for rows where a column is not the expression's value; two nulls are the same. Raises NotEvaluated."""
+        """Return true for rows where a column differs from the expression; two nulls are equal. Raises NotEvaluated."""
         columns = duckdb_session.columns_of(batch, self.translation.asked)
         given = batch.column(batch.schema.get_field_index(column_name))
         answer = duckdb_session.ask(self.translation.sql, {**columns, GIVEN: duckdb_session.handed_over(given)})
@@ -87,7 +89,7 @@ class Expression:
 
 
 def compile_condition(text: str, schema: StructType) -> Condition | Unchecked:
-    """A constraint or an invariant of a table with a schema, ready to be evaluated."""
+    """Compile a constraint or an invariant for a table schema."""
     try:
         translation = translate_condition(text, schema)
     except NotTranslated as fault:
@@ -101,7 +103,7 @@ def compile_condition(text: str, schema: StructType) -> Condition | Unchecked:
 
 
 def compile_expression(text: str, schema: StructType, data_type: DataType) -> Expression | Unchecked:
-    """The expression of a generated column of a type, ready to be compared with the column."""
+    """Compile the expression of a generated column with the given type, for comparison with the column."""
     try:
         translation = translate_generated(text, schema, data_type)
     except NotTranslated as fault:
@@ -111,7 +113,7 @@ def compile_expression(text: str, schema: StructType, data_type: DataType) -> Ex
 
 
 def _predicate(text: str, schema: StructType) -> Predicate | None:
-    """The text as a predicate of `where`, None where that language does not reach."""
+    """Return the text as a predicate of `where`; None if that language does not support it."""
     try:
         return parse_predicate(text, schema)
     except UsageError:
@@ -119,7 +121,7 @@ def _predicate(text: str, schema: StructType) -> Predicate | None:
 
 
 def _refusal(translation: Translation, schema: StructType, others: dict[str, DataType]) -> str | None:
-    """Why DuckDB does not take a query, asked with no rows; None where it does."""
+    """Return why DuckDB rejects a query on an empty batch; None if DuckDB accepts it."""
     if not duckdb_session.is_installed():
         return f"DuckDB, which evaluates it, is not installed: {INSTALL}"
     try:
@@ -132,7 +134,7 @@ def _refusal(translation: Translation, schema: StructType, others: dict[str, Dat
 
 
 def _empty_batch(schema: StructType, translation: Translation) -> Any:  # Any: an Arrow table
-    """No rows of the columns that a query asks for."""
+    """Return the columns that a query needs, with no rows."""
     names = {asked.column.path[0] for asked in translation.asked}
     return arrow_schema(field for field in schema.fields if field.name in names).empty_table()
 

@@ -1,4 +1,4 @@
-"""Location of the files that a log names: below the table, or below a prefix that the user allowed.
+"""Locate the files that a log names: below the table, or below a prefix that the user allows.
 
 Spec: Add File and Remove File.
 """
@@ -17,20 +17,21 @@ from deltacli.storage.secrets import without_secrets
 from deltacli.units import plural
 
 _ABSOLUTE = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?/")
-"""As the rules of `validate` have it: without a slash a colon is part of a name."""
+"""The same rule as in `validate`: without a slash, a colon is part of a name."""
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://[^/]*)(.*)", re.DOTALL)
 
 
 def read_prefixes(prefixes: Iterable[str]) -> Allowed:
-    """Return the places that `--allow-external` names: paths, `file:` URIs, or URIs of other stores. Raises
-    UsageError.
+    """Return the locations given by `--allow-external`: paths, `file:` URIs, or URIs of other stores.
+
+    Raises UsageError.
     """
     found: list[str] = []
     for prefix in prefixes:
         if prefix[:5].lower() == "file:":
             found.append(canonical(prefix))
         elif "://" in prefix:
-            # Whether a `%` in the URI of a store is an escape or a character, only the store knows.
+            # Only the store can decide whether a `%` in its URI is an escape or a literal character.
             found += dict.fromkeys((canonical(prefix), canonical(prefix.replace("%", "%25"))))
         else:
             found.append(os.path.abspath(os.path.expanduser(prefix)) if prefix else "")
@@ -38,12 +39,13 @@ def read_prefixes(prefixes: Iterable[str]) -> Allowed:
 
 
 _MOST_KNOWN = 1 << 14
-"""Directories whose real places are remembered."""
+"""Maximum number of directories whose resolved paths are cached."""
 
 
 class TableFiles:
-    """Finds the store and the path in it of each file of a table. `open_other` opens the stores of files elsewhere,
-    which have to lie below what is `allowed`.
+    """Finds the store of each file of a table, and the path in it.
+
+    `open_other` opens the stores of files outside the table, which must be below one of `allowed`.
     """
 
     def __init__(self, storage: Storage, open_other: Callable[[str], Storage], allowed: Allowed = NOTHING) -> None:
@@ -54,15 +56,15 @@ class TableFiles:
         self._others: dict[str, Storage] = {}
         self._lock = Lock()
         self._real: dict[str, str] = {}
-        """Local directory -> the same with its links resolved."""
+        """Local directory -> the same directory with links resolved."""
         self._refused: set[int] = set()
         self._first_refused = ""
 
     def locate(self, path: str) -> tuple[Storage, str]:
-        """The store and the path below its root of a file as the log names it, percent-encoded, relative or absolute.
+        """Return the store of a file, and its path below the root of the store.
 
-        Raises PathExternal where it lies outside the table and what is allowed, and UsageError where the allowed store
-        has an unsupported scheme.
+        The file is given as in the log: percent-encoded, relative or absolute. Raises PathExternal if the file is
+        outside the table and the allowed prefixes, and UsageError if the allowed store has an unsupported scheme.
         """
         if not _ABSOLUTE.match(path):
             return self.below_root(decode(path))
@@ -72,8 +74,9 @@ class TableFiles:
         return self._elsewhere(path, place)
 
     def is_refused(self, path: str) -> bool:
-        """Return whether `locate` is known to raise PathExternal, at a fraction of its price; the refusal is
-        remembered. False where only `locate` can tell.
+        """Return whether `locate` is already known to raise PathExternal, at a fraction of its cost.
+
+        The refusal is recorded. Returns False if only `locate` can decide.
         """
         if not _ABSOLUTE.match(path):
             return False
@@ -84,23 +87,24 @@ class TableFiles:
         return True
 
     def as_written(self, path: str) -> tuple[Storage, str] | None:
-        """The place of a relative path that its writer did not encode; None where decoding changes nothing.
+        """Return the location of an unencoded relative path; None if decoding does not change the path.
 
-        To be tried where `locate` leads to no file.
+        Used if the file that `locate` returns does not exist, because some writers do not encode paths.
         """
         is_relative = not _ABSOLUTE.match(path)
         return self.below_root(path) if is_relative and decode(path) != path else None
 
     def below_root(self, path: str) -> tuple[Storage, str]:
-        """The same for a path relative to the table, not encoded."""
+        """Return the store and the path of a file given relative to the table, not encoded."""
         inner = without_dots(path)
         if not _climbs(inner):
             return self._storage, inner
         return self._elsewhere(path, _joined(self._root, inner))
 
     def may_look(self, path: str) -> bool:
-        """Return whether an absolute local path may be asked for: it lies in the table or below what is allowed. A
-        refusal is remembered.
+        """Return whether an absolute local path may be accessed: it is in the table or below an allowed prefix.
+
+        A refusal is recorded.
         """
         place = without_dots(canonical(path))
         if not place.startswith("/") or self._is_allowed(place):
@@ -109,7 +113,7 @@ class TableFiles:
         return False
 
     def refuse(self, path: str) -> None:
-        """Remember that a file of the log lies outside and was not looked at."""
+        """Record that a file of the log is outside the table and was not read."""
         with self._lock:
             self._refused.add(hash(path))
             self._first_refused = self._first_refused or path
@@ -121,7 +125,7 @@ class TableFiles:
             yield f"{files} outside the table, first {first}, not opened without --allow-external PREFIX"
 
     def _elsewhere(self, path: str, place: str) -> tuple[Storage, str]:
-        """The store of a place outside the table's root. Raises PathExternal."""
+        """Return the store of a location outside the table's root. Raises PathExternal."""
         if not self._is_allowed(place):
             self.refuse(path)
             shown = without_secrets(place)
@@ -133,7 +137,7 @@ class TableFiles:
         return self._others[directory], name
 
     def _is_allowed(self, place: str) -> bool:
-        """Return whether a canonical place may be opened; of a local one its links are resolved first."""
+        """Return whether a canonical location may be opened. Links in a local path are resolved first."""
         if not place.startswith("/"):
             return self._allowed.has_uri(place)
         try:
@@ -145,7 +149,7 @@ class TableFiles:
             return False  # no file can have such a name
 
     def _real_place(self, place: str) -> str:
-        """The place of a file that is no link, the links of its directory resolved."""
+        """Return the path of a file that is not a link, with the links of its directory resolved."""
         directory, _, name = place.rpartition("/")
         return f"{self._real_directory(directory or '/').rstrip('/')}/{name}"
 
@@ -159,7 +163,7 @@ class TableFiles:
 
 
 def _place_of(path: str) -> str:
-    """The canonical place of an absolute path."""
+    """Return the canonical location of an absolute path."""
     place = canonical(path)
     return without_dots(place) if place.startswith("/") else place
 
@@ -170,7 +174,10 @@ def _climbs(path: str) -> bool:
 
 
 def _joined(root: str, path: str) -> str:
-    """The place of a relative path that climbs. Host and bucket of a URI stay, however far it climbs."""
+    """Return the location of a relative path that contains leading `..` segments.
+
+    The host and bucket of a URI are kept.
+    """
     uri = _URI.match(root)
     start, directory = (uri[1], uri[2]) if uri is not None else ("", root)
     return start + without_dots(f"{directory}{path}")
