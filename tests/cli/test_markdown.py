@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import io
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -101,3 +102,18 @@ def test_every_command_writes_tables_whose_rows_have_as_many_cells(arguments: tu
         widths = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block}
         assert len(widths) == 1, block
         assert re.fullmatch(r"\|(?: -{3}:? \|)+", block[1])
+
+
+def test_what_a_report_leaves_out_and_what_a_log_lost_is_said(sample: Path, tmp_path: Path) -> None:
+    tables = [Path(shutil.copytree(sample, tmp_path / name)) for name in ("a", "b")]
+    for table in tables:
+        (table / "_delta_log" / f"{3:020d}.json").unlink()
+        (table / "_delta_log" / f"{14:020d}.json").write_text('{"add":{"path":"x"}\n' * 3)
+
+    history = deltacli("history", tables[0], "--format", "markdown").out
+    report = deltacli("validate", *tables, tmp_path / "none", "--max-findings", "1", "--format", "markdown").out
+
+    assert "| missing | version 3 |" in history
+    assert 2 == report.count("more of commit.bad-json are not shown")
+    assert cell(str(tables[1] / "_delta_log" / f"{14:020d}.json")) in report
+    assert f"| {cell(str(tmp_path / 'none'))} |" in report

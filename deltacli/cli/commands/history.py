@@ -13,6 +13,7 @@ from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableAr
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
 from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.sections import Section
 from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
@@ -84,6 +85,12 @@ class HistoryResult(Result):
 
     def grid(self) -> Grid:
         return RowGrid(self.columns, map(_Line, self.found.items), self.is_chosen)
+
+    def sections(self, _terminal: Terminal) -> Sequence[Section]:
+        """Return the gaps of the log, which a table of commits alone would hide."""
+        if not self.found.gaps:
+            return []
+        return [Section("table", [self.found.table]), Section("missing", [_versions(self.found.gaps)])]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         shown = self.columns if self.is_chosen else usual(self.columns, terminal)

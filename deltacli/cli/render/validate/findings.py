@@ -44,10 +44,14 @@ def table_lines(table: CheckedTable, terminal: Terminal, *, brief: bool) -> Iter
             yield from _details(finding, terminal, with_fix=finding.rule.id not in explained)
             explained.add(finding.rule.id)
     name = _clean(table.name, terminal)
+    yield from (f"{name}: {_clean(sentence, terminal)}" for sentence in omissions(table))
+
+
+def omissions(table: CheckedTable) -> Iterator[str]:
+    """Yield what a report leaves out of a table: findings above the limit, and what was not checked."""
     for rule, count in table.suppressed.items():
-        yield f"{name}: {count:,} more of {rule} {'is' if count == 1 else 'are'} not shown"
-    for sentence in table.validation.not_checked:
-        yield f"{name}: not checked: {_clean(sentence, terminal)}"
+        yield f"{count:,} more of {rule} {'is' if count == 1 else 'are'} not shown"
+    yield from (f"not checked: {sentence}" for sentence in table.validation.not_checked)
 
 
 def _line(table: CheckedTable, finding: Finding, terminal: Terminal) -> str:

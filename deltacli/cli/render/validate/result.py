@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deltacli.cli.render.columns import DRAWN_ROWS, Column
 from deltacli.cli.render.json import SCHEMA_VERSION, EncodedItems
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.validate.findings import table_lines, write_summary, write_text
-from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport, worst_first
+from deltacli.cli.render.validate.findings import omissions, table_lines, write_summary, write_text
+from deltacli.cli.render.validate.report import SEVERITY_WORDS, CheckedTable, ValidationReport, place_name, worst_first
 from deltacli.cli.render.validate.verdict import judge
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, line_of
 from deltacli.cli.terminal.term import Terminal, encoded
@@ -62,10 +62,11 @@ class FindingsResult(Result):
         return RowGrid(_COLUMNS, ((table, finding) for table in self.report.tables for finding in table.findings))
 
     def sections(self, _terminal: Terminal) -> Sequence[Section]:
-        tables = [Section(table.name, [judge(table).sentence]) for table in self.report.tables]
+        tables = [Section(table.name, [judge(table).sentence, *omissions(table)]) for table in self.report.tables]
+        failures = [Section(name, [f"{fault.message} [{fault.code}]"]) for name, fault in self.report.failures]
         counts = self.report.counts
         parts = (plural(counts.errors, "error"), plural(counts.warnings, "warning"), plural(counts.infos, "note"))
-        return [Section(plural(len(tables), "table"), [", ".join(parts)]), *tables]
+        return [Section(plural(len(tables), "table"), [", ".join(parts)]), *tables, *failures]
 
     def draw(self, sink: BinaryIO, terminal: Terminal) -> None:
         if not terminal.is_drawn:
@@ -138,7 +139,7 @@ _COLUMNS: list[Column[tuple[CheckedTable, Finding]]] = [
     Column("table", lambda row: row[0].validation.table, on_screen=False),
     Column("rule", lambda row: row[1].rule.id),
     Column("severity", lambda row: row[1].severity.value, text=lambda row: SEVERITY_WORDS[row[1].severity]),
-    Column("path", lambda row: row[1].place.path),
+    Column("path", lambda row: row[1].place.path, text=lambda row: place_name(row[0], row[1].place)),
     Column("line", lambda row: row[1].place.line, right=True),
     Column("version", lambda row: row[1].place.version, right=True),
     Column("key", lambda row: row[1].place.key),
