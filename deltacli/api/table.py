@@ -25,9 +25,11 @@ from deltacli.operations.table.naming import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, open_storage
+from deltacli.storage.location import StoreLocation
 from deltacli.storage.secrets import without_secrets
 
 if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
@@ -46,10 +48,13 @@ def open_table(
     storage_options: Mapping[str, str] | None = None,
     retry_budget: timedelta = timedelta(minutes=1),
     allow_external: Sequence[str] = (),
+    engine: Engine | None = None,
     clock: Clock = system_clock,
     progress: Progress = SILENT,
 ) -> Table:
-    """Return the table at a path or URI, without reading anything yet. `progress` receives the progress of operations.
+    """Return the table at a path or URI, without reading anything yet.
+
+    `engine` runs the pieces of its operations (default: threads of this process); `progress` receives their progress.
     `retry_budget` limits how long a request to a store is retried; zero: never.
 
     `allow_external`: paths and URIs below which files outside the table may be opened, as needed for a shallow clone;
@@ -67,7 +72,18 @@ def open_table(
     except UsageError as fault:
         name_table(fault, shown)
         raise
-    return Table(storage, clock=clock, progress=progress, open_other=open_other, allowed=allowed, name=shown)
+    seconds = None if retry_budget == timedelta(minutes=1) else retry_budget.total_seconds()
+    location = StoreLocation.of(storage.uri, storage_options, allowed, seconds)
+    return Table(
+        storage,
+        engine=engine,
+        clock=clock,
+        progress=progress,
+        open_other=open_other,
+        allowed=allowed,
+        name=shown,
+        location=location,
+    )
 
 
 def _prefixes(allow_external: Sequence[str]) -> Allowed:

@@ -228,7 +228,6 @@ class Checker:
 
     def _check(self, target: Target, tell: Callable[[Finding], None] | None) -> None:
         from deltacli.cli.render.validate.report import CheckedTable
-        from deltacli.engine.embedded import EmbeddedEngine
         from deltacli.operations.validate.validate import validate_table
 
         wanted = self._wanted
@@ -239,7 +238,7 @@ class Checker:
         try:
             found = validate_table(
                 target.storage,
-                EmbeddedEngine(),
+                self._run.engine,
                 level=wanted.level,
                 select=wanted.select,
                 ignore=wanted.ignore,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
-Piece = TypeVar("Piece")
-Result = TypeVar("Result")
+from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task
 
 
 class Engine(Protocol):
-    """Runs pieces of work, several at a time."""
+    """Runs pieces of work, several at a time.
+
+    `run` and `stream` always run in this process, and accept any function. `spread` is the verb of distribution: it
+    runs tasks (`deltacli.work.task`) in this process or on a cluster.
+    """
 
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
@@ -27,4 +30,22 @@ class Engine(Protocol):
 
         The order depends only on the pieces. The first error ends the stream; a caller that stops early closes the
         started pieces.
+        """
+
+    def spread(
+        self,
+        task: Task[Piece, Result],
+        pieces: Iterable[Piece],
+        stores: TableStores,
+        *,
+        shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
+        weigh: Callable[[Piece], int] | None = None,
+        at_once: int | None = None,
+    ) -> Iterator[Result]:
+        """Yield the result of every piece, in the order of the pieces, wherever the pieces ran.
+
+        Every piece runs at least once, perhaps several times at the same time; one result of each is returned. The
+        first piece that raises, in this order, ends the run with its error. A caller that stops early cancels the
+        others. `shared` values reach each process once; a task finds them, and the `stores`, in its context. `weigh`
+        returns the relative cost of a piece (default: all cost the same); `at_once` is as in `run`.
         """

@@ -5,13 +5,13 @@ interpreter lock.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from deltacli.engine.base import Piece, Result
 from deltacli.memory import threads_within_limit
+from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task, TaskContext
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -79,6 +79,23 @@ class EmbeddedEngine:
         finally:
             for source in open_ones:
                 source.close()
+
+    def spread(
+        self,
+        task: Task[Piece, Result],
+        pieces: Iterable[Piece],
+        stores: TableStores,
+        *,
+        shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
+        weigh: Callable[[Piece], int] | None = None,  # noqa: ARG002  (threads take the next piece when they are free)
+        at_once: int | None = None,
+    ) -> Iterator[Result]:
+        """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values."""
+        context = TaskContext(stores, shared)
+        return self.run(lambda piece: task(piece, context), pieces, at_once=at_once)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an engine cannot be sent to another process: a task must not hold one")
 
 
 def _result(future: Future[Result]) -> Result:

@@ -66,7 +66,6 @@ def changes(
       deltacli changes ./tbl --from 2026-01-03 --to 2026-01-04 --format ndjson
       deltacli changes ./tbl --from 0 --format parquet --output changes.parquet
     """
-    from deltacli.api.table import Table
     from deltacli.cli.render.data.rows import Rows, RowsResult
     from deltacli.delta.schema.types import type_json
     from deltacli.operations.read.changes import read_range
@@ -76,9 +75,7 @@ def changes(
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
-    opened = Table(
-        run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
-    )
+    opened = run.open_table(table)
     span = find_range(opened, begin, end)
     found = read_range(opened, span, columns=chosen, where=where, limit=most + 1 if most else None)
     note_findings(run, found.snapshot, None)

@@ -131,10 +131,9 @@ def checkpoint(
       deltacli checkpoint ./tbl --layout v2 --v2-top parquet
       deltacli checkpoint ./tbl --verify
     """
-    from deltacli.api.table import Table
 
     _require_not_negative({"--version": version, "--if-behind": if_behind})
-    opened = Table(run.open(table, writes=not (verify or dry_run)), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table, writes=not (verify or dry_run))
     if verify:
         _require_nothing_to_write(
             {

@@ -52,10 +52,9 @@ def features(
       deltacli features ./tbl add deletionVectors --dry-run
       deltacli features ./tbl add v2Checkpoint rowTracking --yes
     """
-    from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
 
-    opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("--commit-metadata, --dry-run and --yes require add")

@@ -50,15 +50,12 @@ def history(
       deltacli history ./tbl --format csv --columns version,timestamp,operation
       deltacli history ./tbl --columns version,job   (a key that a writer added)
     """
-    from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.read.history import read_history
 
     available = _columns(run, counts=counts)
     others = _keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
-    found = read_history(
-        run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts, progress=run.progress
-    )
+    found = read_history(run.open(table), run.engine, limit=run.limit(limit), counts=counts, progress=run.progress)
     run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
     _note_absent(run, found, others)
     _say_what_next(run, table, found)

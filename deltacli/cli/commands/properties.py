@@ -60,10 +60,9 @@ def properties(
       deltacli properties ./tbl set delta.appendOnly=true owner=ops --yes
       deltacli properties ./tbl unset owner --yes
     """
-    from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
 
-    opened = Table(run.open(table, writes=change is not None and not dry_run), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table, writes=change is not None and not dry_run)
     if change is None:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")

@@ -55,7 +55,6 @@ def read(
       deltacli read ./tbl --format parquet --output tbl.parquet
       deltacli read ./tbl --where "trip > 500 AND ride.city = 'Bern'" --explain
     """
-    from deltacli.api.table import Table
     from deltacli.cli.render.data.rows import FramedResult, Rows, RowsResult
     from deltacli.delta.schema.types import type_json
 
@@ -63,9 +62,7 @@ def read(
     require_file(run)
     chosen = split_columns(columns)
     most = run.limit(limit)
-    opened = Table(
-        run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
-    )
+    opened = run.open_table(table)
     found = opened.snapshot(version=version, timestamp_ms=at_ms)
     # One row more than is shown, to find out whether there are more.
     scan = found.scan(columns=chosen, where=where, limit=most + 1 if most and not explain else None)

@@ -64,7 +64,6 @@ def snapshot(
       deltacli snapshot ./tbl --files --format ndjson
       deltacli snapshot ./tbl --files --columns path,size --format csv
     """
-    from deltacli.api.table import Table
 
     at_ms = parse_moment_of(version, timestamp)
     if mapping and not schema:
@@ -73,7 +72,7 @@ def snapshot(
         )
     if sum([schema, files or tombstones, counts or digest]) > 1:
         raise UsageError("--schema, --files or --tombstones, and --counts or --digest exclude each other")
-    opened = Table(run.open(table), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table)
     if files or tombstones:
         rebuild = partial(opened.snapshot, version=version, timestamp_ms=at_ms)
         _list_files(run, rebuild, at_ms, columns, limit, files=files, tombstones=tombstones)

@@ -142,15 +142,7 @@ class _VacuumCommand:
     def begin(
         cls, run: Run, name: str, execution: _Execution, *, dry_run: bool, yes: bool, with_files: bool, writes: bool
     ) -> _VacuumCommand:
-        from deltacli.api.table import Table
-
-        table = Table(
-            run.open(name, writes=writes),
-            clock=run.clock,
-            progress=run.progress,
-            open_other=run.open_other,
-            allowed=run.allowed,
-        )
+        table = run.open_table(name, writes=writes)
         return cls(run, name, table, execution, dry_run, yes, with_files)
 
     def carry_out(self, request: VacuumRequest, *, save: str | None, apply: str | None, explain: str | None) -> None:

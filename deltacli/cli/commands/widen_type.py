@@ -65,7 +65,6 @@ def widen_type(
       deltacli widen-type ./tbl id bigint score double --enable --upgrade-protocol
       deltacli widen-type ./tbl xs.element long --check      (in CI)
     """
-    from deltacli.api.table import Table
     from deltacli.delta.log.commit_metadata import parse_commit_metadata
     from deltacli.operations.change.widen_type import WidenRequest, plan_widen_type
 
@@ -76,13 +75,7 @@ def widen_type(
         check_files=check_files,
         commit_metadata=parse_commit_metadata(commit_metadata or []),
     )
-    opened = Table(
-        run.open(table, writes=not (dry_run or check)),
-        clock=run.clock,
-        progress=run.progress,
-        open_other=run.open_other,
-        allowed=run.allowed,
-    )
+    opened = run.open_table(table, writes=not (dry_run or check))
     if yes and not (dry_run or check):
         _commit(run, table, opened, request)
         return

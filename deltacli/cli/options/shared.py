@@ -40,8 +40,10 @@ from deltacli.errors import UsageError
 from deltacli.progress import SILENT, Progress
 
 if TYPE_CHECKING:
+    from deltacli.api.table import Table
     from deltacli.cli.options.stores import Stores
     from deltacli.cli.results import Result
+    from deltacli.engine.base import Engine
     from deltacli.storage import Allowed, Storage
 
 DEFAULT_LIMIT = 20
@@ -130,6 +132,16 @@ class Run:
     colours_notes: bool = False
     """Notes go to a terminal that shows colour."""
     _stores: list[Stores] = field(default_factory=list)
+    _engines: list[Engine] = field(default_factory=list)
+
+    @property
+    def engine(self) -> Engine:
+        """Return the engine of this run, the same one for all of its operations."""
+        if not self._engines:
+            from deltacli.engine.embedded import EmbeddedEngine
+
+            self._engines.append(EmbeddedEngine())
+        return self._engines[0]
 
     @property
     def allowed(self) -> Allowed:
@@ -180,6 +192,23 @@ class Run:
         if not self.format_is_given:
             require_delta(storage)
         return storage
+
+    def open_table(self, table: str, *, writes: bool = False) -> Table:
+        """Open a table with the engine, clock, progress and stores of this run. Raises what `open` raises."""
+        from deltacli.api.table import Table
+        from deltacli.storage.location import StoreLocation
+
+        storage = self.open(table, writes=writes)
+        budget = None if self.retry_budget_ms is None else self.retry_budget_ms / 1_000
+        return Table(
+            storage,
+            engine=self.engine,
+            clock=self.clock,
+            progress=self.progress,
+            open_other=self.open_other,
+            allowed=self.allowed,
+            location=StoreLocation.of(storage.uri, self.storage_options, self.allowed, budget),
+        )
 
     def open_other(self, uri: str, *, writes: bool = False) -> Storage:
         """Open the store of something that is not a table, such as a backup. Raises what `open` raises."""

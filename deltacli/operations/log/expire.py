@@ -291,7 +291,7 @@ def _unnamed_sidecars(
         if instance.version < boundary:
             continue
         try:
-            named |= {path.rsplit("/", 1)[-1] for path in open_checkpoint(table.storage, instance).sidecars}
+            named |= {path.rsplit("/", 1)[-1] for path in open_checkpoint(table.stores, instance).sidecars}
         except CheckpointUnreadable as fault:
             notes.append(f"no sidecar is deleted: {fault.message}")
             return

@@ -14,8 +14,10 @@ from deltacli.engine.base import Engine
 from deltacli.engine.embedded import EmbeddedEngine
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
+    from deltacli.storage.location import StoreLocation
     from deltacli.work.rows.table_files import TableFiles
 
 
@@ -23,7 +25,8 @@ class TableHandle:
     """A Delta table in one directory of a store; `open_other` opens other stores, for data files only where they are
     `allowed`.
 
-    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it.
+    `name` is the table as the caller wrote it, used in hints of errors; None: the caller inserts it. `location` is
+    where executors of a cluster find the same table; None: they cannot.
     """
 
     def __init__(
@@ -36,8 +39,10 @@ class TableHandle:
         open_other: Callable[[str], Storage] = open_storage,
         allowed: Allowed = NOTHING,
         name: str | None = None,
+        location: StoreLocation | None = None,
     ) -> None:
         self.storage = storage
+        self.stores = TableStores(storage, open_other, allowed, location)
         self.name = name
         self.newest_seen: int | None = None
         """The newest version that was read through this handle."""
@@ -54,9 +59,7 @@ class TableHandle:
 
     def files(self) -> TableFiles:
         """Return the resolver of the files that the log names."""
-        from deltacli.work.rows.table_files import TableFiles
-
-        return TableFiles(self.storage, self.open_other, self.allowed)
+        return self.stores.files()
 
     def note_version(self, version: int | None) -> None:
         """Remember a version that was read, if it is the newest so far."""

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeVar
 
 from deltacli.delta.log.commit_lines import Action
-from deltacli.delta.log.counts import FileCounts, TombstoneCounts, count_adds, count_removes
+from deltacli.delta.log.counts import FileCounts, TombstoneCounts
 from deltacli.delta.log.file_actions import narrow_batches
 from deltacli.delta.log.log_path import LogFileKind
 from deltacli.delta.log.replay import Survivors, TouchedFiles, reconcile_commit
@@ -32,8 +32,8 @@ from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.naming import named, named_items
 from deltacli.operations.table.replay import LogTail, read_tail, replay_batches, whole_batch
 from deltacli.progress import reported
-from deltacli.storage import Storage
 from deltacli.storage.secrets import without_secrets
+from deltacli.work.checkpoints.counting import CountPiece, count_batch, rows_of_piece
 from deltacli.work.checkpoints.reading import (
     CheckpointContents,
     CheckpointPiece,
@@ -44,6 +44,7 @@ from deltacli.work.checkpoints.reading import (
     read_whole,
 )
 from deltacli.work.commits.provenance import Provenance, read_provenance
+from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
     import pyarrow
@@ -159,7 +160,7 @@ class Snapshot:
         """
         table = self.table
         yield from map(work, self._batches_of_commits())
-        read = partial(_read_both, table.storage, touched=self._touched)
+        read = partial(_read_both, table.stores, touched=self._touched)
         yield from self._of_pieces(read, _rows_of_batch, work, several_at_once=True)
 
     def _batches_of_commits(self) -> Iterator[FileBatch]:
@@ -193,11 +194,7 @@ class Snapshot:
     @property
     def checkpoint_has_parsed_statistics(self) -> bool:
         """Return True if the checkpoint that this was rebuilt from has `stats_parsed`."""
-        return any(
-            piece.metadata.schema.column(index).path.startswith("add.stats_parsed.")
-            for piece in self._pieces[:1]
-            for index in range(len(piece.metadata.schema))
-        )
+        return any(piece.has_parsed_statistics for piece in self._pieces[:1])
 
     @property
     def listing(self) -> LogListing:
@@ -222,11 +219,13 @@ class Snapshot:
         cutoff = (self.table.clock() if now_ms is None else now_ms) - deleted_file_retention_ms(self.properties)
         files, tombstones = FileCounts(), TombstoneCounts()
         for batch in self._tail_batches():
-            files, tombstones = _count_batch(batch, cutoff, files, tombstones)
-        count = partial(_count_piece, self.table.storage, touched=self._touched, cutoff=cutoff)
-        rows = sum(piece.group.rows for piece in self._pieces)
+            files, tombstones = count_batch(batch, cutoff, files, tombstones)
+        counts = self.table.engine.spread(
+            CountPiece(cutoff), self._pieces, self.table.stores, shared={"touched": self._touched}, weigh=rows_of_piece
+        )
+        rows = sum(map(rows_of_piece, self._pieces))
         with self.table.progress.step("counting files", unit="rows", total=rows) as step:
-            for piece, counted in zip(self._pieces, self.table.engine.run(count, self._pieces), strict=True):
+            for piece, counted in zip(self._pieces, counts, strict=True):
                 files, tombstones = files + counted[0], tombstones + counted[1]
                 step.advance(piece.group.rows)
         return files, tombstones
@@ -237,7 +236,7 @@ class Snapshot:
         """
         yield from self._tail_batches()
         read = partial(
-            read_narrow, self.table.storage, touched=self._touched, with_paths=True, with_records=with_records
+            read_narrow, self.table.stores, touched=self._touched, with_paths=True, with_records=with_records
         )
         yield from self._of_pieces(read, _rows_of_batch, _same, several_at_once=False)
 
@@ -274,7 +273,7 @@ class Snapshot:
             rows = batch.adds if kind == "add" else batch.removes
             if rows is not None and rows.num_rows:
                 yield work(rows)
-        read = partial(read_whole, table.storage, touched=self._touched, kind=kind, fields=fields)
+        read = partial(read_whole, table.stores, touched=self._touched, kind=kind, fields=fields)
         yield from self._of_pieces(read, _rows_of_columns, work, several_at_once=True)
 
     def _of_pieces(
@@ -319,30 +318,11 @@ def _rows_of_columns(batch: pyarrow.RecordBatch) -> int:
     return rows
 
 
-def _read_both(storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles) -> Iterator[FileBatch]:
-    for removes in read_whole(storage, piece, touched, "remove"):
+def _read_both(stores: TableStores, piece: CheckpointPiece, *, touched: TouchedFiles) -> Iterator[FileBatch]:
+    for removes in read_whole(stores, piece, touched, "remove"):
         yield FileBatch(removes=removes)
-    for adds in read_whole(storage, piece, touched, "add"):
+    for adds in read_whole(stores, piece, touched, "add"):
         yield FileBatch(adds=adds)
-
-
-def _count_batch(
-    batch: FileBatch, cutoff: int, files: FileCounts, tombstones: TombstoneCounts
-) -> tuple[FileCounts, TombstoneCounts]:
-    if batch.adds is not None:
-        files += count_adds(batch.adds)
-    if batch.removes is not None:
-        tombstones += count_removes(batch.removes, cutoff)
-    return files, tombstones
-
-
-def _count_piece(
-    storage: Storage, piece: CheckpointPiece, *, touched: TouchedFiles, cutoff: int
-) -> tuple[FileCounts, TombstoneCounts]:
-    files, tombstones = FileCounts(), TombstoneCounts()
-    for batch in read_narrow(storage, piece, touched, with_paths=False):
-        files, tombstones = _count_batch(batch, cutoff, files, tombstones)
-    return files, tombstones
 
 
 def read_state(
@@ -351,7 +331,7 @@ def read_state(
     """Read the small actions of a segment, check that the version may be read, and prepare reading its file actions."""
     older_follow = segment.checkpoint is not None
     tail = read_tail(table.storage, table.engine, segment.commits, older_follow=older_follow, progress=table.progress)
-    contents = open_checkpoint(table.storage, segment.checkpoint) if segment.checkpoint else None
+    contents = open_checkpoint(table.stores, segment.checkpoint) if segment.checkpoint else None
     state = tail.state
     survived, inline = Survivors([], []), FileBatch()
     if contents is not None and segment.checkpoint is not None:
@@ -367,7 +347,7 @@ def read_state(
     require_readable(state.protocol, segment.version)
     if state.metadata is None:
         raise _nothing_says(segment, "metaData", "metadata.missing")
-    plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.storage)
+    plan: Callable[[str], list[CheckpointPiece]] = partial(plan_pieces, table.stores)
     sidecars = contents.sidecars if contents else ()
     reads = table.storage.capabilities.parallel_reads  # a footer is small: on a remote store the time is latency
     planned = reported(

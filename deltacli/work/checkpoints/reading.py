@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
@@ -31,10 +31,10 @@ from deltacli.work.checkpoints.limits import (
     require_sound,
     rows_a_batch,
 )
+from deltacli.work.task import TableStores
 
 if TYPE_CHECKING:
     import pyarrow
-    import pyarrow.parquet
 
 _WHOLE_ROWS_A_BATCH = 8_192
 """All fields of 8,192 adds take about 3 MB, which fits into the processor cache while they are read and encoded."""
@@ -56,15 +56,15 @@ class FileBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckpointPiece:
-    """One row group of one Parquet file of a checkpoint.
+    """One row group of one Parquet file of a checkpoint. `tag` identifies the content that it was planned from.
 
-    `metadata` avoids a second read of the footer. It is the footer of the content identified by `tag`.
+    `has_parsed_statistics`: the file has `add.stats_parsed`.
     """
 
     path: str
     group: RowGroup
     tag: str
-    metadata: pyarrow.parquet.FileMetaData = field(compare=False, repr=False)
+    has_parsed_statistics: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def checkpoint_faults(path: str, *, rule: str = "checkpoint.unreadable") -> Iter
         ) from fault
 
 
-def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> CheckpointContents:
+def open_checkpoint(stores: TableStores, instance: CheckpointInstance) -> CheckpointContents:
     """Open a checkpoint without its sidecars, and read its small actions.
 
     Raises CheckpointUnreadable, naming the file and what is missing.
@@ -112,13 +112,13 @@ def open_checkpoint(storage: Storage, instance: CheckpointInstance) -> Checkpoin
     for file in instance.files:
         path = f"{LOG_DIRECTORY}/{file.name}"
         if file.path.is_json:
-            actions = _read_json_checkpoint(storage, path, file)
+            actions = _read_json_checkpoint(stores.storage, path, file)
             contents.small.extend((kind, action) for kind, action in actions if kind in SMALL_ACTIONS)
             contents.json_actions.extend((kind, action) for kind, action in actions if kind in ("add", "remove"))
         else:
-            with open_parquet(storage, path) as parquet:
+            with open_parquet(stores.storage, path) as parquet:
                 contents.small.extend(small_actions(parquet))
-                contents.pieces.extend(_pieces(parquet))
+                contents.pieces.extend(_pieces(parquet, stores))
     kinds = {kind for kind, _ in contents.small}
     for needed, rule in (("protocol", "checkpoint.no-protocol"), ("metaData", "checkpoint.no-metadata")):
         if needed not in kinds:
@@ -180,24 +180,34 @@ class OpenParquet(NamedTuple):
 
 
 @contextmanager
-def open_parquet(storage: Storage, path: str, piece: CheckpointPiece | None = None) -> Iterator[OpenParquet]:
-    """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable.
-
-    If `piece` is given, the file must be the one it was planned from. If another writer has replaced the same version,
-    some rows would be read twice and others skipped.
-    """
+def open_parquet(storage: Storage, path: str) -> Iterator[OpenParquet]:
+    """Open a Parquet file of a checkpoint; every fault while it is open is raised as CheckpointUnreadable."""
     with checkpoint_faults(path), storage.open(path) as source:
+        file = ParquetReader(source, buffer_size=BUFFER_BYTES)
+        columns = CheckpointColumns(file.metadata, read_footer(source))
         tag = storage.tag(path, source)
-        if piece is not None and piece.tag != tag:
+        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+
+
+@contextmanager
+def open_piece(stores: TableStores, piece: CheckpointPiece) -> Iterator[OpenParquet]:
+    """Open the file of a row group as `open_parquet` does, with its cached footer.
+
+    It must be the file that the piece was planned from. If another writer has replaced the same version, some rows
+    would be read twice and others skipped.
+    """
+    storage, path = stores.storage, piece.path
+    with checkpoint_faults(path), storage.open(path) as source:
+        if storage.tag(path, source) != piece.tag:
             raise CheckpointUnreadable(
                 f"{path} was changed while it was read",
                 facts={"file": path, "next": "run the same command again"},
                 hint="deltacli snapshot {table}",
             )
-        metadata = piece.metadata if piece else None
-        file = ParquetReader(source, metadata=metadata, buffer_size=BUFFER_BYTES)
-        columns = CheckpointColumns(file.metadata, b"" if piece else read_footer(source))
-        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, tag, columns)
+        file = ParquetReader(source, metadata=stores.footers.get(path, piece.tag), buffer_size=BUFFER_BYTES)
+        stores.footers.put(path, piece.tag, file.metadata)
+        columns = CheckpointColumns(file.metadata)
+        yield OpenParquet(path, file, source, storage.capabilities.cheap_listing, piece.tag, columns)
 
 
 def small_actions(parquet: OpenParquet, kinds: Iterable[str] = SMALL_ACTIONS) -> Iterator[tuple[str, Action]]:
@@ -263,22 +273,24 @@ def without_views(kind: Any) -> Any:  # Any: pyarrow has no types
     return pa.list_(without_views(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def plan_pieces(storage: Storage, path: str) -> list[CheckpointPiece]:
+def plan_pieces(stores: TableStores, path: str) -> list[CheckpointPiece]:
     """Return the row groups of a Parquet file that may contain file actions.
 
     Raises CheckpointUnreadable (`sidecar.missing`).
     """
-    with open_parquet(storage, path) as parquet:
-        return _pieces(parquet)
+    with open_parquet(stores.storage, path) as parquet:
+        return _pieces(parquet, stores)
 
 
-def _pieces(parquet: OpenParquet) -> list[CheckpointPiece]:
-    found = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
-    return [CheckpointPiece(parquet.path, group, parquet.tag, parquet.file.metadata) for group in found]
+def _pieces(parquet: OpenParquet, stores: TableStores) -> list[CheckpointPiece]:
+    stores.footers.put(parquet.path, parquet.tag, parquet.file.metadata)
+    groups = (group for group in parquet.columns.row_groups() if group.has_adds or group.has_removes)
+    is_parsed = parquet.columns.has("add.stats_parsed")
+    return [CheckpointPiece(parquet.path, group, parquet.tag, is_parsed) for group in groups]
 
 
 def read_narrow(
-    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool, with_records: bool = True
+    stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, *, with_paths: bool, with_records: bool = True
 ) -> Iterator[FileBatch]:
     """Yield the live adds and tombstones of a row group in narrow columns, without keys decided by newer commits.
 
@@ -286,7 +298,7 @@ def read_narrow(
     `with_records`, record counts are null.
     """
     need_paths = with_paths or len(touched) > 0
-    with open_parquet(storage, piece.path, piece) as parquet:
+    with open_piece(stores, piece) as parquet:
         columns = parquet.columns
         wanted = []
         if piece.group.has_adds:
@@ -365,7 +377,7 @@ def _records(actions: Any, names: set[str]) -> Any:  # Any: pyarrow has no types
 
 
 def read_whole(
-    storage: Storage, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
+    stores: TableStores, piece: CheckpointPiece, touched: TouchedFiles, kind: str, fields: Sequence[str] | None = None
 ) -> Iterator[Any]:  # Any: RecordBatch
     """Yield the live adds (`kind` "add") or tombstones ("remove") of a row group with all their fields.
 
@@ -374,7 +386,7 @@ def read_whole(
     if not (piece.group.has_adds if kind == "add" else piece.group.has_removes):
         return
     schema = action_schemas().add if kind == "add" else action_schemas().remove
-    with open_parquet(storage, piece.path, piece) as parquet:
+    with open_piece(stores, piece) as parquet:
         columns = parquet.columns
         names = [name for name in schema.names if fields is None or name in fields or name in _NEEDED]
         wanted = columns.whole(kind, names)

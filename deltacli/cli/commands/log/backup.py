@@ -42,11 +42,10 @@ def backup(
       deltacli log backup ./tbl /backups/tbl --json | jq .copied
     """
     from deltacli.cli.render.log_copy import backup_result
-    from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.log.log_backup import execute_backup, plan_backup
     from deltacli.operations.log.log_files import Journal
 
-    storage, destination, engine = run.open(table), run.open_other(dest, writes=True), EmbeddedEngine()
+    storage, destination, engine = run.open(table), run.open_other(dest, writes=True), run.engine
     plan = plan_backup(storage, destination, engine, full=full, progress=run.progress)
     journal = Journal()
     try:

@@ -37,10 +37,9 @@ def compact(
       deltacli log compact ./tbl --from 11 --to 40
       deltacli log compact ./tbl --from 11 --to 40 --dry-run
     """
-    from deltacli.api.table import Table
     from deltacli.operations.log.compact_log import compact_log
 
-    opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table, writes=not dry_run)
     found = compact_log(opened, first, last, dry_run=dry_run)
     content = found.as_json()
     columns = ("path", "sizeBytes")

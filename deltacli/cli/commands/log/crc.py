@@ -38,12 +38,11 @@ def crc(
       deltacli log crc ./tbl
       deltacli log crc ./tbl --version 12 --json
     """
-    from deltacli.api.table import Table
     from deltacli.operations.log.version_checksum import ChecksumStatus, check_or_write_checksum
 
     if version is not None and version < 0:
         raise UsageError(f"--version {version} is negative")
-    opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table, writes=not dry_run)
     report = check_or_write_checksum(opened, version, dry_run=dry_run)
     content = report.as_json()
     columns = ("version", "path", "status", "differences")

@@ -75,7 +75,6 @@ def expire(
       deltacli log expire ./tbl --yes                    (in cron)
       deltacli log expire ./tbl --retention 60d --keep-versions 100,200-210
     """
-    from deltacli.api.table import Table
     from deltacli.operations.log.expire import ExpiryRequest, plan_expiry, require_not_refused, with_proof
 
     request = ExpiryRequest(
@@ -83,7 +82,7 @@ def expire(
         () if keep_versions is None else parse_versions(keep_versions, "--keep-versions"),
         None if allow_below is None else parse_duration(allow_below, "--allow-retention-below"),
     )
-    opened = Table(run.open(table, writes=not dry_run), clock=run.clock, progress=run.progress)
+    opened = run.open_table(table, writes=not dry_run)
     plan = plan_expiry(opened, request)
     for note in plan.notes:
         run.note(f"note: {note}")

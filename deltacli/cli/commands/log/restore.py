@@ -49,12 +49,11 @@ def restore(
       deltacli log restore ./tbl s3://safe/tbl --replace
     """
     from deltacli.cli.render.log_copy import restore_result
-    from deltacli.engine.embedded import EmbeddedEngine
     from deltacli.operations.log.log_files import Journal
     from deltacli.operations.log.log_restore import plan_restore
     from deltacli.operations.log.restore_execute import execute_restore
 
-    storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), EmbeddedEngine()
+    storage, source, engine = run.open(table, writes=not dry_run), run.open_other(src), run.engine
     plan = plan_restore(storage, source, engine, replace=replace, progress=run.progress)
 
     def show(*, as_done: bool) -> None:

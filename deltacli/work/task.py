@@ -1,0 +1,111 @@
+"""Tasks: pieces of work that run in a thread of this process or on an executor of a cluster, in the same way.
+
+A task is a function at the top of a module, or a frozen dataclass with `__call__`. Its fields, its pieces and its
+results are small values that can be pickled; it may run more than once for a piece, and in any order.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from deltacli.storage import NOTHING, Allowed, Storage, open_storage
+
+if TYPE_CHECKING:
+    import pyarrow.parquet
+
+    from deltacli.storage.location import StoreLocation
+    from deltacli.work.rows.table_files import TableFiles
+
+Piece = TypeVar("Piece")
+Result = TypeVar("Result")
+
+_MOST_FOOTER_BYTES = 64 << 20
+"""Maximum encoded size of the cached footers of a table's checkpoints."""
+
+NOTHING_SHARED: Mapping[str, Any] = MappingProxyType({})  # Any: values of each operation
+
+
+class FooterCache:
+    """Footers of checkpoint files, so that the row groups of a file do not each read it again. Thread-safe."""
+
+    def __init__(self, most_bytes: int = _MOST_FOOTER_BYTES) -> None:
+        self._footers: OrderedDict[tuple[str, str], pyarrow.parquet.FileMetaData] = OrderedDict()
+        self._left = most_bytes
+        self._lock = Lock()
+
+    def get(self, path: str, tag: str) -> pyarrow.parquet.FileMetaData | None:
+        """Return the footer of the content of a file that `tag` identifies; None if it is not cached."""
+        with self._lock:
+            footer = self._footers.get((path, tag))
+            if footer is not None:
+                self._footers.move_to_end((path, tag))
+            return footer
+
+    def put(self, path: str, tag: str, footer: pyarrow.parquet.FileMetaData) -> None:
+        """Cache a footer; the least recently used ones make room for it."""
+        with self._lock:
+            if (path, tag) in self._footers:
+                return
+            self._footers[(path, tag)] = footer
+            self._left -= footer.serialized_size
+            while self._left < 0 and self._footers:
+                _, dropped = self._footers.popitem(last=False)
+                self._left += dropped.serialized_size
+
+
+@dataclass(frozen=True, eq=False)
+class TableStores:
+    """The open stores of one table in one process: its own, and by `open_other` those of files outside it.
+
+    `location` is where another process finds the same store; None for a store that exists only here.
+    """
+
+    storage: Storage
+    open_other: Callable[[str], Storage] = open_storage
+    allowed: Allowed = NOTHING
+    location: StoreLocation | None = None
+    footers: FooterCache = field(default_factory=FooterCache)
+
+    def files(self) -> TableFiles:
+        """Return a resolver of the files that the log names. It records which of them were refused."""
+        from deltacli.work.rows.table_files import TableFiles
+
+        return TableFiles(self.storage, self.open_other, self.allowed)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("open stores cannot be sent to another process; send their StoreLocation")
+
+
+@dataclass(frozen=True, eq=False)
+class TaskContext:
+    """What a task finds where it runs: the stores of the table, values shared by all pieces, and an id of the attempt,
+    which makes the names of the files it writes unique.
+    """
+
+    stores: TableStores
+    values: Mapping[str, Any] = field(default_factory=lambda: NOTHING_SHARED)  # Any: values of each operation
+    attempt: str = field(default_factory=lambda: os.urandom(16).hex())
+
+    @property
+    def storage(self) -> Storage:
+        """The store of the table."""
+        return self.stores.storage
+
+    @cached_property
+    def files(self) -> TableFiles:
+        """The resolver of the files that the log names, shared by the pieces of this context."""
+        return self.stores.files()
+
+    def shared(self, name: str) -> Any:  # Any: a value of the operation
+        """Return a value that was given to all pieces."""
+        return self.values[name]
+
+
+Task = Callable[[Piece, TaskContext], Result]
