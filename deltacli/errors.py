@@ -3,13 +3,13 @@
 # ├── Unreadable                   3   path, table or version absent, log incomplete or corrupt, reader feature unknown
 # │   ├── NotATable                    nothing there, a file, or a directory without a usable log
 # │   ├── LogIncomplete                a gap, or a log without its beginning
-# │ ├── CommitCorrupt a commit file that cannot be parsed: file, line, byte
-# │ ├── CheckpointUnreadable a checkpoint, part or sidecar that cannot be opened or lacks what it must hold
+# │   ├── CommitCorrupt                a commit file that cannot be parsed: file, line, byte
+# │   ├── CheckpointUnreadable         a checkpoint, part or sidecar that cannot be opened or lacks what it must hold
 # │   ├── DataUnreadable               a data file or deletion vector that is not what the log says
 # │   ├── VersionAbsent                never written, or no longer reconstructable
 # │   └── ProtocolUnsupported          the table asks for a reader that deltacli is not
 # ├── Refused                      4   a guard stopped it, nothing changed
-# │ ├── NoAtomicCreate the store cannot create a file for one of many writers: it is read-only
+# │   ├── NoAtomicCreate               the store cannot create a file for one of many writers: it is read-only
 # │   └── PathExternal                 a file outside the table, below no prefix that was allowed
 # ├── PartlyDone                   5   run again
 # ├── ConflictLost                 6   other writers won every retry
@@ -18,6 +18,7 @@
 # │   ├── PermissionRefused            access denied
 # │   ├── CredentialsMissing           nothing to ask for access with
 # │   └── NoSpace                      the disk, or the quota, is full
+# ├── ClusterFailed                7   a cluster that cannot be reached, or a job that failed there
 # ├── MemoryExhausted              7   memory, or the address space that a limit allows, is used up
 # └── OutcomeUnknown               8   a commit was sent and its fate could not be read back
 """One tree of errors: the class is the fault, the branch is the exit code."""
@@ -39,7 +40,7 @@ EXIT_CODES: Mapping[int, str] = {
     4: "refused by a guard, nothing changed",
     5: "partly done, run again",
     6: "conflict: other writers won every retry",
-    7: "storage or resources: network, permission, credentials, throttling, no space, out of memory",
+    7: "storage or resources: network, permission, credentials, throttling, no space, out of memory, cluster",
     8: "unknown: a commit was sent and its fate could not be read back",
     70: "a bug",
 }
@@ -202,6 +203,13 @@ class NoSpace(StorageFailed):
     """The disk, or the user's quota, is full."""
 
     code = "storage.no-space"
+
+
+class ClusterFailed(DeltacliError):
+    """A cluster cannot be reached, or a job failed there."""
+
+    exit_code = 7
+    code = "spark.failed"
 
 
 class MemoryExhausted(DeltacliError):

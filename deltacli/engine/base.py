@@ -15,6 +15,9 @@ class Engine(Protocol):
     runs tasks (`deltacli.work.task`) in this process or on a cluster.
     """
 
+    may_repeat: bool
+    """True where `spread` can run a piece more than once, also at the same time."""
+
     def run(
         self, work: Callable[[Piece], Result], pieces: Iterable[Piece], *, at_once: int | None = None
     ) -> Iterator[Result]:
@@ -49,3 +52,6 @@ class Engine(Protocol):
         others. `shared` values reach each process once; a task finds them, and the `stores`, in its context. `weigh`
         returns the relative cost of a piece (default: all cost the same); `at_once` is as in `run`.
         """
+
+    def close(self) -> None:
+        """Release what the engine holds. It runs nothing afterwards."""

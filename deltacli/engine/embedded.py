@@ -24,6 +24,8 @@ class EmbeddedEngine:
     threads as they can use instead, with one piece per thread in flight.
     """
 
+    may_repeat = False
+
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or threads_within_limit()
 
@@ -93,6 +95,9 @@ class EmbeddedEngine:
         """Run tasks as `run` runs functions, with the open stores and without a copy of the shared values."""
         context = TaskContext(stores, shared)
         return self.run(lambda piece: task(piece, context), pieces, at_once=at_once)
+
+    def close(self) -> None:
+        """Do nothing: threads end with their run."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an engine cannot be sent to another process: a task must not hold one")

@@ -1,0 +1,171 @@
+"""The options that choose the engine: threads of this process, or a Spark cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.engine.base import Engine
+
+
+class EngineChoice(StrEnum):
+    EMBEDDED = "embedded"
+    SPARK = "spark"
+
+
+CLUSTER_OPTIONS: Mapping[str, Any] = {  # Any: annotations
+    "engine": Annotated[
+        EngineChoice | None,
+        typer.Option(
+            "--engine",
+            metavar="embedded|spark",
+            help="Where the work runs: in this process, or on a Spark cluster.  [default: embedded]",
+            show_default=False,
+        ),
+    ],
+    "master": Annotated[
+        str | None,
+        typer.Option(
+            "--master",
+            metavar="URL",
+            help="Spark master, such as local[4] or spark://HOST:7077.",
+            show_default=False,
+        ),
+    ],
+    "remote": Annotated[
+        str | None,
+        typer.Option(
+            "--remote",
+            metavar="URL",
+            help="Spark Connect server, such as sc://HOST:15002; @FILE reads the URL from a file.",
+            show_default=False,
+        ),
+    ],
+    "spark_conf": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--spark-conf",
+            metavar="K=V",
+            help="Setting of the Spark session; K=@FILE reads the value from a file. Repeatable.",
+            show_default=False,
+        ),
+    ],
+}
+"""Parameter -> its declaration, for commands that a cluster can run."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """The settled engine of a run. `master` and `remote` are None where they were not given."""
+
+    choice: EngineChoice = EngineChoice.EMBEDDED
+    master: str | None = None
+    remote: str | None = field(default=None, repr=False)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def open(self) -> Engine:
+        """Return the engine, connected. Raises UsageError and ClusterFailed."""
+        if self.choice is EngineChoice.EMBEDDED:
+            from deltacli.engine.embedded import EmbeddedEngine
+
+            return EmbeddedEngine()
+        from deltacli.engine.spark.session import SparkSettings, open_engine
+
+        return open_engine(SparkSettings(self.master, self.remote, self.conf))
+
+
+def settle_engine(
+    *,
+    engine: EngineChoice | None,
+    master: str | None,
+    remote: str | None,
+    spark_conf: list[str] | None,
+    environment: Mapping[str, str],
+    settings: Mapping[str, Any],  # Any: TOML values
+    configuration: str,
+) -> EngineSettings:
+    """Return the engine by option, then environment, then configuration file. Raises UsageError.
+
+    A master, a server or a setting of Spark on the command line needs `--engine spark`; elsewhere they are defaults for
+    runs that choose it.
+    """
+    from deltacli.cli.options.configuration import one_of
+
+    choice = (
+        engine
+        or one_of(EngineChoice, environment.get("DELTACLI_ENGINE"), "DELTACLI_ENGINE")
+        or one_of(EngineChoice, settings.get("engine"), f"engine {configuration}")
+        or EngineChoice.EMBEDDED
+    )
+    if choice is EngineChoice.EMBEDDED:
+        given = {"--master": master, "--remote": remote, "--spark-conf": spark_conf}
+        named = next((name for name, value in given.items() if value), None)
+        if named is not None:
+            raise UsageError(f"{named} needs --engine spark", hint=f"add --engine spark, or omit {named}")
+        return EngineSettings()
+    if master and remote:
+        raise UsageError("--master and --remote exclude each other")
+    conf = {**settings.get("spark_conf", {}), **dict(map(_parse_conf, spark_conf or []))}
+    if master or remote:
+        return EngineSettings(choice, master, _remote_of(remote), conf)
+    default = EngineSettings(
+        choice,
+        environment.get("DELTACLI_SPARK_MASTER") or settings.get("spark_master"),
+        environment.get("DELTACLI_SPARK_REMOTE") or settings.get("spark_remote"),
+        conf,
+    )
+    if default.master and default.remote:
+        raise UsageError("the environment or the configuration names a Spark master and a Spark Connect server")
+    return default
+
+
+def _remote_of(given: str | None) -> str | None:
+    """Return the URL of a server. Raises UsageError for one with a token on the command line."""
+    if given is None or not given.startswith("@"):
+        if given is not None and _holds_token(given):
+            raise UsageError(
+                "--remote has a token, which is visible in the process list",
+                code="usage.secret",
+                facts={"instead": "--remote @FILE, or the variable DELTACLI_SPARK_REMOTE"},
+            )
+        return given
+    return _read(given[1:], "--remote")
+
+
+def _holds_token(url: str) -> bool:
+    from deltacli.storage.secrets import holds_secret
+
+    return ";token=" in url.lower() or "authorization=" in url.lower() or holds_secret(url)
+
+
+def _parse_conf(text: str) -> tuple[str, str]:
+    """Return key and value of a `--spark-conf`. Raises UsageError, also for a plain secret."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UsageError(f"--spark-conf {key!r} is not K=V")
+    if value.startswith("@"):
+        return key, _read(value[1:], f"--spark-conf {key}")
+    from deltacli.storage.secrets import holds_secret, is_secret_name
+
+    if is_secret_name(key) or holds_secret(value):
+        raise UsageError(
+            f"--spark-conf {key}: a secret on the command line is visible in the process list",
+            code="usage.secret",
+            facts={"instead": f"--spark-conf {key}=@FILE, or the configuration of Spark itself"},
+        )
+    return key, value
+
+
+def _read(path: str, option: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError as fault:
+        raise UsageError(f"{option}: {path} cannot be read: {(fault.strerror or '').lower()}") from fault

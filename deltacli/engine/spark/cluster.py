@@ -1,0 +1,132 @@
+"""A Spark session, classic or Connect, as the engine uses it: ship files, run a job, cancel exactly our own jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any, Generic, TypeVar
+
+from deltacli.work.task_tracker import POLL_SECONDS
+
+Result = TypeVar("Result")
+_CANCEL_SECONDS = 10.0
+"""Seconds to wait for a cancelled job to end before the engine gives up on it."""
+
+
+class Cluster:
+    """One session of the user. Only jobs with a tag of this object are ever cancelled.
+
+    `session` is a `pyspark.sql.SparkSession`, classic or Connect.
+    """
+
+    def __init__(self, session: Any) -> None:  # Any: pyspark has no stable types
+        self.session = session
+        self.is_connect = type(session).__module__.startswith("pyspark.sql.connect")
+        self._shipped: set[str] = set()
+        self._files = TemporaryDirectory(prefix="deltacli-spark-")
+        self._tag = f"deltacli-{os.urandom(8).hex()}"
+
+    def ship_package(self) -> str:
+        """Make the modules of deltacli importable on executors, once; return the name of the archive."""
+        from deltacli.engine.spark.package import write_package
+
+        path = write_package(self._files.name)
+        self._ship(path, pyfile=True)
+        return path.name
+
+    def ship_file(self, name: str, content: bytes) -> None:
+        """Send a file to every executor that needs it, once per name."""
+        if name not in self._shipped:
+            path = Path(self._files.name, name)
+            path.write_bytes(content)
+            self._ship(path, file=True)
+            path.unlink()
+
+    def _ship(self, path: Path, **kind: bool) -> None:
+        if path.name not in self._shipped:
+            self.session.addArtifacts(str(path), **kind)
+            self._shipped.add(path.name)
+
+    def run(self, action: Callable[[], Result]) -> Result:
+        """Run an action of Spark and return its result. Any exception here, such as a signal's, cancels its jobs.
+
+        The action runs in a thread of its own, because a signal would not end a call into the JVM.
+        """
+        return _Job(self, action, f"{self._tag}-{os.urandom(4).hex()}").result()
+
+    def close(self) -> None:
+        """Remove the local copies of what was shipped."""
+        self._files.cleanup()
+
+    # -- tags ---------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _tagged(self, tag: str) -> Iterator[None]:
+        """Mark the jobs that this thread starts."""
+        if self.is_connect:
+            self.session.addTag(tag)
+            try:
+                yield
+            finally:
+                self.session.removeTag(tag)
+        else:
+            context = self.session.sparkContext
+            context.addJobTag(tag)
+            try:
+                yield
+            finally:
+                context.removeJobTag(tag)
+
+    def _cancel(self, tag: str) -> None:
+        """Cancel the jobs with a tag. A classic session cancels them through its context: measured, `interruptTag` of
+        such a session leaves jobs of other threads running.
+        """
+        with suppress(Exception):  # the session may be gone, and the job with it
+            if self.is_connect:
+                self.session.interruptTag(tag)
+            else:
+                self.session.sparkContext.cancelJobsWithTag(tag)
+
+
+class _Job(Generic[Result]):
+    """An action in a thread of its own."""
+
+    def __init__(self, cluster: Cluster, action: Callable[[], Result], tag: str) -> None:
+        self._cluster, self._action, self._tag = cluster, action, tag
+        self._ended = Event()
+        self._values: list[Result] = []
+        self._fault: BaseException | None = None
+
+    def result(self) -> Result:
+        """Wait for the action. Whatever ends the wait early cancels it."""
+        Thread(target=self._run, name="deltacli-spark", daemon=True).start()
+        try:
+            while not self._ended.wait(POLL_SECONDS):
+                pass
+        except BaseException:
+            self._cancel()
+            raise
+        if self._fault is not None:
+            raise self._fault
+        return self._values[0]
+
+    def _cancel(self) -> None:
+        """Cancel until the action has ended: a job that was just being submitted is not found at first."""
+        waited = 0.0
+        while not self._ended.is_set() and waited < _CANCEL_SECONDS:
+            self._cluster._cancel(self._tag)
+            self._ended.wait(POLL_SECONDS)
+            waited += POLL_SECONDS
+
+    def _run(self) -> None:
+        try:
+            with self._cluster._tagged(self._tag):
+                self._values.append(self._action())
+        except BaseException as fault:  # noqa: BLE001  (raised again in the waiting thread)
+            self._fault = fault
+        finally:
+            self._ended.set()

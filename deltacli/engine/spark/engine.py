@@ -1,0 +1,166 @@
+"""The engine that runs tasks on a Spark cluster. What is local to the driver runs in threads, as embedded."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.engine.embedded import EmbeddedEngine
+from deltacli.engine.spark.cluster import Cluster
+from deltacli.engine.spark.faults import explain, is_too_large, missing_module
+from deltacli.engine.spark.handshake import shake_hands
+from deltacli.engine.spark.jobs import PROBLEM, run_job
+from deltacli.engine.spark.worker import BUG, FAULT, Job, Row, Witness
+from deltacli.errors import DeltacliError, UsageError
+from deltacli.storage.location import StoreLocation
+from deltacli.storage.secrets import holds_secret, is_secret_name
+from deltacli.work.task import NOTHING_SHARED, Piece, Result, TableStores, Task
+
+if TYPE_CHECKING:
+    from deltacli.storage import Storage
+
+_INLINE_BYTES = 64 << 10
+"""Bytes of shared values that travel with every task; more are sent once, as a file."""
+_FIRST_PIECES = 64
+"""Pieces of the first window per slot."""
+_WINDOW_BYTES = 32 << 20
+"""Bytes of results that a window should bring to the driver."""
+
+
+class SparkEngine(EmbeddedEngine):
+    """Runs tasks on the cluster of a session: `pyspark.sql.SparkSession`, classic or Connect, 4.0 or newer.
+
+    The session stays the user's: no setting of it is changed, and only jobs of this engine are cancelled. Raises
+    UsageError and ClusterFailed where the cluster cannot be used, and Refused where executors see another table.
+    """
+
+    may_repeat = True
+
+    def __init__(self, session: Any, *, is_own: bool = False) -> None:  # Any: pyspark has no stable types
+        super().__init__()
+        self._cluster = Cluster(session)
+        self._is_own = is_own
+        self._slots = 0
+        self._witnesses: dict[StoreLocation, Witness | None] = {}
+
+    def spread(
+        self,
+        task: Task[Piece, Result],
+        pieces: Iterable[Piece],
+        stores: TableStores,
+        *,
+        shared: Mapping[str, Any] = NOTHING_SHARED,  # Any: values of each operation
+        weigh: Callable[[Piece], int] | None = None,
+        at_once: int | None = None,  # noqa: ARG002  (the cluster decides)
+    ) -> Iterator[Result]:
+        """Run tasks on executors, a window of pieces per job."""
+        remaining = iter(pieces)
+        first = list(islice(remaining, 1))
+        if not first:
+            return
+        job = self._job(task, shared, stores)
+        size = max(1, self._slots) * _FIRST_PIECES
+        window = [*first, *islice(remaining, size - 1)]
+        while window:
+            returned = 0
+            for row in self._rows(job, window, weigh):
+                returned += len(row.content)
+                yield _value(row)
+            size = _next_size(size, len(window), returned)
+            window = list(islice(remaining, size))
+
+    def _rows(self, job: Job, window: Sequence[Any], weigh: Callable[[Any], int] | None) -> Iterator[Row]:
+        """Run a window, in halves where its results are larger than the driver accepts."""
+        weights = [1 if weigh is None else weigh(piece) for piece in window]
+        sent = [pickle.dumps(piece, pickle.HIGHEST_PROTOCOL) for piece in window]
+        try:
+            rows = run_job(self._cluster, job, sent, weights, self._slots)
+        except Exception as fault:
+            if not is_too_large(fault) or len(window) == 1:
+                raise explain(fault) from fault
+            rows = []
+        if rows:
+            yield from rows
+            return
+        middle = len(window) // 2
+        yield from self._rows(job, window[:middle], weigh)
+        yield from self._rows(job, window[middle:], weigh)
+
+    def _job(self, task: Task[Any, Any], shared: Mapping[str, Any], stores: TableStores) -> Job:
+        location = _sendable(stores)
+        witness = self._witness(stores.storage, location)
+        if not self._slots or location not in self._witnesses:
+            self._slots = shake_hands(self._cluster, location, witness)
+        self._witnesses[location] = witness
+        content = pickle.dumps(dict(shared), pickle.HIGHEST_PROTOCOL) if shared else b""
+        if len(content) <= _INLINE_BYTES:
+            return Job(task, location, witness, content)
+        name = f"deltacli-{hashlib.sha256(content).hexdigest()[:24]}.pickle"
+        self._cluster.ship_file(name, content)
+        return Job(task, location, witness, shared_name=name)
+
+    def _witness(self, storage: Storage, location: StoreLocation) -> Witness | None:
+        """Return the newest file of the log that has a version in its name, found from the one known before."""
+        known = self._witnesses.get(location)
+        for start in [known.name, "0"] if known is not None else ["0"]:
+            newest = None
+            for file in storage.list_from(LOG_DIRECTORY, start):
+                if file.name[:1].isdigit() and file.name.endswith(".json"):
+                    newest = Witness(file.name, file.size_bytes)
+            if newest is not None:
+                return newest
+        return None
+
+    def close(self) -> None:
+        """Stop the session if this engine has opened it, and remove the copies of what was shipped."""
+        self._cluster.close()
+        if self._is_own:
+            with suppress(Exception):  # it may be gone
+                self._cluster.session.stop()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an engine cannot be sent to another process: a task must not hold one")
+
+
+def _next_size(size: int, pieces: int, returned: int) -> int:
+    """Return the number of pieces of the next window: more while results are small."""
+    fitting = _WINDOW_BYTES * pieces // max(1, returned)
+    return max(1, min(size * 8, fitting))
+
+
+def _value(row: Row) -> Any:  # Any: the result of a piece
+    """Return the result of a piece. Raises its error."""
+    if row.status == FAULT:
+        fault: DeltacliError = pickle.loads(row.content)
+        raise fault
+    if row.status == PROBLEM:
+        raise missing_module(row.content.decode(errors="replace"))
+    if row.status == BUG:
+        raise RuntimeError(f"a task failed on an executor:\n{row.content.decode(errors='replace')}")
+    return pickle.loads(row.content)
+
+
+def _sendable(stores: TableStores) -> StoreLocation:
+    """Return the location of a table for executors. Raises UsageError where they cannot open it."""
+    location = stores.location
+    if location is None:
+        raise UsageError(
+            "this table exists in the memory of one process only",
+            code="spark.local-store",
+            hint="open the table by a URI that executors reach",
+        )
+    secret = next((name for name, value in location.options if is_secret_name(name) or holds_secret(value)), None)
+    if secret is not None or holds_secret(location.uri):
+        raise UsageError(
+            f"the storage option {secret} holds a secret, which is not sent to executors"
+            if secret is not None
+            else "the URI of the table holds a secret, which is not sent to executors",
+            code="spark.secret",
+            hint="give executors their own credentials: environment variables, profiles or roles of the store",
+        )
+    return location

@@ -1,0 +1,23 @@
+"""Group pieces into the tasks of a job: a Python task costs some tenths of a second, so each gets several pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heapreplace
+
+
+def group(weights: Sequence[int], slots: int, *, tasks_per_slot: int = 3) -> list[int]:
+    """Return the task of each piece, so that the tasks are about equally heavy.
+
+    The heaviest pieces are placed first, each in the task that is lightest so far. There are at most `tasks_per_slot`
+    tasks for each of the `slots`, numbered from 0, and none is empty.
+    """
+    tasks = min(len(weights), max(1, slots) * tasks_per_slot)
+    loads = [(0, task) for task in range(tasks)]
+    heapify(loads)
+    chosen = [0] * len(weights)
+    for piece in sorted(range(len(weights)), key=lambda piece: -weights[piece]):
+        load, task = loads[0]
+        chosen[piece] = task
+        heapreplace(loads, (load + max(1, weights[piece]), task))
+    return chosen

@@ -1,0 +1,70 @@
+"""The first job on a cluster: do executors run the same versions, and do they see the same table?"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deltacli.engine.spark.faults import explain, missing_module
+from deltacli.engine.spark.jobs import PROBLEM, RESULT
+from deltacli.engine.spark.worker import FAULT, Fingerprint, Witness
+from deltacli.errors import UsageError
+
+if TYPE_CHECKING:
+    from deltacli.engine.spark.cluster import Cluster
+    from deltacli.storage.location import StoreLocation
+
+
+def shake_hands(cluster: Cluster, location: StoreLocation, witness: Witness | None) -> int:
+    """Ship the package, compare every executor that answers with the driver, and return the number of task slots.
+
+    Raises UsageError for other versions and missing modules, Refused for another table, and ClusterFailed.
+    """
+    wanted = Fingerprint.of_this_process()
+    payload = pickle.dumps((location, witness))
+    try:
+        cluster.ship_package()
+        answers = cluster.run(lambda: _answers(cluster, payload))
+    except Exception as fault:
+        raise explain(fault, "the first job") from fault
+    for status, content in answers:
+        if status == PROBLEM:
+            raise missing_module(content.decode(errors="replace"))
+        if status == FAULT:
+            raise pickle.loads(content)
+        _require_same(wanted, Fingerprint(*pickle.loads(content)))
+    return len(answers)
+
+
+def _require_same(wanted: Fingerprint, found: Fingerprint) -> None:
+    for name, ours, theirs in zip(Fingerprint._fields, wanted, found, strict=True):
+        if ours != theirs:
+            raise UsageError(
+                f"executors run {name} {theirs}, the driver {ours}",
+                code=f"spark.{name}",
+                hint=f"install the same version of {name} on all hosts",
+            )
+
+
+def _answers(cluster: Cluster, payload: bytes) -> list[tuple[str, bytes]]:
+    """Ask once per slot: a range of numbers has as many partitions as the cluster has slots by default."""
+
+    def answer(batches: Iterator[Any]) -> Iterator[Any]:  # Any: pyarrow.RecordBatch
+        import pickle
+
+        import pyarrow as pa
+
+        for _ in batches:
+            pass
+        try:
+            from deltacli.engine.spark.worker import greet
+
+            status, content = greet(*pickle.loads(payload))
+        except ImportError as missing:
+            status, content = "problem", f"{missing.name or ''}\n{missing}".encode()
+        columns = [pa.array([0], pa.int64()), pa.array([status]), pa.array([content], pa.binary())]
+        yield pa.RecordBatch.from_arrays(columns, names=["number", "status", "content"])
+
+    found: Any = cluster.session.range(1 << 12).mapInArrow(answer, RESULT).toArrow()
+    return list(zip(found.column("status").to_pylist(), found.column("content").to_pylist(), strict=True))

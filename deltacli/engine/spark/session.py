@@ -1,0 +1,188 @@
+"""Open a Spark session for one run: a server over Connect, or a driver of our own. Never one that somebody else has."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any
+
+from deltacli.engine.spark.faults import explain
+from deltacli.errors import ClusterFailed, UsageError
+from deltacli.storage.secrets import remember_secrets
+
+if TYPE_CHECKING:
+    from deltacli.engine.spark.engine import SparkEngine
+
+_OLDEST_JAVA = 17
+_VERSIONS = ((4, 0), (4, 3))
+"""The oldest and the newest version of PySpark that were tried."""
+_SETTINGS = {"spark.ui.showConsoleProgress": "false"}
+_LOCAL_SETTINGS = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """Which cluster to use: the URL of a `master`, or of a Connect server (`remote`), and settings of Spark."""
+
+    master: str | None = None
+    remote: str | None = field(default=None, repr=False)
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_local(self) -> bool:
+        """True where executors are threads of a driver on this machine."""
+        return (self.master or "").startswith("local")
+
+
+def open_engine(settings: SparkSettings) -> SparkEngine:
+    """Return the engine on a new session, which it closes. Raises what `open_session` raises."""
+    from deltacli.engine.spark.engine import SparkEngine
+
+    return SparkEngine(open_session(settings), is_own=True)
+
+
+def open_session(settings: SparkSettings) -> Any:  # Any: pyspark has no stable types
+    """Return a new `SparkSession`. Raises UsageError where PySpark or Java is missing, and ClusterFailed."""
+    if settings.master and settings.remote:
+        raise UsageError("a Spark master and a Spark Connect server exclude each other")
+    token = re.search(r";token=([^;]+)", settings.remote or "", re.IGNORECASE)
+    remember_secrets({**settings.conf, **({"token": token[1]} if token else {})})
+    _require_pyspark(settings)
+    return _connect(settings) if settings.remote or not settings.master else _start_driver(settings)
+
+
+def _connect(settings: SparkSettings) -> Any:  # Any: as above
+    """Connect to a server; without a URL, use what the environment of `spark-submit` or SPARK_REMOTE names."""
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("deltacli")
+    if settings.remote:
+        builder = builder.remote(settings.remote)
+    elif not any(os.environ.get(name) for name in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT", "MASTER")):
+        raise UsageError(
+            "no cluster is named",
+            code="spark.no-cluster",
+            hint="add --master URL, such as local[4] or spark://HOST:7077, or --remote sc://HOST:15002",
+        )
+    for name, value in settings.conf.items():
+        builder = builder.config(name, value)
+    try:
+        with _handlers_kept():
+            session = builder.getOrCreate()
+            _ = session.version  # the first request
+    except Exception as fault:
+        raise explain(fault, "the connection") from fault
+    return session
+
+
+def _start_driver(settings: SparkSettings) -> Any:  # Any: as above
+    """Start a driver of our own. What its JVM writes is kept in a file, and shown only where the start fails."""
+    _require_java()
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    defaults = _SETTINGS | (_LOCAL_SETTINGS if settings.is_local else {})
+    conf = SparkConf().setMaster(settings.master).setAppName("deltacli")
+    conf.setAll(list((defaults | dict(settings.conf)).items()))
+    if settings.is_local:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with TemporaryFile() as log:
+        try:
+            with _handlers_kept():
+                gateway = launch_gateway(conf, popen_kwargs={"stderr": log, "stdout": log})
+                SparkContext(conf=conf, gateway=gateway)
+                return SparkSession.builder.getOrCreate()
+        except Exception as fault:
+            raise ClusterFailed(
+                "Spark could not be started",
+                code="spark.start",
+                facts={"master": str(settings.master), "reason": _reason(log) or str(fault).splitlines()[0][:300]},
+                hint="check --master and --spark-conf",
+            ) from fault
+
+
+@contextmanager
+def _handlers_kept() -> Iterator[None]:
+    """Put the handler of SIGINT back: the one of PySpark cancels all jobs of the context."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def _reason(log: IO[bytes]) -> str | None:
+    """Return the line of a JVM's output that names the fault, None where none does."""
+    log.seek(0)
+    lines = log.read().decode(errors="replace").splitlines()
+    return next((line.strip()[:300] for line in lines if re.search(r"(Exception|Error)\b", line)), None)
+
+
+# -- what has to be installed -----------------------------------------------------------------------------------------
+
+
+def _require_pyspark(settings: SparkSettings) -> None:
+    extra = "spark-local" if settings.master else "spark"
+    try:
+        import pyspark
+    except ImportError as missing:
+        raise UsageError(
+            "--engine spark needs PySpark, which is not installed",
+            code="usage.extra",
+            hint=f"pip install 'deltacli[{extra}]'",
+        ) from missing
+    found = tuple(int(part) for part in re.findall(r"\d+", pyspark.__version__)[:2])
+    oldest, newest = _VERSIONS
+    if found < oldest:
+        raise UsageError(
+            f"PySpark {pyspark.__version__} is too old",
+            code="spark.pyspark",
+            facts={"supported": f"{oldest[0]}.{oldest[1]} to {newest[0]}.{newest[1]}"},
+            hint=f"pip install 'deltacli[{extra}]'",
+        )
+    home = Path(next(iter(pyspark.__path__)))
+    if settings.master and not (home / "jars").is_dir() and not os.environ.get("SPARK_HOME"):
+        raise UsageError(
+            "this PySpark is the client for Spark Connect, which cannot start a driver for --master",
+            code="usage.extra",
+            hint="use --remote sc://HOST:15002, or pip install 'deltacli[spark-local]' in an environment of its own",
+        )
+
+
+def _require_java() -> None:
+    """Raise UsageError unless a Java of a supported version is found where Spark looks for it."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    version = _java_version(program) if program else None
+    if version is None or version < _OLDEST_JAVA:
+        seen = f"Java {version}" if version else f"no Java in JAVA_HOME={home}" if home else "no Java"
+        raise UsageError(
+            f"--master needs Java {_OLDEST_JAVA} or newer, and {seen} was found",
+            code="spark.java",
+            hint=f"apt-get install openjdk-{_OLDEST_JAVA}-jre-headless",
+        )
+
+
+def _java_version(program: str) -> int | None:
+    """Return the major version of a Java, None where it does not start."""
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, check=False, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(rb'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(found[1]) if found else None

@@ -1,0 +1,163 @@
+"""What runs on an executor: unpack pieces, run the task, pack the results. Needs the standard library and pyarrow.
+
+A process keeps the stores and the shared values that it has opened for the next task.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deltacli.delta.log.log_path import LOG_DIRECTORY
+from deltacli.errors import DeltacliError, FileMissing, Refused
+from deltacli.release import VERSION
+from deltacli.storage.location import StoreLocation
+from deltacli.work.task import TableStores, Task, TaskContext
+
+DONE, FAULT, BUG = "done", "fault", "bug"
+_MOST_KEPT = 4
+"""Shared values and tables that a process keeps."""
+
+
+class Fingerprint(NamedTuple):
+    """What must be the same on the driver and on every executor."""
+
+    deltacli: str
+    python: str
+    pyarrow: str
+
+    @classmethod
+    def of_this_process(cls) -> Fingerprint:
+        """Return what this process runs: versions, of Python the first two numbers."""
+        import pyarrow
+
+        return cls(VERSION, f"{sys.version_info[0]}.{sys.version_info[1]}", pyarrow.__version__)
+
+
+class Witness(NamedTuple):
+    """A file of the log that the driver has seen. An executor that does not see it sees another table."""
+
+    name: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """All that the pieces of a job have in common. `shared_name` names the file of pickled shared values, if any."""
+
+    task: Task[Any, Any]
+    location: StoreLocation
+    witness: Witness | None
+    shared: bytes = b""
+    shared_name: str | None = None
+
+
+class Row(NamedTuple):
+    """The result of a piece: its number, the status, and the pickled value, error, or the text of a traceback."""
+
+    number: int
+    status: str
+    content: bytes
+
+
+_stores: dict[StoreLocation, TableStores] = {}
+_shared: dict[str, Mapping[str, Any]] = {}  # Any: values of operations
+
+
+def greet(location: StoreLocation, witness: Witness | None) -> tuple[str, bytes]:
+    """Return the fingerprint of this process, pickled, or the error where it does not see the driver's table."""
+    try:
+        _open(Job(_nothing, location, witness))
+    except DeltacliError as fault:
+        return FAULT, _pickled(fault)
+    return DONE, pickle.dumps(tuple(Fingerprint.of_this_process()))
+
+
+def _nothing(piece: object, context: TaskContext) -> None:
+    """Do nothing: the task of a greeting."""
+
+
+def run_pieces(job: Job, pieces: Iterable[tuple[int, bytes]]) -> Iterator[Row]:
+    """Run the task for each numbered, pickled piece.
+
+    An error of deltacli is a value. A piece that runs out of memory raises, so that the cluster tries it again.
+    """
+    try:
+        context = TaskContext(_open(job), _values(job))
+    except DeltacliError as fault:
+        content = _pickled(fault)
+        yield from (Row(number, FAULT, content) for number, _ in pieces)
+        return
+    for number, piece in pieces:
+        yield _run(job, number, piece, context)
+
+
+def _run(job: Job, number: int, piece: bytes, context: TaskContext) -> Row:
+    try:
+        return Row(number, DONE, pickle.dumps(job.task(pickle.loads(piece), context), pickle.HIGHEST_PROTOCOL))
+    except DeltacliError as fault:
+        return Row(number, FAULT, _pickled(fault))
+    except (MemoryError, ImportError):
+        raise
+    except Exception:  # noqa: BLE001  (raised again on the driver)
+        import traceback
+
+        return Row(number, BUG, traceback.format_exc().encode())
+
+
+def _pickled(fault: DeltacliError) -> bytes:
+    fault.__cause__ = fault.__context__ = None
+    return pickle.dumps(fault.with_traceback(None), pickle.HIGHEST_PROTOCOL)
+
+
+def _open(job: Job) -> TableStores:
+    """Return the stores of the table, which this process opens once. Raises Refused where it is not the same table."""
+    stores = _stores.get(job.location)
+    if stores is None:
+        location = job.location
+        stores = TableStores(location.open(), location.open_other, location.allowed, location)
+        _keep(_stores, location, stores)
+    if job.witness is not None:
+        require_same_table(stores, job.witness)
+    return stores
+
+
+def require_same_table(stores: TableStores, witness: Witness) -> None:
+    """Raise Refused unless this process sees the log file that the driver has seen."""
+    path = f"{LOG_DIRECTORY}/{witness.name}"
+    try:
+        found = stores.storage.stat(path).size_bytes
+    except FileMissing:
+        found = None
+    if found != witness.size_bytes:
+        import socket
+
+        seen = "not there" if found is None else f"{found} bytes, {witness.size_bytes} on the driver"
+        raise Refused(
+            "executors see another table than the driver",
+            code="spark.other-table",
+            facts={"table": stores.storage.uri, "file": f"{path}: {seen}", "executor": socket.gethostname()},
+            hint="put the table on a store that all hosts share, such as s3:// or a mounted file system",
+        )
+
+
+def _values(job: Job) -> Mapping[str, Any]:  # Any: values of operations
+    if job.shared_name is None:
+        return pickle.loads(job.shared) if job.shared else {}
+    values = _shared.get(job.shared_name)
+    if values is None:
+        from pyspark import SparkFiles
+
+        values = pickle.loads(Path(SparkFiles.get(job.shared_name)).read_bytes())
+        _keep(_shared, job.shared_name, values)
+    return values
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any) -> None:  # Any: of each dictionary
+    while len(kept) >= _MOST_KEPT:
+        kept.pop(next(iter(kept)))
+    kept[key] = value
