@@ -245,9 +245,9 @@ def lock(_: list[str]) -> int:
     """Resolve the locked environments again. Lock files have names, versions and hashes, and no URL of an index."""
     set_up(DEV, "dev")
     command = ("uv", "pip", "compile", "-q", "--universal", "--python-version", "3.11", "--generate-hashes")
-    for name in ("dev", "peers", "fuzz", "spark", "docs"):
+    for name in ("dev", "peers", "fuzz", "spark", "cluster", "docs"):
         target = f"requirements/{name}.txt"
-        sources = [] if name in ("peers", "spark", "docs") else ["pyproject.toml"]
+        sources = [] if name in ("peers", "docs") else ["pyproject.toml"]
         groups = ("--group", "dev", "--group", "fuzz") if name == "fuzz" else ("--group", name)
         options = ("--no-emit-index-url", "--no-header", "--no-annotate", "--upgrade", "-o", target)
         code = run(DEV, *command, *sources, *groups, *options)

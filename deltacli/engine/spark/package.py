@@ -11,19 +11,22 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import deltacli
 from deltacli.release import VERSION
 
 _LEFT_OUT = ("cli", "api", "__pycache__")
 """Directories that executors never import."""
+_ROOT = Path(__file__).parents[2]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 def write_package(directory: str | os.PathLike[str]) -> Path:
     """Write `deltacli-VERSION-HASH.zip` into a directory and return its path; an existing one is kept.
 
-    The content is the same for the same sources. Raises OSError.
+    The content is the same for the same sources. If deltacli itself runs from an archive, that one is returned. Raises
+    OSError.
     """
+    if _ROOT.parent.is_file():
+        return _ROOT.parent
     entries = list(_entries())
     digest = hashlib.sha256()
     for name, content in entries:
@@ -44,8 +47,7 @@ def write_package(directory: str | os.PathLike[str]) -> Path:
 
 def _entries() -> Iterator[tuple[str, bytes]]:
     """Yield the modules and data files of the package by their names in the archive, sorted."""
-    root = Path(next(iter(deltacli.__path__)))
-    for path in sorted(root.rglob("*")):
-        inner = path.relative_to(root)
+    for path in sorted(_ROOT.rglob("*")):
+        inner = path.relative_to(_ROOT)
         if path.is_file() and not set(inner.parts[:-1]) & set(_LEFT_OUT) and path.suffix != ".pyc":
             yield f"deltacli/{inner.as_posix()}", path.read_bytes()
