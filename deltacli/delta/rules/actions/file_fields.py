@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deltacli.arrow import compute as pc
+from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.log.place import Place
 from deltacli.delta.rules.actions.commit_contents import AREA
 from deltacli.delta.rules.framework.base import Finding, Fix, Level, Severity
 from deltacli.delta.rules.framework.views import CommitView, FilesView, LocatedAction, TouchedFile
-from deltacli.units import format_timestamp
+from deltacli.units import DAY_MS, format_timestamp
 
-DAY_MS = 86_400_000
-SKEW_MS = 3_600_000
-"Allowed difference between the clocks of a store and of a writer."
 OLDEST_MS = 100_000_000_000
 "3 March 1973 in milliseconds, or the year 5138 in seconds. Smaller values were most likely meant as seconds."
 
@@ -237,7 +235,7 @@ def tags_are_text(view: CommitView) -> Iterator[Finding]:
 )
 def fields_of_removes(view: CommitView) -> Iterator[Finding]:
     """Check the fields of removes."""
-    latest = commit_time(view) + SKEW_MS
+    latest = commit_time(view) + WRITER_SKEW_MS
     for file in view.removed:
         placed, remove = file.placed, file.placed.action
         size, time = remove.get("size"), remove.get("deletionTimestamp")
@@ -260,7 +258,7 @@ def fields_of_removes(view: CommitView) -> Iterator[Finding]:
                     seen=time,
                     expected=f"at most {latest}",
                 )
-            elif (made := _made(file)) is not None and time < made - SKEW_MS:
+            elif (made := _made(file)) is not None and time < made - WRITER_SKEW_MS:
                 removed_at, made_at = format_timestamp(time), format_timestamp(made)
                 yield DELETION_TIMESTAMP_ODD.at(
                     _place(view, placed),
