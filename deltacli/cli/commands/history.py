@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 import typer
 
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import ColumnsOption, LimitOption, Run, TableArgument
+from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
+from deltacli.cli.options.shared import Run, TableArgument
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
 from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.render.json import envelope
@@ -57,7 +58,7 @@ def history(
     others = _keys_of_commit_info(columns, available)
     chosen = choose([*available, *others], columns)
     found = read_history(
-        run.open(table), EmbeddedEngine(), limit=run.limit(limit), counts=counts, progress=run.progress
+        run.open(table), EmbeddedEngine(), limit=settle_limit(run, limit), counts=counts, progress=run.progress
     )
     run.write(HistoryResult(found, chosen if columns else available, is_chosen=bool(columns)))
     _note_absent(run, found, others)

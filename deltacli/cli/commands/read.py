@@ -9,10 +9,16 @@ import typer
 
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
-from deltacli.cli.options.rows import WhereOption, note_what_is_missing, require_file, split_columns
-from deltacli.cli.options.shared import (
+from deltacli.cli.options.rows import (
     ColumnsOption,
     LimitOption,
+    WhereOption,
+    note_what_is_missing,
+    require_file,
+    settle_limit,
+    split_columns,
+)
+from deltacli.cli.options.shared import (
     Run,
     TableArgument,
     TimestampOption,
@@ -62,7 +68,7 @@ def read(
     at_ms = parse_moment_of(version, timestamp)
     require_file(run)
     chosen = split_columns(columns)
-    most = run.limit(limit)
+    most = settle_limit(run, limit)
     opened = Table(
         run.open(table), clock=run.clock, progress=run.progress, open_other=run.open_other, allowed=run.allowed
     )

@@ -10,9 +10,8 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
 from deltacli.cli.options.shared import (
-    ColumnsOption,
-    LimitOption,
     Run,
     TableArgument,
     TimestampOption,
@@ -112,7 +111,7 @@ def _list_files(
     from deltacli.cli.render.data.file_list import FileListing, FilesResult
 
     listing = FileListing.choose(columns, files=files, tombstones=tombstones)
-    most = run.limit(limit)
+    most = settle_limit(run, limit)
     found = rebuild()
     note_findings(run, found, at_ms)
     result = FilesResult(found, listing, most)

@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from deltacli.cli.results import Result
     from deltacli.storage import Allowed, Storage
 
-DEFAULT_LIMIT = 20
-
-
 TableArgument = Annotated[
     str, typer.Argument(metavar="TABLE", help="Table directory: a path or URI.", show_default=False)
 ]
@@ -61,19 +58,6 @@ TimestampOption = Annotated[
         help="Use the newest version committed at or before T (RFC 3339 with offset, or a date: midnight UTC).",
         show_default=False,
     ),
-]
-LimitOption = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        metavar="N",
-        help=f"Number of rows shown; 0 shows all.  [default: {DEFAULT_LIMIT} on a terminal, else 0]",
-        show_default=False,
-    ),
-]
-ColumnsOption = Annotated[
-    str | None,
-    typer.Option("--columns", metavar="A,B,…", help="Show only these columns, in this order.", show_default=False),
 ]
 DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Show what would be done and change nothing; overrides --yes.")
@@ -203,14 +187,6 @@ class Run:
         if not self.progress_is_asked_for and self.output in (None, "-") and _is_pipe(sys.stdout):
             close_live_line()  # the reader of the pipe may draw on the same terminal
         return open_sink(self.output)
-
-    def limit(self, wanted: int | None) -> int:
-        """Return the row limit: the requested one, else 20 for a table on a terminal, else none."""
-        if wanted is not None:
-            if wanted < 0:
-                raise UsageError(f"--limit {wanted} is negative", facts={"expected": "0 (all) or more"})
-            return wanted
-        return DEFAULT_LIMIT if self.is_on_screen else 0
 
 
 def _is_spoiled(text: str) -> bool:
