@@ -17,6 +17,7 @@ import typer
 from deltacli.cli.formats import FORMATS, TABLE, AnyFormat, EveryFormat, Format
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.configuration import (
+    Variable,
     one_of,
     parse_storage_option,
     read_configuration,
@@ -245,7 +246,7 @@ def make_run(
     verbose: int,
 ) -> Run:
     """Settle the shared options: option, then environment, then configuration file, then default. Raises UsageError."""
-    path = config or os.environ.get("DELTACLI_CONFIG")
+    path = config or Variable.CONFIG.read()
     settings = read_configuration(path)
     configuration = f"in the configuration {path}"
     _require_readable(formats, output_format, table_format, as_json=as_json)
@@ -296,7 +297,7 @@ def _progress_choice(
     """Return the kind of progress from the option, the environment or the configuration file. Raises UsageError."""
     return (
         given
-        or one_of(ProgressChoice, os.environ.get("DELTACLI_PROGRESS"), "DELTACLI_PROGRESS")
+        or one_of(ProgressChoice, Variable.PROGRESS.read(), Variable.PROGRESS)
         or one_of(ProgressChoice, settings.get("progress"), f"progress {configuration}")
         or ProgressChoice.AUTO
     )
@@ -317,7 +318,7 @@ def _wished_format(
         "json"
         if as_json
         else given
-        or one_of(defaults, os.environ.get("DELTACLI_FORMAT"), "DELTACLI_FORMAT")
+        or one_of(defaults, Variable.FORMAT.read(), Variable.FORMAT)
         or one_of(defaults, settings.get("format"), f"format {configuration}")
         or "table"
     )
