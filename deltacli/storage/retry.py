@@ -76,10 +76,6 @@ class Retry:
         self._last_fault = 0.0
         self._noted_at: float | None = None
 
-    def pause(self, seconds: float) -> None:
-        """Wait for a number of seconds, or until the run is interrupted."""
-        self._wait(seconds)
-
     def rounds(self, first_wait: float) -> Iterator[int]:
         """Yield the numbers of a few rounds of a request that the caller judges itself, waiting longer after each."""
         for number in range(_ROUNDS):
