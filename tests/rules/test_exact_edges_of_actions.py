@@ -11,7 +11,7 @@ import pytest
 
 from deltacli.clock_skew import WRITER_SKEW_MS
 from deltacli.delta.protocol.feature_use import Use, property_uses
-from deltacli.delta.rules.actions.file_changes import live_rows
+from deltacli.delta.rules.actions.adds_and_removes import live_rows
 from deltacli.delta.rules.actions.file_fields import OLDEST_MS
 from deltacli.delta.rules.expressions.texts import column_type, unknown_column
 from deltacli.delta.rules.log.hint_schema import difference
