@@ -19,6 +19,7 @@ from deltacli.cli.render.text_form import write_table
 from deltacli.cli.results import Document, Emit, Grid, Result, RowGrid, emit_lines
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.cli.terminal.term import Style, Terminal
+from deltacli.did_you_mean import nearest_name
 from deltacli.units import format_age, format_count, format_moment, format_size
 
 if TYPE_CHECKING:
@@ -202,12 +203,10 @@ def _keys_of_commit_info(wanted: str | None, available: Sequence[Column[_Line]])
 
     Raises UsageError for a name that is nearly one of a column.
     """
-    from difflib import get_close_matches
-
     known = [column.name.lower() for column in available]
     others = [name for name in map(str.strip, (wanted or "").split(",")) if name and name.lower() not in known]
     for name in others:
-        if get_close_matches(name.lower(), known, 1, _NEARLY_THE_SAME):
+        if nearest_name(name, known, ignores_case=True, alike=_NEARLY_THE_SAME) is not None:
             raise unknown_column(name, [column.name for column in available])
     return [_key_column(name) for name in others]
 

@@ -13,6 +13,7 @@ from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.shared import Run
 from deltacli.cli.terminal.shell import again_with, quoted
+from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
@@ -341,11 +342,9 @@ def _require_known(run: Run, wanted: ValidateOptions, known: Sequence[str]) -> N
 
 
 def _unknown_rule(pattern: str, known: Sequence[str]) -> UsageError:
-    from difflib import get_close_matches
-
-    nearest = get_close_matches(pattern, known, 1)
+    nearest = nearest_name(pattern, known)
     return UsageError(
-        f"no rule matches {pattern!r}" + (f"; did you mean {nearest[0]!r}?" if nearest else ""),
+        f"no rule matches {pattern!r}" + (f"; did you mean {nearest!r}?" if nearest else ""),
         code="usage.rule",
         hint="deltacli validate --list-rules",
     )
