@@ -21,7 +21,8 @@ class EmbeddedEngine:
     """Runs pieces in `threads` threads, with at most two pieces per thread in flight.
 
     Default: one thread per processor, fewer if the address space is limited. Pieces that wait for a store get as many
-    threads as they can use instead, with one piece per thread in flight.
+    threads as they can use instead, with one piece per thread in flight: `at_once`, of a remote store
+    `PARALLEL_READS` in `storage/base.py`.
     """
 
     def __init__(self, threads: int | None = None) -> None:

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from deltacli.errors import FileMissing, PermissionRefused, StorageFailed, UsageError
 from deltacli.storage.base import (
-    MANY_READS,
+    PARALLEL_READS,
     Capabilities,
     Created,
     Creation,
@@ -100,7 +100,7 @@ class S3Storage:
     def capabilities(self) -> Capabilities:
         """`atomic_create` is assumed until a probe before the first write shows otherwise."""
         return Capabilities(
-            cheap_listing=False, parallel_reads=MANY_READS, atomic_create=self._honours_condition is not False
+            cheap_listing=False, parallel_reads=PARALLEL_READS, atomic_create=self._honours_condition is not False
         )
 
     @property
@@ -195,7 +195,7 @@ class S3Storage:
                 return -1, -1
             return found.size_bytes, found.modified_ms
 
-        with ThreadPoolExecutor(MANY_READS) as pool:
+        with ThreadPoolExecutor(PARALLEL_READS) as pool:
             found = list(pool.map(look, paths))
         return [size for size, _ in found], [modified_ms for _, modified_ms in found]
 
