@@ -306,8 +306,8 @@ class Table(LogCare):
         Spec: Add File and Remove File; VACUUM Protocol Check.
         """
         from deltacli.operations.vacuum.execute import ExecuteOptions, execute_vacuum, require_done
+        from deltacli.operations.vacuum.full_plan import plan_vacuum
         from deltacli.operations.vacuum.plan import VacuumResult
-        from deltacli.operations.vacuum.planning import plan_vacuum
         from deltacli.operations.vacuum.request import make_request
 
         self.require_writable(dry_run=dry_run)

@@ -22,7 +22,7 @@ from deltacli.operations.change.commit import Committed, commit
 from deltacli.operations.table.log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
-from deltacli.operations.vacuum.info import write_last_vacuum
+from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum
 from deltacli.operations.vacuum.plan import VacuumOutcome, VacuumPlan
 from deltacli.operations.vacuum.rechecking import NewerCommits
 from deltacli.operations.vacuum.surroundings.other_tables import tables_above

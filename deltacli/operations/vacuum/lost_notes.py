@@ -23,7 +23,7 @@ from deltacli.units import format_ranges, format_spans, gaps_in, plural
 if TYPE_CHECKING:
     import pyarrow
 
-    from deltacli.operations.vacuum.setting import PlanContext
+    from deltacli.operations.vacuum.plan_context import PlanContext
 
 _COMMANDS = 5
 
