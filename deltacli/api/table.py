@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome
     from deltacli.operations.change.widen_type import WideningOutcome
-    from deltacli.operations.checkpoint.write import CheckpointResult
+    from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.read.changes import Changes
     from deltacli.operations.read.history import History
     from deltacli.operations.table.time_travel import VersionTime
@@ -224,8 +224,8 @@ class Table(LogCare):
         with nothing published where the file does not read back as expected (`checkpoint.not-proven`); and what
         `snapshot` raises.
         """
+        from deltacli.operations.checkpoint.execute import write_checkpoint
         from deltacli.operations.checkpoint.plan import make_request, plan_checkpoint
-        from deltacli.operations.checkpoint.write import write_checkpoint
 
         self.require_writable(dry_run=dry_run)
         request = make_request(

@@ -16,9 +16,9 @@ import pytest
 from deltacli.delta.checkpoint.hint import Hint, read_hint
 from deltacli.errors import FileMissing, NoSpace, StorageFailed
 from deltacli.operations.checkpoint import files as checkpoint_files
+from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, make_request, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
-from deltacli.operations.checkpoint.write import write_checkpoint
 from deltacli.storage import Created, Storage
 from deltacli.storage.memory import MemoryStorage
 from deltacli.work.checkpoints import writing as checkpoint_writing

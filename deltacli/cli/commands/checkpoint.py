@@ -20,8 +20,8 @@ from deltacli.units import plural
 
 if TYPE_CHECKING:
     from deltacli.api.table import Table
+    from deltacli.operations.checkpoint.execute import CheckpointResult
     from deltacli.operations.checkpoint.plan import CheckpointPlan, CheckpointRequest
-    from deltacli.operations.checkpoint.write import CheckpointResult
 
 EXIT_CODES = (0, 1, 2, 3, 4, 7, 70)
 
@@ -194,8 +194,8 @@ def _show(run: Run, opened: Table, result: CheckpointResult) -> None:
 
 
 def _write(run: Run, opened: Table, table: str, request: CheckpointRequest, *, dry_run: bool) -> None:
+    from deltacli.operations.checkpoint.execute import write_checkpoint
     from deltacli.operations.checkpoint.plan import plan_checkpoint
-    from deltacli.operations.checkpoint.write import write_checkpoint
 
     try:
         plan = plan_checkpoint(opened, request)
