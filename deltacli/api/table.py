@@ -14,14 +14,14 @@ from deltacli.delta.log.commit_metadata import NO_METADATA, require_free
 from deltacli.errors import (
     UsageError,
 )
-from deltacli.operations.table.arguments import (
+from deltacli.operations.table.api_arguments import (
     count_number,
     moment_ms,
     optional_count,
     optional_version,
     version_number,
 )
-from deltacli.operations.table.naming import name_table, named
+from deltacli.operations.table.api_hints import name_table, named
 from deltacli.operations.table.version import Snapshot
 from deltacli.progress import SILENT, Progress
 from deltacli.storage import NOTHING, Allowed, open_storage

@@ -159,7 +159,7 @@ class Run:
         Raises UsageError, also where the table's format is ambiguous and was not given, and NoAtomicCreate where a
         command writes to a read-only store, before any request is sent.
         """
-        from deltacli.operations.table.log import require_delta
+        from deltacli.operations.table.find_log import require_delta
 
         storage = self.open_other(table, writes=writes)
         if not self.format_is_given:

@@ -23,8 +23,8 @@ from deltacli.delta.log.table_configuration import TableConfiguration
 from deltacli.delta.protocol.properties import is_true
 from deltacli.delta.protocol.protocol import require_writable
 from deltacli.errors import DeltacliError, Refused, Unreadable, UsageError
+from deltacli.operations.table.find_log import Log, list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log, list_log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.version import Snapshot
 from deltacli.work.checkpoints.writing import Encoding

@@ -31,8 +31,8 @@ from deltacli.operations.log.file_history import RULE as MISSING_ADD
 from deltacli.operations.log.file_history import count_lost_files
 from deltacli.operations.read.snapshot import count_and_digest
 from deltacli.operations.table.denials import Denials
+from deltacli.operations.table.find_log import Log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import Log
 from deltacli.operations.table.rebuild import read_snapshot, rebuild
 from deltacli.operations.table.time_travel import version_at
 from deltacli.operations.table.version import Snapshot

@@ -29,7 +29,7 @@ from deltacli.operations.log.log_files import (
     log_location,
     versioned,
 )
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, reported, weighed
 from deltacli.storage import Existed, Storage, is_inside
 from deltacli.storage.base import require_writable

@@ -11,7 +11,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, LogPath, parse_log_path
 from deltacli.delta.log.segment import LogListing, make_log_file, read_listing
 from deltacli.errors import CommitCorrupt, FileMissing, Unreadable
 from deltacli.operations.log.backup_contents import is_left_over
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.progress import SILENT, Progress, Step
 from deltacli.storage import Storage
 from deltacli.work.commits.reading import stream_commit

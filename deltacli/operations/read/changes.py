@@ -31,8 +31,8 @@ from deltacli.delta.schema.types import PrimitiveType, StructField, StructType, 
 from deltacli.delta.vectors.descriptor import unique_id
 from deltacli.errors import CommitCorrupt, LogIncomplete, UsageError, VersionAbsent
 from deltacli.operations.read.scan import Selection, data_files, first_rows, reader_of, stream_files, table_of
-from deltacli.operations.table.log import list_log
-from deltacli.operations.table.naming import named_items
+from deltacli.operations.table.api_hints import named_items
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.commits.reading import stream_commit

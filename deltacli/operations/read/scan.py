@@ -23,7 +23,7 @@ from deltacli.delta.stats.record_counts import num_records_column
 from deltacli.did_you_mean import nearest_name
 from deltacli.engine.base import Engine
 from deltacli.errors import UsageError
-from deltacli.operations.table.naming import named_items
+from deltacli.operations.table.api_hints import named_items
 from deltacli.progress import SILENT, Progress
 from deltacli.storage.secrets import without_secrets
 from deltacli.work.rows.data_files import DataFile, ReadSpec, split_file

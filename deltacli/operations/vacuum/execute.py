@@ -19,7 +19,7 @@ from deltacli.delta.log.log_path import LOG_DIRECTORY, commit_name
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.errors import DeltacliError, NoSpace, PartlyDone, Refused, StorageFailed, Unreadable
 from deltacli.operations.change.commit import Committed, commit
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.deleting import Deletions, Pause, Record, Ticks, is_fresh
 from deltacli.operations.vacuum.last_vacuum_info import write_last_vacuum

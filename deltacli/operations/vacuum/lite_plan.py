@@ -15,7 +15,7 @@ from deltacli.arrow import compute as pc
 from deltacli.delta.log.segment import LogListing
 from deltacli.delta.vacuum.directories import partition_of
 from deltacli.errors import Refused
-from deltacli.operations.table.log import list_log
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.vacuum.assemble_plan import common_refusals, contradiction_refusals, log_notes, make_plan
 from deltacli.operations.vacuum.candidates import outside_of

@@ -14,8 +14,8 @@ from deltacli.delta.schema.types import parse_schema
 from deltacli.delta.vacuum.keys import PathKeys
 from deltacli.delta.vacuum.names import HiddenNames
 from deltacli.errors import DeltacliError, Unreadable
+from deltacli.operations.table.find_log import list_log
 from deltacli.operations.table.handle import TableHandle
-from deltacli.operations.table.log import list_log
 from deltacli.operations.table.rebuild import read_snapshot
 from deltacli.operations.table.time_travel import last_commit_before
 from deltacli.operations.table.version import Snapshot
