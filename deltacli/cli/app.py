@@ -33,7 +33,7 @@ from deltacli.cli.tree import (
     path_of,
 )
 from deltacli.errors import EXIT_BUG, EXIT_CODES, DeltacliError, MemoryExhausted, StorageFailed, Unreadable, UsageError
-from deltacli.memory import choose_allocator, exhausted_by, is_exhaustion, require_room
+from deltacli.memory_limit import choose_allocator, exhausted_by, is_exhaustion, require_room
 
 _READER_GONE = 128 + 13  # SIGPIPE, which some systems do not name
 _ASK_FOR_HELP = ["-h", "--help"]

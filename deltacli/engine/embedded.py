@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from deltacli.engine.base import Piece, Result
-from deltacli.memory import threads_within_limit
+from deltacli.memory_limit import threads_within_limit
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

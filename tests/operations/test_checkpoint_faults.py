@@ -20,7 +20,7 @@ from deltacli.operations.checkpoint.execute import write_checkpoint
 from deltacli.operations.checkpoint.plan import CheckpointPlan, make_request, plan_checkpoint
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, verify_checkpoints
 from deltacli.storage import Created, Storage
-from deltacli.storage.memory import MemoryStorage
+from deltacli.storage.in_memory import MemoryStorage
 from deltacli.work.checkpoints import writing as checkpoint_writing
 from tests.support.builder import HINT, LOG, TableBuilder
 from tests.support.checkpointing import FORMS, Form, any_form_table, expired, left_alone, log_names, write

@@ -13,7 +13,7 @@ from deltacli.delta.schema.file_columns import FileColumns
 from deltacli.delta.schema.types import StructField
 from deltacli.delta.vectors.roaring import DeletedRows
 from deltacli.errors import DataUnreadable, FileMissing
-from deltacli.memory import stop_if_exhausted
+from deltacli.memory_limit import stop_if_exhausted
 from deltacli.work.rows.deletion_vectors import Descriptor
 from deltacli.work.rows.table_files import TableFiles
 
