@@ -59,7 +59,7 @@ def features(
     if change is None:
         if dry_run or yes or commit_metadata:
             raise UsageError("--commit-metadata, --dry-run and --yes require add")
-        from deltacli.cli.render.settings import features_result
+        from deltacli.cli.render.properties_and_features import features_result
         from deltacli.operations.change.table_features import list_features
 
         snapshot = opened.snapshot()

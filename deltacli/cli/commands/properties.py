@@ -67,7 +67,7 @@ def properties(
     if change is None:
         if force or dry_run or yes or commit_metadata:
             raise UsageError("--force, --commit-metadata, --dry-run and --yes require set or unset")
-        from deltacli.cli.render.settings import properties_result
+        from deltacli.cli.render.properties_and_features import properties_result
         from deltacli.operations.change.table_properties import show_properties
 
         snapshot = opened.snapshot()

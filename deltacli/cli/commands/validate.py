@@ -18,7 +18,7 @@ from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError
 
 if TYPE_CHECKING:
     from deltacli.cli.render.validate.report import ValidationReport
-    from deltacli.cli.trend import Trend
+    from deltacli.cli.trend_file import Trend
     from deltacli.cli.validate_runner import ValidateOptions
     from deltacli.delta.rules.framework.base import Rule
     from deltacli.operations.validate.validate import FileLimits
@@ -285,7 +285,7 @@ def _open_trend(run: Run, wanted: ValidateOptions) -> Trend | None:
     """Return the trend to append to. Raises UsageError where the file is not a trend, or is named twice."""
     if wanted.trend is None:
         return None
-    from deltacli.cli.trend import Trend
+    from deltacli.cli.trend_file import Trend
 
     others = {"--output": run.output, "--baseline": wanted.baseline, "--write-baseline": wanted.write_baseline}
     for option, name in others.items():

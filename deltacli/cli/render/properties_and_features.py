@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deltacli.cli.render.columns import Column
 from deltacli.cli.render.json import envelope
+from deltacli.cli.render.properties_and_features_change import change_sections, protocol_line
 from deltacli.cli.render.sections import Section
-from deltacli.cli.render.settings_change import change_sections, protocol_line
 from deltacli.cli.render.text_form import write_sections, write_table
 from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
