@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from deltacli.cli.options.shared import Run
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.feature_changes import ShownFeature
-    from deltacli.delta.protocol.protocol import Protocol
+    from deltacli.delta.protocol.protocol_action import Protocol
     from deltacli.operations.change.table_features import FeaturesOutcome
     from deltacli.operations.change.table_properties import PropertiesOutcome, ShownProperty
 

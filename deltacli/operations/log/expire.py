@@ -23,7 +23,7 @@ from deltacli.delta.protocol.properties import (
     log_retention_ms,
     parse_integer,
 )
-from deltacli.delta.protocol.protocol import require_writable
+from deltacli.delta.protocol.protocol_action import require_writable
 from deltacli.errors import CheckpointUnreadable, FileMissing, PartlyDone, Refused, Unreadable, VersionAbsent
 from deltacli.operations.checkpoint.verify import CheckpointVerdict, facts_of, verify_checkpoint
 from deltacli.operations.log.checksum_guard import contradiction

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deltacli.arrow import compute as pc
 from deltacli.delta.log.log_path import LOG_DIRECTORY
-from deltacli.delta.paths.paths import decode
+from deltacli.delta.paths.canonical_path import decode
 from deltacli.delta.paths.stored_paths import locate_all
 from deltacli.delta.vacuum.keys import binary_paths
 from deltacli.delta.vacuum.names import HiddenNames
