@@ -83,11 +83,7 @@ def snapshot(
             hint=f"deltacli snapshot {quoted_table(table)} --files",
         )
     if schema:
-        from deltacli.cli.render.schema import SchemaResult
-
-        found = opened.snapshot(version=version, timestamp_ms=at_ms)
-        note_findings(run, found, at_ms)
-        run.write(SchemaResult(found, with_mapping=mapping))
+        _show_schema(run, opened.snapshot(version=version, timestamp_ms=at_ms), at_ms, with_mapping=mapping)
         return
     from deltacli.cli.render.snapshot import SnapshotResult
     from deltacli.operations.read.snapshot import summarize
@@ -96,6 +92,13 @@ def snapshot(
     note_findings(run, summary.snapshot, at_ms)
     run.write(SnapshotResult(summary, only_counts=counts))
     run.say_next(f"deltacli snapshot {quoted_table(table)} --schema")
+
+
+def _show_schema(run: Run, found: Snapshot, at_ms: int | None, *, with_mapping: bool) -> None:
+    from deltacli.cli.render.schema import SchemaResult
+
+    note_findings(run, found, at_ms)
+    run.write(SchemaResult(found, with_mapping=with_mapping))
 
 
 def _list_files(

@@ -214,10 +214,8 @@ def validate(
     )
     if list_rules:
         _list_rules(run, _choose_rules(run, wanted, (level,) if level else list(LevelChoice)))
-    elif not tables:
-        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
-    elif code := _check(run, wanted, tables, exit_zero=exit_zero):
-        raise typer.Exit(code)
+    else:
+        _check_tables(run, wanted, tables, exit_zero=exit_zero)
 
 
 def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
@@ -225,6 +223,14 @@ def _list_rules(run: Run, rules: Sequence[Rule]) -> None:
 
     require_list_format(run.format)
     run.write(RulesResult(rules))
+
+
+def _check_tables(run: Run, wanted: ValidateOptions, tables: Sequence[str] | None, *, exit_zero: bool) -> None:
+    """Check the tables. Raises typer.Exit where the exit code is not 0, and UsageError where no table is given."""
+    if not tables:
+        raise UsageError("missing argument TABLE", code="usage.table", hint="deltacli validate --help")
+    if code := _check(run, wanted, tables, exit_zero=exit_zero):
+        raise typer.Exit(code)
 
 
 def _check(run: Run, wanted: ValidateOptions, tables: Sequence[str], *, exit_zero: bool) -> int:
