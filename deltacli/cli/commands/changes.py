@@ -9,6 +9,7 @@ import typer
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings
+from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.moments import parse_moment
 from deltacli.cli.options.rows import (
     ColumnsOption,
@@ -19,7 +20,7 @@ from deltacli.cli.options.rows import (
     settle_limit,
     split_columns,
 )
-from deltacli.cli.options.shared import Run, TableArgument
+from deltacli.cli.options.shared import Run
 
 if TYPE_CHECKING:
     from deltacli.operations.table.time_travel import VersionTime

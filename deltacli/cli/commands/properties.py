@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
-from deltacli.cli.options.shared import CommitMetadataOption, DryRunOption, Run, TableArgument, YesOption
+from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
+from deltacli.cli.options.shared import Run
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import typer
 
 from deltacli.cli.formats import RowFormat
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
+from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.rows import (
     ColumnsOption,
     LimitOption,
@@ -18,12 +19,7 @@ from deltacli.cli.options.rows import (
     settle_limit,
     split_columns,
 )
-from deltacli.cli.options.shared import (
-    Run,
-    TableArgument,
-    TimestampOption,
-    VersionOption,
-)
+from deltacli.cli.options.shared import Run
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot
