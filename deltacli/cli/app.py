@@ -27,7 +27,7 @@ from deltacli.cli.errors import report_details, report_error, say_document, want
 from deltacli.cli.formats import AnyFormat
 from deltacli.cli.help import HelpCommand, HelpGroup
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import ReaderGoneError, with_shared_options
+from deltacli.cli.options.run import ReaderGoneError, with_shared_options
 from deltacli.cli.terminal.interrupts import Interrupted, signals_raise
 from deltacli.cli.terminal.libraries import libraries_muted
 from deltacli.cli.terminal.streams import give_up

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deltacli.cli.confirmation import require_confirmation
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import telling_commit
 from deltacli.cli.terminal.shell import again_without, quoted_table
 

@@ -12,7 +12,7 @@ import typer
 
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import TableArgument, VersionOption
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.results import Outcome
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again_without, quoted_table

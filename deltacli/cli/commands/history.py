@@ -11,7 +11,7 @@ import typer
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import TableArgument
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.render.columns import DRAWN_ROWS, Column, choose, unknown_column, usual
 from deltacli.cli.render.commit_metrics import changes_of, in_words
 from deltacli.cli.render.json import envelope

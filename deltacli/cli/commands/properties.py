@@ -12,7 +12,7 @@ import typer
 
 from deltacli.cli.apply_change import carry_out, show_plan
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.errors import DeltacliError, Refused, UsageError
 
 if TYPE_CHECKING:

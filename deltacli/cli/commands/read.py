@@ -19,7 +19,7 @@ from deltacli.cli.options.rows import (
     settle_limit,
     split_columns,
 )
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 
 if TYPE_CHECKING:
     from deltacli.operations.table.version import Snapshot

@@ -12,7 +12,7 @@ from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import note_findings, parse_moment_of
 from deltacli.cli.options.common_options import TableArgument, TimestampOption, VersionOption
 from deltacli.cli.options.rows import ColumnsOption, LimitOption, settle_limit
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_without_limit, quoted_table
 from deltacli.errors import UsageError
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from deltacli.cli.confirmation import require_confirmation, require_now_is_not_ahead
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.common_options import CommitMetadataOption, DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.options.targets import require_target
 from deltacli.cli.options.vacuum import (
     AllowBelow,

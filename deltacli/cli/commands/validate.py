@@ -11,7 +11,7 @@ import typer
 
 from deltacli.cli.formats import Content, FindingFormat
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, quoted
 from deltacli.did_you_mean import nearest_name
 from deltacli.errors import EXIT_FINDINGS, DeltacliError, UsageError

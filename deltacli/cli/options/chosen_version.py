@@ -10,7 +10,7 @@ from deltacli.errors import UsageError
 from deltacli.units import format_timestamp
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.shared import Run
+    from deltacli.cli.options.run import Run
     from deltacli.operations.table.version import Snapshot
 
 

@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.formats import PARQUET
 from deltacli.cli.invocation import invocation
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.shell import again_with, again_without_limit
 from deltacli.errors import UsageError
 

@@ -14,7 +14,7 @@ from deltacli.cli.results import Listing, Outcome
 from deltacli.cli.terminal.term import Style, Terminal
 
 if TYPE_CHECKING:
-    from deltacli.cli.options.shared import Run
+    from deltacli.cli.options.run import Run
     from deltacli.cli.render.terminal.console import Canvas
     from deltacli.delta.protocol.feature_changes import ShownFeature
     from deltacli.delta.protocol.protocol_action import Protocol

@@ -9,7 +9,7 @@ import typer
 
 from deltacli.cli.formats import JSON
 from deltacli.cli.options.common_options import TableArgument
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.errors import UsageError
 from deltacli.units import plural
 

@@ -10,7 +10,7 @@ from deltacli.cli.confirmation import require_confirmation, require_now_is_not_a
 from deltacli.cli.invocation import invocation
 from deltacli.cli.options.chosen_version import parse_versions
 from deltacli.cli.options.common_options import DryRunOption, TableArgument, YesOption
-from deltacli.cli.options.shared import Run
+from deltacli.cli.options.run import Run
 from deltacli.cli.terminal.interrupts import Interrupted
 from deltacli.cli.terminal.shell import again, again_without, quoted_table
 from deltacli.units import format_size, parse_duration, plural
